@@ -1,0 +1,122 @@
+"""Every error that zvcore raises on purpose.
+
+Errors about stored bytes carry where the bytes lie and what was wrong with them, both in the text and as
+attributes, so that a program can act on what a person reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "CodecConflictError",
+    "CodecNotFoundError",
+    "ConflictError",
+    "CorruptDataError",
+    "MetadataError",
+    "NotFoundError",
+    "ReadOnlyError",
+    "UnsupportedError",
+    "ZvcoreError",
+]
+
+
+class ZvcoreError(Exception):
+    """Base of all errors of zvcore.
+
+    The keyword arguments say where: `key` (the object in the store), `chunk` (grid position or id), `offset` and
+    `length` (byte range within the object), `codec` (which stage found the fault); and what: `expected`, `found`.
+    Those that are given stand in the text and as attributes.
+    """
+
+    _fields = ("key", "chunk", "offset", "length", "codec", "expected", "found")
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        key: str | None = None,
+        chunk: Any = None,
+        offset: int | None = None,
+        length: int | None = None,
+        codec: str | None = None,
+        expected: Any = None,
+        found: Any = None,
+    ) -> None:
+        self.message = message
+        self.key = key
+        self.chunk = chunk
+        self.offset = offset
+        self.length = length
+        self.codec = codec
+        self.expected = expected
+        self.found = found
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        where = []
+        if self.key is not None:
+            where.append(self.key)
+        if self.chunk is not None:
+            where.append(f"chunk {self.chunk}")
+        if self.offset is not None:
+            end = "" if self.length is None else f"..{self.offset + self.length}"
+            where.append(f"bytes {self.offset}{end}")
+        if self.codec is not None:
+            where.append(self.codec)
+        text = ": ".join([*where, self.message])
+        facts = [
+            f"{word} {value}" for word, value in (("expected", self.expected), ("found", self.found)) if value is not None
+        ]
+        return f"{text} ({', '.join(facts)})" if facts else text
+
+    def located(self, **where: Any) -> ZvcoreError:
+        """Fill in those of the fields that are still empty, and return self: each layer adds what it knows."""
+        for name, value in where.items():
+            if name not in self._fields:
+                raise TypeError(f"unknown field {name!r}")
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.message, {name: getattr(self, name) for name in self._fields}))
+
+
+def _rebuild(cls: type[ZvcoreError], message: str, fields: dict[str, Any]) -> ZvcoreError:
+    return cls(message, **fields)
+
+
+class CorruptDataError(ZvcoreError):
+    """Stored bytes are not what their format says they must be."""
+
+
+class MetadataError(ZvcoreError, ValueError):
+    """A metadata document (attributes.json, zarr.json, info) or a codec's configuration is wrong."""
+
+
+class UnsupportedError(ZvcoreError):
+    """Valid data that asks for something zvcore does not do."""
+
+
+class CodecNotFoundError(ZvcoreError):
+    """No installed plugin provides the codec that a dataset names."""
+
+
+class CodecConflictError(ZvcoreError):
+    """Two installed distributions provide a codec under the same name."""
+
+
+class NotFoundError(ZvcoreError, KeyError):
+    """What was asked for is not in the store."""
+
+    # KeyError would show the repr of the message.
+    __str__ = ZvcoreError.__str__
+
+
+class ConflictError(ZvcoreError):
+    """Another writer changed the object in the meantime, or something already exists where one was to be made."""
+
+
+class ReadOnlyError(ZvcoreError):
+    """A write to something that was opened for reading."""

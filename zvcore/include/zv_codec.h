@@ -1,0 +1,83 @@
+/* zv_codec.h: the table through which zvcore calls a codec from its threads, without Python.
+ *
+ * Plain C11 without Python.h; usable from C, C++ and Cython. A codec object offers it by a method
+ * `__zv_codec__()` that returns a PyCapsule named ZV_CODEC_CAPSULE around a `zv_codec`.
+ *
+ * The rules, each of which zvcore relies on:
+ *  - The major version of this interface is the capsule's name. `minor` and `struct_size` tell which fields exist;
+ *    fields are only ever appended. The fields up to and including `lib_version` never move.
+ *  - The table and `cfg` do not change once the capsule exists and live as long as the capsule; its destructor frees them.
+ *  - `cfg` is shared by all threads at once. A worker belongs to one thread at a time.
+ *  - The caller owns every buffer. A codec writes at most `cap` bytes to `dst` and never keeps a pointer.
+ *  - Status and size are apart: an empty result is a success with `*out_n == 0`.
+ *  - With ZV_SPACE, `*out_n` is the size that is needed, or 0 when that is not known.
+ *  - `decode` takes exactly the `n` bytes at `src`. It returns ZV_SPACE as soon as the result would exceed `cap`;
+ *    it does not go on to find out by how much unless that is free.
+ *  - None of these functions calls Python, starts a thread, holds mutable global state, throws, longjmps or aborts,
+ *    whatever the bytes at `src` are.
+ *  - `src` and `dst` do not overlap; either may be NULL when its size is 0.
+ */
+#ifndef ZV_CODEC_H
+#define ZV_CODEC_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ZV_CODEC_CAPSULE "zvcore.codec.v1"
+#define ZV_CODEC_MINOR 0u
+
+/* What `encode` and `decode` return. */
+enum {
+    ZV_OK = 0,
+    ZV_SPACE = 1,    /* dst is too small */
+    ZV_CORRUPT = 2,  /* src is not a valid stream */
+    ZV_CHECKSUM = 3, /* src is well formed but its checksum does not match */
+    ZV_PARAM = 4,    /* cfg cannot do this */
+    ZV_NOMEM = 5,
+    ZV_INTERNAL = 6  /* the library failed in a way that is not the data's fault */
+};
+
+/* `flags` */
+#define ZV_FLAG_DETERMINISTIC 1u /* equal input and cfg give equal bytes with this library version */
+
+#define ZV_SIZE_UNKNOWN UINT64_MAX
+
+typedef struct zv_error {
+    uint32_t struct_size; /* set by the caller */
+    int32_t lib_code;     /* the library's own code, 0 if it has none */
+    char msg[248];        /* NUL-terminated UTF-8; empty if there is nothing to say */
+} zv_error;
+
+typedef struct zv_codec {
+    uint32_t struct_size;
+    uint32_t minor;
+    const char *name;        /* "zstd" */
+    const char *lib_version; /* "libzstd 1.5.7"; for messages */
+
+    uint64_t flags;
+    const void *cfg;
+
+    /* A worker holds what a library wants to reuse between calls (contexts, scratch). Both NULL: workers are not used
+     * and `worker` below is NULL. worker_new returns NULL when memory is short. */
+    void *(*worker_new)(const void *cfg);
+    void (*worker_free)(void *worker);
+
+    /* The most bytes that encoding `n` bytes can take. */
+    uint64_t (*bound)(const void *cfg, uint64_t n);
+
+    /* The decoded size as `src` declares it, or ZV_SIZE_UNKNOWN. It is a hint from untrusted bytes. NULL: never known. */
+    uint64_t (*decoded_hint)(const void *cfg, const uint8_t *src, uint64_t n);
+
+    int32_t (*encode)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                      uint64_t *out_n, zv_error *err);
+    int32_t (*decode)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                      uint64_t *out_n, zv_error *err);
+} zv_codec;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
