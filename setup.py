@@ -2,26 +2,35 @@
 
 Switches, all environment variables:
   ZVCORE_REQUIRE_NATIVE=1   a missing C library is an error, not a slower codec
-  ZVCORE_DEBUG=1            bounds checks, overflow checks and assertions on
+  ZVCORE_WITHOUT=a,b        build as if these libraries (names of `LIBRARIES`) were not installed
+  ZVCORE_DEBUG=1            bounds checks on, no optimisation, debug symbols
   ZVCORE_SANITIZE=1         AddressSanitizer and UndefinedBehaviorSanitizer (see `make sanitize`)
-  ZVCORE_LINETRACE=1        line tracing, for profilers and coverage
+  ZVCORE_PREBUILT=1         compile nothing: `setup.py build_ext --inplace` has done it (an editable install by `make`)
+
+Generated C and object files go to `build/<kind of build>/`, so the kinds do not mix.
 """
 
 from __future__ import annotations
 
+import filecmp
+import json
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import Cython
 import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).resolve().parent
+Flags = tuple[list[str], list[str]]  # for the compiler, for the linker
 
 
 def switch(name: str) -> bool:
@@ -29,27 +38,32 @@ def switch(name: str) -> bool:
 
 
 REQUIRE_NATIVE = switch("ZVCORE_REQUIRE_NATIVE")
+WITHOUT = set(filter(None, os.environ.get("ZVCORE_WITHOUT", "").split(",")))
 DEBUG = switch("ZVCORE_DEBUG")
 SANITIZE = switch("ZVCORE_SANITIZE")
-LINETRACE = switch("ZVCORE_LINETRACE")
+PREBUILT = switch("ZVCORE_PREBUILT")
+KIND = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
+BUILD = f"build/{KIND}"
 
-# The one place for compiler directives.
+# The one place for compiler directives. None of them may change what a program means, only what is checked.
 DIRECTIVES = {
     "language_level": 3,
     "freethreading_compatible": True,
     "binding": True,
     "embedsignature": True,
     "boundscheck": DEBUG,
-    "wraparound": False,
     "initializedcheck": DEBUG,
-    "cdivision": not DEBUG,
-    "linetrace": LINETRACE,
+    "wraparound": False,
+    "cdivision": True,
 }
+
+# Memoryviews and other helpers that Cython would otherwise copy into every module: 40 % of the time to compile.
+SHARED = "zvcore._cython"
 
 
 @dataclass(frozen=True)
 class Library:
-    """A C library that one plugin links."""
+    """A C library that plugins link: how to find it, and the package that has it."""
 
     pkg_config: str
     header: str
@@ -57,29 +71,39 @@ class Library:
     debian: str
 
 
-# Which library the native part of which plugin needs: plugins/_<name>.pyx is built only when it is there.
 LIBRARIES = {
-    "_gzip": Library("libdeflate", "libdeflate.h", "deflate", "libdeflate-dev"),
-    "_zstd": Library("libzstd", "zstd.h", "zstd", "libzstd-dev"),
-    "_lz4": Library("liblz4", "lz4frame.h", "lz4", "liblz4-dev"),
-    "_blosc": Library("blosc", "blosc.h", "blosc", "libblosc-dev"),
-    "_bzip2": Library("bzip2", "bzlib.h", "bz2", "libbz2-dev"),
-    "_xz": Library("liblzma", "lzma.h", "lzma", "liblzma-dev"),
+    "libdeflate": Library("libdeflate", "libdeflate.h", "deflate", "libdeflate-dev"),
+    "libzstd": Library("libzstd", "zstd.h", "zstd", "libzstd-dev"),
+    "liblz4": Library("liblz4", "lz4frame.h", "lz4", "liblz4-dev"),
+    "blosc": Library("blosc", "blosc.h", "blosc", "libblosc-dev"),
+    "bzip2": Library("bzip2", "bzlib.h", "bz2", "libbz2-dev"),
+    "liblzma": Library("liblzma", "lzma.h", "lzma", "liblzma-dev"),
+}
+
+# Which libraries the native part of which plugin needs: plugins/<name>.pyx is built only when they are there.
+NEEDS = {
+    "_gzip": ["libdeflate"],
+    "_zstd": ["libzstd"],
+    "_lz4": ["liblz4"],
+    "_blosc": ["blosc"],
+    "_bzip2": ["bzip2"],
+    "_xz": ["liblzma"],
 }
 
 
-def compile_flags() -> tuple[list[str], list[str]]:
-    """(compiler, linker) flags for every extension. Never anything that depends on the build host's CPU."""
+def general_flags() -> Flags:
+    """Flags for every extension. Never anything that depends on the build host's CPU."""
     if SANITIZE:
-        checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
-        return ["-O1", "-g", *checks], checks
+        checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+        return ["-O1", "-g", "-fno-omit-frame-pointer", *checks], checks
     if DEBUG:
         return ["-O0", "-g"], []
-    return ["-O3", "-g0", "-fno-strict-aliasing"], []
+    symbols = [] if "-g" in shlex.split(os.environ.get("CFLAGS", "")) else ["-g0"]
+    return ["-O3", "-fno-strict-aliasing", *symbols], []
 
 
-def pkg_config(package: str) -> tuple[list[str], list[str]] | None:
-    """(compiler, linker) flags that pkg-config knows for a package, or None."""
+def pkg_config(package: str) -> Flags | None:
+    """The flags that pkg-config knows for a package."""
     command = shlex.split(os.environ.get("PKG_CONFIG", "pkg-config"))
     try:
         answers = [
@@ -91,71 +115,136 @@ def pkg_config(package: str) -> tuple[list[str], list[str]] | None:
     return shlex.split(answers[0]), shlex.split(answers[1])
 
 
-def compiles(library: Library, compiler_flags: list[str], linker_flags: list[str]) -> bool:
+def links(library: Library, flags: Flags) -> bool:
     """Whether a program that includes the header and links the library can be built."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
+    options = shlex.split(" ".join(os.environ.get(name, "") for name in ("CPPFLAGS", "CFLAGS", "LDFLAGS")))
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
-        source.write_text(f"#include <stddef.h>\n#include <stdio.h>\n#include <{library.header}>\nint main(void) {{ return 0; }}\n")
-        command = [*compiler, str(source), "-o", str(Path(folder, "probe")), *compiler_flags, *linker_flags]
+        source.write_text(
+            f"#include <stddef.h>\n#include <stdio.h>\n#include <{library.header}>\nint main(void) {{ return 0; }}\n"
+        )
+        command = [*compiler, *options, *flags[0], str(source), "-o", str(Path(folder, "probe")), *flags[1]]
         try:
             return subprocess.run(command, capture_output=True, check=False).returncode == 0
         except OSError:
             return False
 
 
-def find_library(library: Library) -> tuple[list[str], list[str]] | None:
-    """(compiler, linker) flags for a library, by pkg-config or by trying the plain names."""
+@cache
+def find_library(name: str) -> Flags | None:
+    """Flags for a library, by pkg-config or by trying the plain names; None if it is not there."""
+    library = LIBRARIES[name]
+    if name in WITHOUT:
+        return None
     for flags in (pkg_config(library.pkg_config), ([], [f"-l{library.link}"])):
-        if flags is not None and compiles(library, *flags):
+        if flags is not None and links(library, flags):
             return flags
     return None
 
 
+def extension(name: str, sources: list[str], libraries: list[str]) -> Extension:
+    compiler_flags, linker_flags = general_flags()
+    for library in libraries:
+        found = find_library(library)
+        assert found is not None
+        compiler_flags += found[0]
+        linker_flags += found[1]
+    headers = [*ROOT.glob("zvcore/**/*.h"), *ROOT.glob("plugins/**/*.h")]
+    return Extension(
+        name,
+        sources,
+        include_dirs=[str(ROOT / "zvcore/include"), str(ROOT / "zvcore/kernels"), numpy.get_include()],
+        define_macros=[
+            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+            ("ZVCORE_BUILD_KIND", json.dumps(KIND)),
+            ("ZVCORE_BUILD_NUMPY", json.dumps(numpy.__version__)),
+        ],
+        extra_compile_args=compiler_flags,
+        extra_link_args=linker_flags,
+        depends=sorted(str(header.relative_to(ROOT)) for header in headers),
+    )
+
+
 def extensions() -> list[Extension]:
-    compiler_flags, linker_flags = compile_flags()
-    found = []
-    missing = []
+    if unknown := WITHOUT - LIBRARIES.keys():
+        sys.exit(f"ZVCORE_WITHOUT: no such library: {', '.join(sorted(unknown))}; there are: {', '.join(LIBRARIES)}")
+    found = [extension(SHARED, [f"{SHARED.replace('.', '/')}.c"], [])]
+    missing: dict[str, list[str]] = {}
     for source in sorted([*ROOT.glob("zvcore/**/*.pyx"), *ROOT.glob("plugins/*.pyx")]):
         relative = source.relative_to(ROOT)
         name = ".".join(relative.with_suffix("").parts).replace("plugins.", "zvcore_plugins.", 1)
-        flags: tuple[list[str], list[str]] = ([], [])
-        library = LIBRARIES.get(source.stem) if relative.parts[0] == "plugins" else None
-        if library is not None:
-            answer = find_library(library)
-            if answer is None:
-                missing.append(f"{library.header} (Debian: {library.debian})")
-                continue
-            flags = answer
-        found.append(
-            Extension(
-                name,
-                [str(relative)],
-                include_dirs=["zvcore/include", "zvcore/kernels", numpy.get_include()],
-                define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-                extra_compile_args=[*compiler_flags, *flags[0]],
-                extra_link_args=[*linker_flags, *flags[1]],
-                depends=[str(header.relative_to(ROOT)) for header in ROOT.glob("zvcore/**/*.h")],
-            )
-        )
+        libraries = NEEDS.get(source.stem, []) if relative.parts[0] == "plugins" else []
+        absent = [library for library in libraries if find_library(library) is None]
+        for library in absent:
+            missing.setdefault(library, []).append(source.stem.removeprefix("_"))
+        if not absent:
+            found.append(extension(name, [str(relative)], libraries))
     if missing:
-        text = "C libraries that were not found: " + ", ".join(missing)
+        lines = [
+            f"  {library} for {', '.join(users)}: Debian package {LIBRARIES[library].debian}"
+            for library, users in missing.items()
+        ]
+        text = "\n".join(["zvcore did not find these C libraries (header and library):", *lines])
         if REQUIRE_NATIVE:
-            sys.exit(f"{text}\nInstall them, or unset ZVCORE_REQUIRE_NATIVE to build slower codecs instead.")
-        print(f"warning: {text}; these codecs will work through Python", file=sys.stderr)
+            sys.exit(f"{text}\nInstall them, or unset ZVCORE_REQUIRE_NATIVE to get slower codecs instead.")
+        print(f"warning: {text}\nThese codecs will work through Python, slower.", file=sys.stderr)
     return found
 
 
-setup(
-    packages=[*find_packages(include=["zvcore", "zvcore.*"]), "zvcore_plugins"],
-    package_dir={"zvcore": "zvcore", "zvcore_plugins": "plugins"},
-    package_data={"*": ["*.pxd", "*.pyi", "py.typed", "*.h"], "zvcore": ["include/*.h"]},
-    exclude_package_data={"*": ["*.c"]},
-    ext_modules=cythonize(
+def processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def modules() -> list[Extension]:
+    return cythonize(
         extensions(),
         compiler_directives=DIRECTIVES,
-        nthreads=0 if sys.platform == "darwin" else (os.cpu_count() or 1),
-        emit_linenums=DEBUG,
-    ),
-    zip_safe=False,
-)
+        build_dir=f"{BUILD}/cython",
+        shared_utility_qualified_name=SHARED,
+        # Worker processes only where they are forked: others would run this script again.
+        nthreads=processors() if sys.platform == "linux" and sys.version_info < (3, 14) else 0,
+        emit_linenums=DEBUG or SANITIZE,
+    )
+
+
+class BuildExtensions(build_ext):
+    """Several modules at a time; rebuilds when flags change, not only when sources do."""
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.parallel = processors()
+
+    def build_extensions(self) -> None:
+        settings = [Cython.__version__, sys.version, os.environ.get("CC"), os.environ.get("CFLAGS"), DIRECTIVES]
+        settings += [(e.name, e.define_macros, e.extra_compile_args, e.extra_link_args) for e in self.extensions]
+        text = json.dumps(settings, indent=1)
+        stamp = Path(self.build_temp, "settings.json")
+        if not stamp.exists() or stamp.read_text() != text:
+            stamp.parent.mkdir(parents=True, exist_ok=True)
+            stamp.write_text(text)
+        for module in self.extensions:
+            module.depends = [*module.depends, str(stamp)]
+        super().build_extensions()
+
+    def copy_extensions_to_source(self) -> None:
+        # setuptools leaves a newer file alone, also when it comes from another kind of build.
+        builder = self.get_finalized_command("build_py")
+        for module in self.extensions:
+            inplace, built = map(Path, self._get_inplace_equivalent(builder, module))
+            if inplace.exists() and built.exists() and not filecmp.cmp(inplace, built, shallow=False):
+                inplace.unlink()
+        super().copy_extensions_to_source()
+
+
+if __name__ == "__main__":
+    setup(
+        packages=[*find_packages(include=["zvcore", "zvcore.*"]), "zvcore_plugins"],
+        package_dir={"zvcore": "zvcore", "zvcore_plugins": "plugins"},
+        package_data={"*": ["*.pxd", "*.pyi", "py.typed", "*.h"], "zvcore": ["include/*.h"]},
+        include_package_data=False,
+        ext_modules=[] if PREBUILT else modules(),
+        options={"build": {"build_base": BUILD}},
+        cmdclass={"build_ext": BuildExtensions},
+        zip_safe=False,
+    )

@@ -66,7 +66,9 @@ class ZvcoreError(Exception):
             where.append(self.codec)
         text = ": ".join([*where, self.message])
         facts = [
-            f"{word} {value}" for word, value in (("expected", self.expected), ("found", self.found)) if value is not None
+            f"{word} {value}"
+            for word, value in (("expected", self.expected), ("found", self.found))
+            if value is not None
         ]
         return f"{text} ({', '.join(facts)})" if facts else text
 

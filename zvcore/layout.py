@@ -7,14 +7,15 @@ order, partial chunks) is the engine's and `Array`'s work and is the same for al
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
     from zvcore.codecs import CodecChain
     from zvcore.engine import EncodedChunks, Keys
     from zvcore.stores import Store

@@ -1,0 +1,4 @@
+kind: str
+compiler: str
+cython_version: str
+numpy_version: str
