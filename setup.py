@@ -102,17 +102,13 @@ def general_flags() -> Flags:
     return ["-O3", "-fno-strict-aliasing", *symbols], []
 
 
-def pkg_config(package: str) -> Flags | None:
-    """The flags that pkg-config knows for a package."""
+def pkg_config(flag: str, package: str) -> str | None:
+    """What pkg-config says about a package; None if it does not know it."""
     command = shlex.split(os.environ.get("PKG_CONFIG", "pkg-config"))
     try:
-        answers = [
-            subprocess.run([*command, flag, package], capture_output=True, text=True, check=True).stdout
-            for flag in ("--cflags", "--libs")
-        ]
+        return subprocess.run([*command, flag, package], capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return shlex.split(answers[0]), shlex.split(answers[1])
 
 
 def links(library: Library, flags: Flags) -> bool:
@@ -137,10 +133,23 @@ def find_library(name: str) -> Flags | None:
     library = LIBRARIES[name]
     if name in WITHOUT:
         return None
-    for flags in (pkg_config(library.pkg_config), ([], [f"-l{library.link}"])):
-        if flags is not None and links(library, flags):
-            return flags
+    described = (pkg_config("--cflags", library.pkg_config), pkg_config("--libs", library.pkg_config))
+    for compiler_flags, linker_flags in (described, ("", f"-l{library.link}")):
+        if compiler_flags is not None and linker_flags is not None:
+            flags = shlex.split(compiler_flags), shlex.split(linker_flags)
+            if links(library, flags):
+                return flags
     return None
+
+
+def build_facts() -> list[tuple[str, str]]:
+    """Macros for `zvcore/_build.pyx`, which tells users what their installation was built with."""
+    versions = {
+        name: pkg_config("--modversion", LIBRARIES[name].pkg_config) for name in LIBRARIES if find_library(name)
+    }
+    libraries = ",".join(f"{name}={version or 'unknown'}" for name, version in versions.items())
+    facts = {"KIND": KIND, "NUMPY": numpy.__version__, "LIBRARIES": libraries}
+    return [(f"ZVCORE_BUILD_{name}", json.dumps(value)) for name, value in facts.items()]
 
 
 def extension(name: str, sources: list[str], libraries: list[str]) -> Extension:
@@ -150,19 +159,19 @@ def extension(name: str, sources: list[str], libraries: list[str]) -> Extension:
         assert found is not None
         compiler_flags += found[0]
         linker_flags += found[1]
-    headers = [*ROOT.glob("zvcore/**/*.h"), *ROOT.glob("plugins/**/*.h")]
+    headers = sorted(path.relative_to(ROOT) for room in ("zvcore", "plugins") for path in ROOT.glob(f"{room}/**/*.h"))
     return Extension(
         name,
         sources,
-        include_dirs=[str(ROOT / "zvcore/include"), str(ROOT / "zvcore/kernels"), numpy.get_include()],
+        # Absolute, because the generated C lies elsewhere.
+        include_dirs=[*sorted({str(ROOT / header.parent) for header in headers}), numpy.get_include()],
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
-            ("ZVCORE_BUILD_KIND", json.dumps(KIND)),
-            ("ZVCORE_BUILD_NUMPY", json.dumps(numpy.__version__)),
+            *(build_facts() if name == "zvcore._build" else []),
         ],
         extra_compile_args=compiler_flags,
         extra_link_args=linker_flags,
-        depends=sorted(str(header.relative_to(ROOT)) for header in headers),
+        depends=[str(header) for header in headers],
     )
 
 

@@ -2,6 +2,7 @@
 
 import cython
 
+
 cdef extern from *:
     """
     #if defined(__clang__) || defined(__GNUC__)
@@ -19,8 +20,11 @@ cdef extern from *:
     const char *ZVCORE_COMPILER_NAME
     const char *ZVCORE_BUILD_KIND
     const char *ZVCORE_BUILD_NUMPY
+    const char *ZVCORE_BUILD_LIBRARIES
 
 kind = ZVCORE_BUILD_KIND.decode()
 compiler = ZVCORE_COMPILER_NAME.decode() + ZVCORE_COMPILER.decode()
 cython_version = cython.__version__
 numpy_version = ZVCORE_BUILD_NUMPY.decode()
+# C library -> the version whose headers were used.
+libraries = dict(item.split("=") for item in ZVCORE_BUILD_LIBRARIES.decode().split(",") if item)
