@@ -1,1 +1,43 @@
-"""placeholder"""
+"""Codecs: how chunks become stored bytes. No compression scheme lives here; all come from plugins.
+
+    zvcore.codecs.get("gzip", level=6).encode(data)
+
+A plugin is a class named by an entry point of the group `zvcore.codecs`; `docs/write-a-codec.md` shows one.
+"""
+
+from __future__ import annotations
+
+import os
+
+from zvcore.codecs.base import Codec
+from zvcore.codecs.parameters import Parameter, param
+from zvcore.codecs.registry import (
+    CodecInfo,
+    as_codec,
+    available,
+    from_n5,
+    from_neuroglancer,
+    from_zarr3,
+    get,
+    register,
+    unregister,
+)
+
+__all__ = [
+    "Codec",
+    "CodecInfo",
+    "Parameter",
+    "as_codec",
+    "available",
+    "from_n5",
+    "from_neuroglancer",
+    "from_zarr3",
+    "get",
+    "max_decoded_size",
+    "param",
+    "register",
+    "unregister",
+]
+
+# The most bytes that `decode` makes of one stream when nobody told it how many to expect. May be assigned to.
+max_decoded_size: int = int(os.environ.get("ZVCORE_MAX_DECODED") or 2**31)

@@ -1,0 +1,191 @@
+"""The C table of the gzip codec, over libdeflate."""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport strncpy
+
+from zvcore.codecs.abi cimport (
+    ZV_CODEC_CAPSULE,
+    ZV_CODEC_MINOR,
+    ZV_CORRUPT,
+    ZV_FLAG_DETERMINISTIC,
+    ZV_NOMEM,
+    ZV_OK,
+    ZV_SIZE_UNKNOWN,
+    ZV_SPACE,
+    zv_codec,
+    zv_error,
+)
+
+
+cdef extern from "libdeflate.h" nogil:
+    const char *LIBDEFLATE_VERSION_STRING
+    struct libdeflate_compressor:
+        pass
+    struct libdeflate_decompressor:
+        pass
+    enum libdeflate_result:
+        LIBDEFLATE_SUCCESS
+        LIBDEFLATE_BAD_DATA
+        LIBDEFLATE_SHORT_OUTPUT
+        LIBDEFLATE_INSUFFICIENT_SPACE
+    libdeflate_compressor *libdeflate_alloc_compressor(int level)
+    void libdeflate_free_compressor(libdeflate_compressor *c)
+    size_t libdeflate_gzip_compress(libdeflate_compressor *c, const void *src, size_t n, void *dst, size_t cap)
+    size_t libdeflate_gzip_compress_bound(libdeflate_compressor *c, size_t n)
+    size_t libdeflate_zlib_compress(libdeflate_compressor *c, const void *src, size_t n, void *dst, size_t cap)
+    size_t libdeflate_zlib_compress_bound(libdeflate_compressor *c, size_t n)
+    libdeflate_decompressor *libdeflate_alloc_decompressor()
+    void libdeflate_free_decompressor(libdeflate_decompressor *d)
+    libdeflate_result libdeflate_gzip_decompress_ex(libdeflate_decompressor *d, const void *src, size_t n, void *dst,
+                                                    size_t cap, size_t *used, size_t *written)
+    libdeflate_result libdeflate_zlib_decompress_ex(libdeflate_decompressor *d, const void *src, size_t n, void *dst,
+                                                    size_t cap, size_t *used, size_t *written)
+
+
+cdef extern from *:
+    """
+    static const char zv_gzip_library[] = "libdeflate " LIBDEFLATE_VERSION_STRING;
+    """
+    const char *zv_gzip_library
+
+cdef struct Config:
+    int level
+    bint zlib
+    bint single_member
+    bint sniff
+
+cdef struct Worker:
+    # Made when first needed: a reader has no use for the compressor's large tables.
+    libdeflate_compressor *compressor
+    libdeflate_decompressor *decompressor
+
+cdef struct Table:
+    zv_codec codec
+    Config config
+
+
+cdef void *worker_new(const void *cfg) noexcept nogil:
+    return calloc(1, sizeof(Worker))
+
+
+cdef void worker_free(void *worker) noexcept nogil:
+    cdef Worker *own = <Worker *> worker
+    # libdeflate takes NULL.
+    libdeflate_free_compressor(own.compressor)
+    libdeflate_free_decompressor(own.decompressor)
+    free(own)
+
+
+cdef inline bint is_gzip(const uint8_t *src, uint64_t n) noexcept nogil:
+    return n >= 2 and src[0] == 0x1F and src[1] == 0x8B
+
+
+cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
+    if (<const Config *> cfg).zlib:
+        return libdeflate_zlib_compress_bound(NULL, n)
+    return libdeflate_gzip_compress_bound(NULL, n)
+
+
+cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
+    cdef const Config *config = <const Config *> cfg
+    cdef uint64_t size
+    if n < 18 or (config.zlib and not config.sniff) or not is_gzip(src, n):
+        return ZV_SIZE_UNKNOWN
+    # A gzip member ends with its size modulo 2**32; nearly all streams have one member.
+    size = (<uint32_t> src[n - 4] | <uint32_t> src[n - 3] << 8 | <uint32_t> src[n - 2] << 16
+            | <uint32_t> src[n - 1] << 24)
+    # DEFLATE makes at most 1032 bytes of one, so a larger size is none: the stream is cut off or followed by something.
+    return size if size <= n * 1032 else ZV_SIZE_UNKNOWN
+
+
+cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                    uint64_t *out_n, zv_error *err) noexcept nogil:
+    cdef const Config *config = <const Config *> cfg
+    cdef Worker *own = <Worker *> worker
+    if own.compressor == NULL:
+        own.compressor = libdeflate_alloc_compressor(config.level)
+        if own.compressor == NULL:
+            return ZV_NOMEM
+    if config.zlib:
+        out_n[0] = libdeflate_zlib_compress(own.compressor, src, n, dst, cap)
+    else:
+        out_n[0] = libdeflate_gzip_compress(own.compressor, src, n, dst, cap)
+    if out_n[0] == 0:
+        out_n[0] = bound(cfg, n)
+        return ZV_SPACE
+    return ZV_OK
+
+
+cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                    uint64_t *out_n, zv_error *err) noexcept nogil:
+    cdef const Config *config = <const Config *> cfg
+    cdef Worker *own = <Worker *> worker
+    cdef libdeflate_result result
+    cdef size_t used, written
+    cdef uint64_t total = 0
+    cdef bint zlib = config.zlib
+    out_n[0] = 0
+    if own.decompressor == NULL:
+        own.decompressor = libdeflate_alloc_decompressor()
+        if own.decompressor == NULL:
+            return ZV_NOMEM
+    if config.sniff:
+        zlib = not is_gzip(src, n)
+    while True:
+        used = written = 0
+        if zlib:
+            result = libdeflate_zlib_decompress_ex(own.decompressor, src, n, dst, cap - total, &used, &written)
+        else:
+            result = libdeflate_gzip_decompress_ex(own.decompressor, src, n, dst, cap - total, &used, &written)
+        if result == LIBDEFLATE_INSUFFICIENT_SPACE:
+            return ZV_SPACE
+        if result != LIBDEFLATE_SUCCESS:
+            err.lib_code = result
+            return fault(err, b"not a valid zlib stream" if zlib else b"not a valid gzip stream")
+        total += written
+        # Not `dst += written` before the end is known: dst may be NULL when nothing is written.
+        if used == n:
+            out_n[0] = total
+            return ZV_OK
+        src += used
+        n -= used
+        if written:
+            dst += written
+        if zlib or config.single_member or not is_gzip(src, n):
+            return fault(err, b"there are bytes after the end of the stream")
+
+
+cdef int32_t fault(zv_error *err, const char *text) noexcept nogil:
+    strncpy(err.msg, text, sizeof(err.msg) - 1)
+    err.msg[sizeof(err.msg) - 1] = 0
+    return ZV_CORRUPT
+
+
+cdef void release(object capsule) noexcept:
+    free(PyCapsule_GetPointer(capsule, ZV_CODEC_CAPSULE))
+
+
+def codec_table(int level, bint zlib, bint single_member, bint sniff):
+    """A capsule with the C table for these parameters."""
+    cdef Table *table = <Table *> calloc(1, sizeof(Table))
+    if table == NULL:
+        raise MemoryError
+    table.config.level = level
+    table.config.zlib = zlib
+    table.config.single_member = single_member
+    table.config.sniff = sniff
+    table.codec.struct_size = sizeof(zv_codec)
+    table.codec.minor = ZV_CODEC_MINOR
+    table.codec.name = b"gzip"
+    table.codec.lib_version = zv_gzip_library
+    table.codec.flags = ZV_FLAG_DETERMINISTIC
+    table.codec.cfg = &table.config
+    table.codec.worker_new = worker_new
+    table.codec.worker_free = worker_free
+    table.codec.bound = bound
+    table.codec.decoded_hint = decoded_hint
+    table.codec.encode = encode
+    table.codec.decode = decode
+    return PyCapsule_New(table, ZV_CODEC_CAPSULE, <void (*)(object) noexcept> release)

@@ -1,0 +1,277 @@
+"""Which codecs there are: those that installed distributions name as entry points, and those registered by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from zvcore.codecs.base import Codec
+from zvcore.codecs.foreign import complete
+from zvcore.codecs.parameters import FORMATS
+from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError
+
+__all__ = ["CodecInfo", "as_codec", "available", "from_n5", "from_neuroglancer", "from_zarr3", "get", "register", "unregister"]
+
+GROUP = "zvcore.codecs"
+NUMCODECS = "numcodecs."
+
+# What to install for names that datasets are known to carry, without knowing anything else of them.
+KNOWN = {
+    **dict.fromkeys(("raw", "gzip", "bzip2", "lz4", "xz", "blosc", "zstd"), "zvcore"),
+    **dict.fromkeys(("numcodecs.pcodec", "pcodec"), "numcodecs[pcodec]"),
+    **dict.fromkeys(("numcodecs.zfpy", "zfpy"), "numcodecs[zfpy]"),
+    **dict.fromkeys(("jpeg", "jpeg2k", "jpegxl", "jpegxr", "webp", "lerc"), "imagecodecs (as numcodecs.imagecodecs_...)"),
+}
+
+
+@dataclass(frozen=True)
+class CodecInfo:
+    """What `available` tells of one codec.
+
+    distribution  the installed distribution that provides it, None if it was registered by hand
+    native        whether it runs in C without the GIL
+    error         why it cannot be used, None if it can
+    """
+
+    name: str
+    distribution: str | None
+    native: bool
+    error: str | None
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One distribution's claim to one name."""
+
+    point: metadata.EntryPoint
+    distribution: str
+
+
+_lock = threading.Lock()
+_registered: dict[str, type[Codec]] = {}
+_entries: dict[str, list[_Entry]] | None = None
+_loaded: dict[str, type[Codec] | Exception] = {}
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _scan() -> dict[str, list[_Entry]]:
+    """All claims by name. The environment is read once."""
+    global _entries
+    entries = _entries
+    if entries is None:
+        entries = {}
+        for point in metadata.entry_points(group=GROUP):
+            name = point.dist.name if point.dist is not None else "an unknown distribution"
+            claims = entries.setdefault(point.name, [])
+            if all(claim.distribution != name or claim.point.value != point.value for claim in claims):
+                claims.append(_Entry(point, name))
+        with _lock:
+            _entries = entries
+    return entries
+
+
+def _rescan() -> None:
+    """Forget what is installed, so that the next question looks again. For tests and for installers at run time."""
+    global _entries
+    with _lock:
+        _entries = None
+        _loaded.clear()
+
+
+def _class(name: str) -> type[Codec] | None:
+    """The class for a codec's own name, or None if nobody claims it."""
+    registered = _registered.get(name)
+    if registered is not None:
+        return registered
+    loaded = _loaded.get(name)
+    if loaded is None:
+        claims = _scan().get(name)
+        if claims is None:
+            return None
+        # Without the lock: an import may take long, and may come back here. A second thread at worst does it again.
+        loaded = _load(name, claims)
+        with _lock:
+            loaded = _loaded.setdefault(name, loaded)
+    if isinstance(loaded, Exception):
+        # A new error each time: one that is kept would gather tracebacks.
+        raise type(loaded)(*loaded.args) from loaded.__cause__
+    return loaded
+
+
+def _load(name: str, claims: list[_Entry]) -> type[Codec] | Exception:
+    if len(claims) > 1:
+        sides = " and ".join(f"{claim.distribution} ({claim.point.value})" for claim in claims)
+        return CodecConflictError(
+            f"the codec {name!r} is provided by {sides}; choose one by zvcore.codecs.register({name!r}, cls) or uninstall the other"
+        )
+    claim = claims[0]
+    try:
+        return complete(claim.point.load(), name)
+    except Exception as error:  # noqa: BLE001 - whatever a plugin does wrong, it must not break the others
+        broken = CodecNotFoundError(
+            f"the codec {name!r} of {claim.distribution} cannot be loaded from {claim.point.value}: {type(error).__name__}: {error}"
+        )
+        broken.__cause__ = error
+        return broken
+
+
+def _usable() -> dict[str, type[Codec]]:
+    """All codecs that load, by name."""
+    found = {}
+    for name in sorted({*_scan(), *_registered}):
+        try:
+            cls = _class(name)
+        except (CodecNotFoundError, CodecConflictError):
+            continue
+        if cls is not None:
+            found[name] = cls
+    return found
+
+
+def _find(name: str, format: str | None, where: str | None) -> type[Codec]:
+    """The class for a name as a format spells it (format None: the codec's own name)."""
+    try:
+        cls = _class(name)
+        if cls is not None and (format is None or name in cls.names_read(format)):
+            return cls
+        if format is not None:
+            claims = [other for other in _usable().values() if name in other.names_read(format)]
+            # A codec's proper name in the format goes before one that it merely also reads.
+            claims = [other for other in claims if other.name_in(format) == name] or claims
+            if len(claims) > 1:
+                sides = " and ".join(repr(other.name) for other in claims)
+                raise CodecConflictError(f"{FORMATS[format]}'s codec {name!r} is claimed by the codecs {sides}")
+            if claims:
+                return claims[0]
+        if name.startswith(NUMCODECS) and format != "neuroglancer":
+            from zvcore.codecs.numcodecs import adapter
+
+            return adapter(name)
+    except (CodecNotFoundError, CodecConflictError) as error:
+        raise error.located(key=where)
+    raise _not_found(name, format, where)
+
+
+def _not_found(name: str, format: str | None, where: str | None) -> CodecNotFoundError:
+    asked = f"no installed codec is called {name!r}" + ("" if format is None else f" in {FORMATS[format]}")
+    installed = ", ".join(sorted({*_scan(), *_registered})) or "none"
+    advice = []
+    if name in KNOWN:
+        advice.append(f"it is provided by {KNOWN[name]}")
+    try:
+        metadata.distribution("zvcore")
+    except metadata.PackageNotFoundError:
+        advice.append("zvcore itself is not installed as a distribution, so its own codecs are missing: pip install [-e] .")
+    if importlib.util.find_spec("numcodecs") is not None:
+        installed += ", and those of numcodecs as numcodecs.<id>"
+    if not advice:
+        advice.append(f"install a package with an entry point {name!r} of group {GROUP!r}, or use zvcore.codecs.register")
+    return CodecNotFoundError(f"{asked}; installed: {installed}; {'; '.join(advice)}", key=where)
+
+
+def get(name: str, /, **parameters: Any) -> Codec:
+    """The codec of this name with these parameters, from whichever distribution provides it."""
+    return _find(name, None, None).from_config(parameters)
+
+
+def register(name: str, cls: type[Any]) -> type[Codec]:
+    """Use `cls` for this name from now on, whatever is installed. Returns the class that `get` will use."""
+    completed = complete(cls, name)
+    with _lock:
+        _registered[name] = completed
+    return completed
+
+
+def unregister(name: str) -> None:
+    """Take back a `register`; what is installed counts again."""
+    with _lock:
+        if _registered.pop(name, None) is None:
+            raise KeyError(name)
+
+
+def available() -> dict[str, CodecInfo]:
+    """Every codec that some distribution provides or that was registered, with what is wrong with it, if anything."""
+    entries = _scan()
+    infos = {}
+    for name in sorted({*entries, *_registered}):
+        distribution = None
+        if name not in _registered:
+            distribution = " and ".join(claim.distribution for claim in entries[name])
+        error: str | None = None
+        native = False
+        try:
+            cls = _class(name)
+            assert cls is not None
+            native = _runs_native(cls)
+        except Exception as problem:  # noqa: BLE001 - the list is there to show what is broken
+            error = str(problem)
+        infos[name] = CodecInfo(name, distribution, native, error)
+    return infos
+
+
+def _runs_native(cls: type[Codec]) -> bool:
+    try:
+        codec = cls.from_config({})
+    except (MetadataError, TypeError):
+        # It cannot be made without parameters; that it says how to get a table must do.
+        return cls.__zv_codec__ is not Codec.__zv_codec__
+    return codec.native
+
+
+def as_codec(spec: str | Mapping[str, Any] | Any) -> Codec:
+    """A codec from what users write for one: its name, a mapping of name and parameters, or a codec object."""
+    if isinstance(spec, str):
+        return get(spec)
+    if isinstance(spec, Mapping):
+        name = spec.get("name")
+        if not isinstance(name, str):
+            raise MetadataError("a codec needs a name", expected='{"name": ..., parameters}', found=repr(spec))
+        return _find(name, None, None).from_config({key: value for key, value in spec.items() if key != "name"})
+    cls = complete(type(spec), getattr(spec, "name", None))
+    return spec if cls is type(spec) else cls.from_config(spec.config())
+
+
+def from_n5(obj: Any, where: str | None = None) -> Codec:
+    """The codec that an N5 dataset's `compression` names; `where` is the document's key, for errors."""
+    if not isinstance(obj, Mapping):
+        raise MetadataError("'compression' must be an object", key=where, expected='{"type": ...}', found=repr(obj))
+    # An empty object stands for no compression.
+    name = obj.get("type") if obj else "raw"
+    if not isinstance(name, str):
+        raise MetadataError("'compression' lacks a 'type'", key=where, expected="a string", found=repr(name))
+    return _described(_find(name, "n5", where).from_n5, {**obj, "type": name}, where)
+
+
+def from_zarr3(obj: Any, where: str | None = None) -> Codec:
+    """The codec that an entry of a Zarr array's `codecs` names; `where` is the document's key, for errors."""
+    name = obj.get("name") if isinstance(obj, Mapping) else obj
+    if not isinstance(name, str):
+        raise MetadataError("a codec must be an object with a 'name'", key=where, expected='{"name": ...}', found=repr(obj))
+    return _described(_find(name, "zarr3", where).from_zarr3, obj, where)
+
+
+def from_neuroglancer(obj: Any, where: str | None = None) -> Codec:
+    """The codec that a sharding specification's encoding names; `where` is the document's key, for errors."""
+    if not isinstance(obj, str):
+        raise MetadataError("an encoding must be a string", key=where, expected='"raw" or "gzip"', found=repr(obj))
+    return _described(_find(obj, "neuroglancer", where).from_neuroglancer, obj, where)
+
+
+def _described(read: Any, obj: Any, where: str | None) -> Codec:
+    try:
+        codec: Codec = read(obj)
+    except MetadataError as error:
+        raise error.located(key=where)
+    return codec
