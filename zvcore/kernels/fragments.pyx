@@ -1,0 +1,428 @@
+"""Fragment indices: which rows of a chunk's vertices make up each of its F pieces.
+
+    u32 magic, u16 version 1, u16 flags 0, u32 F, u32 R
+    bitmap of F bits, least significant first, padded to 8 bytes: 1 is a range
+    R x (i64 start, i64 count)
+    u32 offsets[F - R + 1], i64 rows[offsets[F - R]]      the pieces that list their rows
+
+All little-endian; nothing but the 16 bytes at the front when F is 0. The lists are unaligned whenever F - R is even.
+The indices of many chunks become columns: piece f of chunk k is `first, count` at `offsets[k] + f`, a run of rows, or
+a slice of `pool` where `listed` is set.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from zvcore.errors import CorruptDataError
+from zvcore.kernels.unaligned cimport load_i64, load_u16, load_u32, store_i64, store_u32
+
+
+cdef enum:
+    HEADER = 16
+    MAGIC = 0x5A564647
+    VERSION = 1
+
+cdef enum Fault:
+    FINE = 0
+    ABSENT
+    TOO_SHORT
+    BAD_MAGIC
+    BAD_VERSION
+    BAD_FLAGS
+    TOO_MANY_RANGES
+    CUT_BITMAP
+    CUT_RANGES
+    CUT_OFFSETS
+    CUT_ROWS
+    WRONG_POPCOUNT
+    UNORDERED
+    TRAILING
+
+FINE_CELL = FINE
+ABSENT_CELL = ABSENT
+
+
+cdef struct Parts:
+    int64_t pieces      # F
+    int64_t ranges      # R
+    int64_t table       # where the ranges begin
+    int64_t offsets     # where the offsets of the lists begin
+    int64_t rows        # where the listed rows begin
+    int64_t listed      # how many rows are listed
+    int64_t end         # where the index ends
+
+
+cdef inline int popcount(uint8_t byte) noexcept nogil:
+    cdef int value = byte - ((byte >> 1) & 0x55)
+    value = (value & 0x33) + ((value >> 2) & 0x33)
+    return (value + (value >> 4)) & 0x0F
+
+
+cdef Fault measure(const uint8_t *p, int64_t size, Parts *out) noexcept nogil:
+    """Check everything about one index but the values in it."""
+    cdef int64_t pieces, ranges, lists, at, i, bits = 0
+    cdef uint32_t before, after
+    memset(out, 0, sizeof(Parts))
+    if size < HEADER:
+        return TOO_SHORT
+    if load_u32(p) != MAGIC:
+        return BAD_MAGIC
+    if load_u16(p + 4) != VERSION:
+        return BAD_VERSION
+    if load_u16(p + 6) != 0:
+        return BAD_FLAGS
+    pieces = load_u32(p + 8)
+    ranges = load_u32(p + 12)
+    out.pieces = pieces
+    out.ranges = ranges
+    if ranges > pieces:
+        return TOO_MANY_RANGES
+    out.end = HEADER
+    if pieces == 0:
+        return FINE if size == HEADER else TRAILING
+    at = HEADER + ((((pieces + 7) // 8) + 7) & ~<int64_t> 7)
+    if size < at:
+        return CUT_BITMAP
+    out.table = at
+    if size - at < 16 * ranges:
+        return CUT_RANGES
+    at += 16 * ranges
+    out.offsets = at
+    lists = pieces - ranges
+    if size - at < 4 * (lists + 1):
+        return CUT_OFFSETS
+    at += 4 * (lists + 1)
+    out.rows = at
+    # Popcount first: it says which of the two is wrong when the offsets are read from the wrong place.
+    for i in range(pieces // 8):
+        bits += popcount(p[HEADER + i])
+    if pieces % 8:
+        bits += popcount(p[HEADER + pieces // 8] & ((1 << (pieces % 8)) - 1))
+    if bits != ranges:
+        out.listed = bits
+        return WRONG_POPCOUNT
+    before = load_u32(p + out.offsets)
+    if before != 0:
+        return UNORDERED
+    for i in range(1, lists + 1):
+        after = load_u32(p + out.offsets + 4 * i)
+        if after < before:
+            out.listed = i
+            return UNORDERED
+        before = after
+    out.listed = before
+    if (size - at) // 8 < out.listed:
+        return CUT_ROWS
+    out.end = at + 8 * out.listed
+    return FINE if out.end == size else TRAILING
+
+
+cdef object fault_error(Fault fault, const uint8_t *p, int64_t size, Parts *at):
+    cdef dict where = {"offset": 0}
+    if fault == TOO_SHORT:
+        text = f"Fragment-index blob too short: {size} < {HEADER}"
+    elif fault == BAD_MAGIC:
+        text = f"Bad fragment-index magic: got 0x{load_u32(p):08X}, want 0x{MAGIC:08X}"
+    elif fault == BAD_VERSION:
+        text = f"Unsupported fragment-index version {load_u16(p + 4)}; this code reads version {VERSION}"
+        where = {"offset": 4}
+    elif fault == BAD_FLAGS:
+        text = f"Unsupported fragment-index flags 0x{load_u16(p + 6):04X}; expected 0"
+        where = {"offset": 6}
+    elif fault == TOO_MANY_RANGES:
+        text = f"num_range_fragments {at.ranges} exceeds num_fragments {at.pieces}"
+        where = {"offset": 12}
+    elif fault == CUT_BITMAP:
+        text = "Fragment-index blob truncated in bitmap region"
+        where = {"offset": HEADER}
+    elif fault == CUT_RANGES:
+        text = "Fragment-index blob truncated in range table"
+        where = {"offset": at.table}
+    elif fault == CUT_OFFSETS:
+        text = "Fragment-index blob truncated in CSR offsets"
+        where = {"offset": at.offsets}
+    elif fault == CUT_ROWS:
+        text = "Fragment-index blob truncated in CSR indices"
+        where = {"offset": at.rows}
+    elif fault == WRONG_POPCOUNT:
+        text = "Fragment-index bitmap has another number of ranges than num_range_fragments"
+        where = {"offset": HEADER, "expected": at.ranges, "found": at.listed}
+    elif fault == UNORDERED:
+        text = f"Fragment-index CSR offsets must begin at 0 and not decrease; entry {at.listed} does"
+        where = {"offset": at.offsets + 4 * at.listed}
+    else:
+        text = f"Fragment-index blob has {size - at.end} trailing bytes after {at.pieces} fragments"
+        where = {"offset": at.end}
+    return CorruptDataError(text, **where)
+
+
+def measure_one(const uint8_t[::1] data not None):
+    """Check one index: (pieces, ranges, where the ranges begin, where the offsets, where the rows, listed rows)."""
+    cdef int64_t size = data.shape[0]
+    cdef const uint8_t *p = &data[0] if size else NULL
+    cdef Parts parts
+    cdef Fault fault
+    with nogil:
+        fault = measure(p, size, &parts)
+    if fault != FINE:
+        raise fault_error(fault, p, size, &parts)
+    return parts.pieces, parts.ranges, parts.table, parts.offsets, parts.rows, parts.listed
+
+
+def cell_error(const uint8_t[::1] data not None):
+    """The error for one broken index, or None if nothing is wrong with it."""
+    cdef int64_t size = data.shape[0]
+    cdef const uint8_t *p = &data[0] if size else NULL
+    cdef Parts parts
+    cdef Fault fault = measure(p, size, &parts)
+    return None if fault == FINE else fault_error(fault, p, size, &parts)
+
+
+def decode_cells(const uint8_t[::1] data not None, const int64_t[::1] starts not None,
+                 const int64_t[::1] lengths not None):
+    """The indices of many chunks, which lie anywhere in `data`, as columns.
+
+    Returns (offsets, first, count, listed, pool, status). `status[k]` is FINE_CELL, ABSENT_CELL (no bytes at all), or
+    something else for an index that is broken; both of the latter have no pieces.
+    """
+    cdef Py_ssize_t n = starts.shape[0], k
+    cdef int64_t size = data.shape[0], start, length, total = 0, rows = 0, i, r, e, at, stop
+    cdef const uint8_t *base = &data[0] if size else NULL
+    cdef const uint8_t *p
+    if lengths.shape[0] != n:
+        raise ValueError("starts and lengths must have one length")
+    offsets = np.empty(n + 1, np.int64)
+    status = np.empty(n, np.uint8)
+    cdef int64_t[::1] offset_view = offsets
+    cdef uint8_t[::1] status_view = status
+    cdef Parts parts
+    cdef Fault fault
+    cdef Py_ssize_t outside = -1
+    with nogil:
+        for k in range(n):
+            offset_view[k] = total
+            start = starts[k]
+            length = lengths[k]
+            if start < 0 or length < 0 or length > size or start > size - length:
+                outside = k
+                break
+            if length == 0:
+                status_view[k] = ABSENT
+                continue
+            fault = measure(base + start, length, &parts)
+            status_view[k] = fault
+            if fault == FINE:
+                total += parts.pieces
+                rows += parts.listed
+        if outside < 0:
+            offset_view[n] = total
+    if outside >= 0:
+        raise ValueError(f"cell {outside} is not inside the data: {lengths[outside]} bytes at {starts[outside]} of {size}")
+    first = np.empty(total, np.int64)
+    count = np.empty(total, np.int64)
+    listed = np.empty(total, np.uint8)
+    pool = np.empty(rows, np.int64)
+    cdef int64_t[::1] first_view = first, count_view = count, pool_view = pool
+    cdef uint8_t[::1] listed_view = listed
+    at = 0
+    rows = 0
+    with nogil:
+        for k in range(n):
+            if status_view[k] != FINE or offset_view[k] == offset_view[k + 1]:
+                continue
+            p = base + starts[k]
+            measure(p, lengths[k], &parts)
+            r = parts.table
+            e = parts.offsets
+            for i in range(parts.pieces):
+                if (p[HEADER + (i >> 3)] >> (i & 7)) & 1:
+                    first_view[at] = load_i64(p + r)
+                    count_view[at] = load_i64(p + r + 8)
+                    listed_view[at] = 0
+                    r += 16
+                else:
+                    start = load_u32(p + e)
+                    stop = load_u32(p + e + 4)
+                    first_view[at] = rows + start
+                    count_view[at] = stop - start
+                    listed_view[at] = 1
+                    e += 4
+                at += 1
+            for i in range(parts.listed):
+                pool_view[rows + i] = load_i64(p + parts.rows + 8 * i)
+            rows += parts.listed
+    return offsets, first, count, listed, pool, status
+
+
+def sizes(const int64_t[::1] cell not None, const int64_t[::1] piece not None, const int64_t[::1] offsets not None,
+          const int64_t[::1] first not None, const int64_t[::1] count not None, const uint8_t[::1] listed not None,
+          const int64_t[::1] pool not None, const int64_t[::1] rows not None):
+    """How many rows each wanted piece has: (running sum, first piece that cannot be taken or -1).
+
+    `cell[i], piece[i]` name a piece of a chunk that has `rows[cell[i]]` rows. Everything is checked here that
+    `take` relies on: the piece exists, and all its rows do.
+    """
+    cdef Py_ssize_t n = cell.shape[0], i, faulty = -1
+    cdef int64_t cells = offsets.shape[0] - 1, k, at, j, have, total = 0
+    if piece.shape[0] != n or cells < 0 or rows.shape[0] != cells or first.shape[0] != offsets[cells] \
+            or count.shape[0] != first.shape[0] or listed.shape[0] != first.shape[0]:
+        raise ValueError("columns of different lengths")
+    for i in range(cells):
+        if offsets[i] < 0 or offsets[i] > offsets[i + 1]:
+            raise ValueError("offsets decrease")
+    sums = np.empty(n + 1, np.int64)
+    cdef int64_t[::1] sum_view = sums
+    with nogil:
+        for i in range(n):
+            sum_view[i] = total
+            k = cell[i]
+            if k < 0 or k >= cells or piece[i] < 0 or piece[i] >= offsets[k + 1] - offsets[k]:
+                faulty = i
+                break
+            at = offsets[k] + piece[i]
+            have = rows[k]
+            if first[at] < 0 or count[at] < 0:
+                faulty = i
+                break
+            if listed[at]:
+                if count[at] > pool.shape[0] or first[at] > pool.shape[0] - count[at]:
+                    faulty = i
+                    break
+                for j in range(first[at], first[at] + count[at]):
+                    if pool[j] < 0 or pool[j] >= have:
+                        faulty = i
+                        break
+                if faulty >= 0:
+                    break
+            elif count[at] > have or first[at] > have - count[at]:
+                faulty = i
+                break
+            total += count[at]
+        if faulty < 0:
+            sum_view[n] = total
+    return sums, faulty
+
+
+def take(const uint8_t[::1] source not None, const int64_t[::1] starts not None, int64_t row_bytes,
+         const int64_t[::1] cell not None, const int64_t[::1] piece not None, const int64_t[::1] offsets not None,
+         const int64_t[::1] first not None, const int64_t[::1] count not None, const uint8_t[::1] listed not None,
+         const int64_t[::1] pool not None, const int64_t[::1] sums not None, uint8_t[::1] out not None,
+         Py_ssize_t begin, Py_ssize_t end):
+    """Copy the rows of wanted pieces `begin:end` to their places in `out`, as `sizes` has measured and checked them.
+
+    Chunk k's rows of `row_bytes` each begin at `source[starts[k]]`.
+    """
+    cdef Py_ssize_t n = cell.shape[0], i
+    cdef int64_t j, at, size = source.shape[0], room = out.shape[0], here
+    cdef bint outside = False
+    if sums.shape[0] != n + 1 or piece.shape[0] != n or not 0 <= begin <= end <= n or row_bytes <= 0:
+        raise ValueError("columns of different lengths")
+    if end == begin:
+        return
+    if sums[end] > room // row_bytes:
+        raise ValueError(f"{sums[end]} rows of {row_bytes} bytes do not fit {room} bytes")
+    if sums[end] == sums[begin]:
+        return
+    cdef const uint8_t *p = &source[0] if size else NULL
+    cdef uint8_t *q = &out[0]
+    with nogil:
+        for i in range(begin, end):
+            at = offsets[cell[i]] + piece[i]
+            here = starts[cell[i]]
+            if not listed[at]:
+                if here < 0 or here + (first[at] + count[at]) * row_bytes > size:
+                    outside = True
+                    break
+                memcpy(q + sums[i] * row_bytes, p + here + first[at] * row_bytes, count[at] * row_bytes)
+            else:
+                for j in range(count[at]):
+                    if here < 0 or here + (pool[first[at] + j] + 1) * row_bytes > size:
+                        outside = True
+                        break
+                    memcpy(q + (sums[i] + j) * row_bytes, p + here + pool[first[at] + j] * row_bytes, row_bytes)
+                if outside:
+                    break
+    if outside:
+        raise ValueError(f"the rows of chunk {cell[i]} leave the source")
+
+
+def encode_ranges(const int64_t[::1] first not None, const int64_t[::1] count not None):
+    """An index of which every piece is a run of rows."""
+    cdef int64_t n = first.shape[0], i, bitmap
+    if count.shape[0] != n:
+        raise ValueError("first and count must have one length")
+    if n > 0xFFFFFFFF:
+        raise ValueError(f"an index has at most 2**32 - 1 fragments, got {n}")
+    for i in range(n):
+        if count[i] < 0:
+            raise ValueError(f"Fragment count must be >= 0, got {count[i]}")
+    bitmap = (((n + 7) // 8) + 7) & ~<int64_t> 7
+    out = bytearray(HEADER + bitmap + 16 * n + 4 if n else HEADER)
+    cdef uint8_t[::1] view = out
+    cdef uint8_t *q = &view[0]
+    store_u32(q, MAGIC)
+    q[4] = VERSION
+    store_u32(q + 8, <uint32_t> n)
+    store_u32(q + 12, <uint32_t> n)
+    if n:
+        memset(q + HEADER, 0xFF, n // 8)
+        if n % 8:
+            q[HEADER + n // 8] = <uint8_t> ((1 << (n % 8)) - 1)
+        q += HEADER + bitmap
+        for i in range(n):
+            store_i64(q, first[i])
+            store_i64(q + 8, count[i])
+            q += 16
+    return bytes(out)
+
+
+def encode_mixed(const uint8_t[::1] listed not None, const int64_t[::1] first not None,
+                 const int64_t[::1] count not None, const int64_t[::1] pool not None):
+    """An index of pieces that are runs, or slices of `pool` where `listed` is set."""
+    cdef int64_t n = first.shape[0], i, j, lists = 0, rows = 0, bitmap, taken = pool.shape[0]
+    if count.shape[0] != n or listed.shape[0] != n:
+        raise ValueError("columns of different lengths")
+    if n > 0xFFFFFFFF:
+        raise ValueError(f"an index has at most 2**32 - 1 fragments, got {n}")
+    for i in range(n):
+        if count[i] < 0:
+            raise ValueError(f"Fragment count must be >= 0, got {count[i]}")
+        if listed[i]:
+            if first[i] < 0 or count[i] > taken or first[i] > taken - count[i]:
+                raise ValueError(f"fragment {i} leaves the pool")
+            lists += 1
+            rows += count[i]
+    if rows > 0xFFFFFFFF:
+        raise ValueError(f"an index lists at most 2**32 - 1 rows, got {rows}")
+    if n == 0:
+        return encode_ranges(first, count)
+    bitmap = (((n + 7) // 8) + 7) & ~<int64_t> 7
+    out = bytearray(HEADER + bitmap + 16 * (n - lists) + 4 * (lists + 1) + 8 * rows)
+    cdef uint8_t[::1] view = out
+    cdef uint8_t *base = &view[0]
+    cdef uint8_t *table = base + HEADER + bitmap
+    cdef uint8_t *offset = table + 16 * (n - lists)
+    cdef uint8_t *row = offset + 4 * (lists + 1)
+    store_u32(base, MAGIC)
+    base[4] = VERSION
+    store_u32(base + 8, <uint32_t> n)
+    store_u32(base + 12, <uint32_t> (n - lists))
+    rows = 0
+    for i in range(n):
+        if listed[i]:
+            for j in range(count[i]):
+                if pool[first[i] + j] < 0:
+                    raise ValueError("Explicit fragment indices must be non-negative")
+                store_i64(row, pool[first[i] + j])
+                row += 8
+            rows += count[i]
+            offset += 4
+            store_u32(offset, <uint32_t> rows)
+        else:
+            base[HEADER + (i >> 3)] |= <uint8_t> (1 << (i & 7))
+            store_i64(table, first[i])
+            store_i64(table + 8, count[i])
+            table += 16
+    return bytes(out)

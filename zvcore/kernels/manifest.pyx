@@ -1,0 +1,729 @@
+"""Manifests: which pieces of which chunks make up an object.
+
+    u32 B, then B blocks of: i64 coords[ndim], u8 mode, and by mode
+        0  i64 index                one piece
+        1  i64 start, i64 count     a run of pieces
+        2  u32 n, i64 index[n]      any pieces
+
+All little-endian and unaligned. Many manifests become columns: block b of row i is one of
+`offsets[i]:offsets[i + 1]`; `first[b], count[b]` is a run of pieces for modes 0 and 1 and a slice of `pool` for mode 2.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.long cimport PyLong_CheckExact, PyLong_FromLongLong
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+
+cimport numpy as cnp
+import numpy as np
+
+from zvcore.errors import CorruptDataError
+from zvcore.kernels.unaligned cimport load_i64, load_u32, store_i64, store_u32
+
+
+cnp.import_array()
+
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLong(object value) except? -1
+    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
+    int PyGC_Disable()
+    int PyGC_Enable()
+
+
+cdef enum:
+    MAX_NDIM = 64
+
+cdef int64_t MOST = 2**32 - 1     # of blocks in a manifest, or indices in a block
+
+# What can be wrong with a manifest; the table of texts follows these numbers.
+cdef enum Fault:
+    FINE = 0
+    ABSENT
+    TOO_SHORT
+    CUT_HEADER
+    CUT_SINGLE
+    CUT_RANGE
+    CUT_EXPLICIT_HEADER
+    CUT_EXPLICIT
+    UNKNOWN_MODE
+    TRAILING
+
+FINE_ROW = FINE
+ABSENT_ROW = ABSENT
+
+cdef tuple TEXTS = (
+    "",
+    "",
+    "Manifest blob too short: {size} < 4",
+    "Manifest blob truncated at block header",
+    "Manifest blob truncated in single-mode payload",
+    "Manifest blob truncated in range-mode payload",
+    "Manifest blob truncated in explicit-mode header",
+    "Manifest blob truncated in explicit-mode indices",
+    "Unknown manifest block mode {mode}",
+    "Manifest blob has {rest} trailing bytes after {blocks} blocks",
+)
+
+
+cdef struct Walk:
+    int64_t position    # where the walk stopped
+    int64_t blocks      # blocks that are whole
+    int64_t explicit    # indices in their explicit lists
+    int modes           # bit m: a block of mode m was seen
+
+
+cdef inline Fault walk(const uint8_t *p, int64_t size, int64_t coords_bytes, Walk *out) noexcept nogil:
+    """Check one manifest and count what it holds."""
+    cdef int64_t position = 4, blocks = 0, explicit = 0, listed
+    cdef uint32_t declared
+    cdef uint8_t mode
+    cdef int modes = 0
+    cdef Fault fault = FINE
+    if size < 4:
+        out.position = 0
+        out.blocks = 0
+        out.explicit = 0
+        out.modes = 0
+        return TOO_SHORT
+    declared = load_u32(p)
+    while blocks < declared:
+        if size - position < coords_bytes + 1:
+            fault = CUT_HEADER
+            break
+        position += coords_bytes
+        mode = p[position]
+        position += 1
+        if mode == 0:
+            if size - position < 8:
+                fault = CUT_SINGLE
+                break
+            position += 8
+        elif mode == 1:
+            if size - position < 16:
+                fault = CUT_RANGE
+                break
+            position += 16
+        elif mode == 2:
+            if size - position < 4:
+                fault = CUT_EXPLICIT_HEADER
+                break
+            listed = load_u32(p + position)
+            position += 4
+            if (size - position) // 8 < listed:
+                fault = CUT_EXPLICIT
+                break
+            position += 8 * listed
+            explicit += listed
+        else:
+            position -= 1
+            fault = UNKNOWN_MODE
+            break
+        modes |= 1 << mode
+        blocks += 1
+    if fault == FINE and position != size:
+        fault = TRAILING
+    out.position = position
+    out.blocks = blocks
+    out.explicit = explicit
+    out.modes = modes
+    return fault
+
+
+cdef object fault_error(Fault fault, const uint8_t *p, int64_t size, Walk *at):
+    text = TEXTS[<int> fault].format(
+        size=size, mode=p[at.position] if fault == UNKNOWN_MODE else 0, rest=size - at.position, blocks=at.blocks
+    )
+    return CorruptDataError(text, offset=at.position)
+
+
+cdef int64_t checked_ndim(object ndim) except -1:
+    if not 0 <= ndim <= MAX_NDIM:
+        raise ValueError(f"sid_ndim must be 0 to {MAX_NDIM}, got {ndim}")
+    return ndim
+
+
+def decode_rows(const uint8_t[::1] data not None, const int64_t[::1] starts not None,
+                const int64_t[::1] lengths not None, ndim):
+    """Manifests that lie anywhere in `data`, as columns.
+
+    Returns (offsets, coords, mode, first, count, pool, status). `mode` and `count` are None when every block is of
+    mode 0, whose mode is 0 and whose count is 1. `status[i]` is FINE_ROW, ABSENT_ROW (no bytes at all), or something
+    else for a row that is broken; both of the latter have no blocks.
+    """
+    cdef int64_t d = checked_ndim(ndim), coords_bytes = 8 * d
+    cdef Py_ssize_t n = starts.shape[0], i, j
+    if lengths.shape[0] != n:
+        raise ValueError("starts and lengths must have one length")
+    cdef int64_t size = data.shape[0], start, length, total = 0, explicit = 0
+    cdef const uint8_t *base = &data[0] if size else NULL
+    offsets = np.empty(n + 1, np.int64)
+    status = np.empty(n, np.uint8)
+    cdef int64_t[::1] offset_view = offsets
+    cdef uint8_t[::1] status_view = status
+    cdef Walk found
+    cdef int modes = 0
+    cdef Fault fault
+    cdef Py_ssize_t outside = -1
+    with nogil:
+        for i in range(n):
+            offset_view[i] = total
+            start = starts[i]
+            length = lengths[i]
+            if start < 0 or length < 0 or length > size or start > size - length:
+                outside = i
+                break
+            if length == 0:
+                status_view[i] = ABSENT
+                continue
+            fault = walk(base + start, length, coords_bytes, &found)
+            status_view[i] = fault
+            if fault == FINE:
+                total += found.blocks
+                explicit += found.explicit
+                modes |= found.modes
+        if outside < 0:
+            offset_view[n] = total
+    if outside >= 0:
+        raise ValueError(f"row {outside} is not inside the data: {lengths[outside]} bytes at {starts[outside]} of {size}")
+
+    coords = np.empty((total, d), np.int64)
+    first = np.empty(total, np.int64)
+    pool = np.empty(explicit, np.int64)
+    cdef bint mixed = modes & ~1
+    mode = np.empty(total, np.uint8) if mixed else None
+    count = np.empty(total, np.int64) if mixed else None
+    cdef int64_t[:, ::1] coord_view = coords
+    cdef int64_t[::1] first_view = first, pool_view = pool
+    cdef int64_t[::1] count_view = count if mixed else first
+    cdef uint8_t[::1] mode_view = mode if mixed else status
+    cdef int64_t *coord_at = &coord_view[0, 0] if total and d else NULL
+    cdef Py_ssize_t block = 0, taken = 0
+    cdef int64_t listed
+    cdef uint32_t declared, k
+    cdef const uint8_t *p
+    with nogil:
+        for i in range(n):
+            if status_view[i] != FINE:
+                continue
+            p = base + starts[i]
+            declared = load_u32(p)
+            p += 4
+            for k in range(declared):
+                for j in range(d):
+                    coord_at[j] = load_i64(p)
+                    p += 8
+                coord_at += d
+                if not mixed:
+                    first_view[block] = load_i64(p + 1)
+                    p += 9
+                    block += 1
+                    continue
+                mode_view[block] = p[0]
+                if p[0] == 0:
+                    first_view[block] = load_i64(p + 1)
+                    count_view[block] = 1
+                    p += 9
+                elif p[0] == 1:
+                    first_view[block] = load_i64(p + 1)
+                    count_view[block] = load_i64(p + 9)
+                    p += 17
+                else:
+                    listed = load_u32(p + 1)
+                    first_view[block] = taken
+                    count_view[block] = listed
+                    p += 5
+                    for j in range(listed):
+                        pool_view[taken + j] = load_i64(p)
+                        p += 8
+                    taken += listed
+                block += 1
+    return offsets, coords, mode, first, count, pool, status
+
+
+def row_error(const uint8_t[::1] data not None, ndim):
+    """The error for one broken manifest, or None if nothing is wrong with it."""
+    cdef int64_t coords_bytes = 8 * checked_ndim(ndim), size = data.shape[0]
+    cdef const uint8_t *p = &data[0] if size else NULL
+    cdef Walk at
+    cdef Fault fault = walk(p, size, coords_bytes, &at)
+    return None if fault == FINE else fault_error(fault, p, size, &at)
+
+
+def decode_one(const uint8_t[::1] data not None, ndim):
+    """One manifest as a list of (coords, piece): an int, a (start, count) tuple or an int64 array."""
+    cdef int64_t d = checked_ndim(ndim), size = data.shape[0]
+    cdef const uint8_t *p = &data[0] if size else NULL
+    cdef Walk at
+    cdef Fault fault = walk(p, size, 8 * d, &at)
+    if fault != FINE:
+        raise fault_error(fault, p, size, &at)
+    cdef list blocks = PyList_New(at.blocks)
+    cdef int64_t b, j
+    cdef uint32_t listed
+    cdef int64_t[::1] index_view
+    cdef object number, piece
+    cdef tuple coords
+    p += 4
+    for b in range(at.blocks):
+        coords = PyTuple_New(d)
+        for j in range(d):
+            number = PyLong_FromLongLong(load_i64(p))
+            Py_INCREF(number)
+            PyTuple_SET_ITEM(coords, j, number)
+            p += 8
+        if p[0] == 0:
+            piece = PyLong_FromLongLong(load_i64(p + 1))
+            p += 9
+        elif p[0] == 1:
+            piece = (load_i64(p + 1), load_i64(p + 9))
+            p += 17
+        else:
+            listed = load_u32(p + 1)
+            p += 5
+            piece = np.empty(listed, np.int64)
+            index_view = piece
+            for j in range(listed):
+                index_view[j] = load_i64(p)
+                p += 8
+        block = (coords, piece)
+        Py_INCREF(block)
+        PyList_SET_ITEM(blocks, b, block)
+    return blocks
+
+
+cdef enum:
+    SHARED_COORDS = 1024     # slots for coords tuples; a power of two
+
+
+cdef inline uint64_t coords_hash(const int64_t *coords, int64_t d) noexcept nogil:
+    cdef uint64_t value = 0
+    cdef int64_t j
+    for j in range(d):
+        value = (value ^ <uint64_t> coords[j]) * <uint64_t> 0x9E3779B97F4A7C15
+    return value >> 40
+
+
+def to_lists(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not None, mode,
+             const int64_t[::1] first not None, count, const int64_t[::1] pool not None):
+    """The columns of `decode_rows` as one list of (coords, piece) per row. `mode` and `count` may be None."""
+    cdef Py_ssize_t n = offsets.shape[0] - 1, i, total = coords.shape[0]
+    cdef int64_t d = coords.shape[1], b, j, start, stop
+    cdef const uint8_t[::1] mode_view = mode if mode is not None else np.zeros(0, np.uint8)
+    cdef const int64_t[::1] count_view = count if mode is not None else first
+    cdef bint mixed = mode is not None
+    cdef int64_t taken = pool.shape[0]
+    if n < 0 or first.shape[0] != total or (mixed and (mode_view.shape[0] != total or count_view.shape[0] != total)):
+        raise ValueError("columns of different lengths")
+    for i in range(n):
+        if offsets[i] < 0 or offsets[i] > offsets[i + 1] or offsets[i + 1] > total:
+            raise ValueError(f"offsets leave the columns at row {i}")
+    # Objects share chunks: one tuple for equal coords saves most of the allocations.
+    cdef int64_t *keys = <int64_t *> PyMem_Malloc(SHARED_COORDS * (d if d else 1) * sizeof(int64_t))
+    if keys == NULL:
+        raise MemoryError
+    cdef list slots = [None] * SHARED_COORDS
+    cdef list rows = PyList_New(n), row
+    cdef object number, piece, taken_array = None
+    cdef tuple shared, block
+    cdef uint64_t slot
+    cdef bint same
+    cdef const int64_t *at
+    # Every object made here is alive until the end, so a collection in between can find nothing.
+    cdef int collecting = PyGC_Disable()
+    try:
+        for i in range(n):
+            start = offsets[i]
+            stop = offsets[i + 1]
+            row = PyList_New(stop - start)
+            for b in range(start, stop):
+                at = &coords[b, 0] if d else keys
+                slot = coords_hash(at, d) & (SHARED_COORDS - 1)
+                shared = <tuple> (slots[slot])
+                same = shared is not None
+                if same:
+                    for j in range(d):
+                        if keys[slot * d + j] != at[j]:
+                            same = False
+                            break
+                if not same:
+                    shared = PyTuple_New(d)
+                    for j in range(d):
+                        number = PyLong_FromLongLong(at[j])
+                        Py_INCREF(number)
+                        PyTuple_SET_ITEM(shared, j, number)
+                        keys[slot * d + j] = at[j]
+                    slots[slot] = shared
+                if not mixed or mode_view[b] == 0:
+                    piece = PyLong_FromLongLong(first[b])
+                elif mode_view[b] == 1:
+                    piece = (first[b], count_view[b])
+                else:
+                    if first[b] < 0 or count_view[b] < 0 or count_view[b] > taken or first[b] > taken - count_view[b]:
+                        raise ValueError(f"block {b} leaves the pool")
+                    if taken_array is None:
+                        taken_array = np.asarray(pool)
+                    piece = taken_array[first[b]:first[b] + count_view[b]].copy()
+                block = PyTuple_New(2)
+                Py_INCREF(shared)
+                PyTuple_SET_ITEM(block, 0, shared)
+                Py_INCREF(piece)
+                PyTuple_SET_ITEM(block, 1, piece)
+                Py_INCREF(block)
+                PyList_SET_ITEM(row, b - start, block)
+            Py_INCREF(row)
+            PyList_SET_ITEM(rows, i, row)
+    finally:
+        if collecting:
+            PyGC_Enable()
+        PyMem_Free(keys)
+    return rows
+
+
+def expand(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not None, const uint8_t[::1] mode not None,
+           const int64_t[::1] first not None, const int64_t[::1] count not None, const int64_t[::1] pool not None,
+           int64_t limit):
+    """One entry per piece: (offsets, coords, piece). Refuses (None) to make more than `limit` of them."""
+    cdef Py_ssize_t n = offsets.shape[0] - 1, i, total = coords.shape[0]
+    cdef int64_t d = coords.shape[1], pieces = 0, b, j, k, taken = pool.shape[0]
+    if n < 0 or first.shape[0] != total or mode.shape[0] != total or count.shape[0] != total:
+        raise ValueError("columns of different lengths")
+    out_offsets = np.empty(n + 1, np.int64)
+    cdef int64_t[::1] offset_view = out_offsets
+    cdef bint outside = False, over = False
+    with nogil:
+        for i in range(n):
+            offset_view[i] = pieces
+            if offsets[i] < 0 or offsets[i] > offsets[i + 1] or offsets[i + 1] > total:
+                outside = True
+                break
+            for b in range(offsets[i], offsets[i + 1]):
+                if count[b] <= 0:
+                    continue
+                if mode[b] == 2 and (first[b] < 0 or count[b] > taken or first[b] > taken - count[b]):
+                    outside = True
+                    break
+                if count[b] > limit - pieces:
+                    over = True
+                    break
+                pieces += count[b]
+            if outside or over:
+                break
+        if not outside and not over:
+            offset_view[n] = pieces
+    if outside:
+        raise ValueError(f"row {i} leaves the columns")
+    if over:
+        return None
+    out_coords = np.empty((pieces, d), np.int64)
+    out_pieces = np.empty(pieces, np.int64)
+    cdef int64_t[:, ::1] coord_view = out_coords
+    cdef int64_t[::1] piece_view = out_pieces
+    k = 0
+    cdef int64_t c
+    with nogil:
+        for i in range(n):
+            for b in range(offsets[i], offsets[i + 1]):
+                for j in range(count[b]):
+                    for c in range(d):
+                        coord_view[k, c] = coords[b, c]
+                    if mode[b] == 2:
+                        piece_view[k] = pool[first[b] + j]
+                    else:
+                        # Wraps where a run leaves int64; callers that care have checked the run.
+                        piece_view[k] = <int64_t> (<uint64_t> first[b] + <uint64_t> j)
+                    k += 1
+    return out_offsets, out_coords, out_pieces
+
+
+def encode_rows(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not None, mode,
+                const int64_t[::1] first not None, count, const int64_t[::1] pool not None):
+    """Columns as manifests: (data, offsets), row i is `data[offsets[i]:offsets[i + 1]]`."""
+    cdef Py_ssize_t n = offsets.shape[0] - 1, i, total = coords.shape[0]
+    cdef int64_t d = coords.shape[1], b, j, size = 0, taken = pool.shape[0]
+    cdef bint mixed = mode is not None
+    cdef const uint8_t[::1] mode_view = mode if mixed else np.zeros(0, np.uint8)
+    cdef const int64_t[::1] count_view = count if mixed else first
+    if n < 0 or first.shape[0] != total or (mixed and (mode_view.shape[0] != total or count_view.shape[0] != total)):
+        raise ValueError("columns of different lengths")
+    out_offsets = np.empty(n + 1, np.int64)
+    cdef int64_t[::1] offset_view = out_offsets
+    cdef int64_t faulty = -1
+    cdef bint outside = False
+    with nogil:
+        for i in range(n):
+            offset_view[i] = size
+            if offsets[i] < 0 or offsets[i] > offsets[i + 1] or offsets[i + 1] > total \
+                    or offsets[i + 1] - offsets[i] > MOST:
+                outside = True
+                break
+            size += 4
+            for b in range(offsets[i], offsets[i + 1]):
+                if not mixed or mode_view[b] == 0:
+                    if first[b] < 0:
+                        faulty = b
+                        break
+                    size += 8 * d + 9
+                elif mode_view[b] == 1:
+                    if count_view[b] < 0:
+                        faulty = b
+                        break
+                    size += 8 * d + 17
+                else:
+                    if mode_view[b] != 2 or count_view[b] < 0 or count_view[b] > MOST or first[b] < 0 \
+                            or count_view[b] > taken or first[b] > taken - count_view[b]:
+                        faulty = b
+                        break
+                    size += 8 * d + 5 + 8 * count_view[b]
+            if faulty >= 0:
+                break
+        if not outside and faulty < 0:
+            offset_view[n] = size
+    if outside:
+        raise ValueError(f"the blocks {offsets[i]} to {offsets[i + 1]} of row {i} are not in the columns")
+    if faulty >= 0:
+        if not mixed or mode_view[faulty] == 0:
+            raise ValueError(f"fragment_index must be >= 0, got {first[faulty]}")
+        if mode_view[faulty] == 1:
+            raise ValueError(f"range count must be >= 0, got {count_view[faulty]}")
+        raise ValueError(f"block {faulty} leaves the pool, or its mode {mode_view[faulty]} is unknown")
+    data = np.empty(size, np.uint8)
+    cdef uint8_t[::1] data_view = data
+    cdef uint8_t *q = &data_view[0] if size else NULL
+    with nogil:
+        for i in range(n):
+            store_u32(q, <uint32_t> (offsets[i + 1] - offsets[i]))
+            q += 4
+            for b in range(offsets[i], offsets[i + 1]):
+                for j in range(d):
+                    store_i64(q, coords[b, j])
+                    q += 8
+                q[0] = mode_view[b] if mixed else 0
+                q += 1
+                if mixed and mode_view[b] == 2:
+                    store_u32(q, <uint32_t> count_view[b])
+                    q += 4
+                    for j in range(count_view[b]):
+                        store_i64(q, pool[first[b] + j])
+                        q += 8
+                else:
+                    store_i64(q, first[b])
+                    q += 8
+                    if mixed and mode_view[b] == 1:
+                        store_i64(q, count_view[b])
+                        q += 8
+    return data, out_offsets
+
+
+cdef class Blob:
+    """Bytes that grow."""
+    cdef uint8_t *data
+    cdef Py_ssize_t size, capacity
+
+    def __dealloc__(self):
+        PyMem_Free(self.data)
+
+    cdef uint8_t *more(self, Py_ssize_t extra) except NULL:
+        """Room for `extra` bytes at the end; valid until the next call."""
+        cdef Py_ssize_t capacity
+        cdef uint8_t *data
+        if extra > self.capacity - self.size:
+            capacity = max(2 * self.capacity, self.size + extra, 256)
+            data = <uint8_t *> PyMem_Realloc(self.data, capacity)
+            if data == NULL:
+                raise MemoryError
+            self.data = data
+            self.capacity = capacity
+        data = self.data + self.size
+        self.size += extra
+        return data
+
+
+cdef int64_t number(object value, str what) except? -1:
+    try:
+        return PyLong_AsLongLong(int(value))
+    except OverflowError:
+        raise ValueError(f"{what} must fit a signed 64-bit integer, got {value}") from None
+
+
+cdef int put_coords(Blob out, object coords, int64_t d) except -1:
+    """Coordinates of one block. Room for the mode byte is the caller's."""
+    cdef int64_t j
+    cdef uint8_t *q
+    cdef object item
+    cdef bint plain = type(coords) is tuple or type(coords) is list
+    if len(coords) != d:
+        raise ValueError(f"chunk_coords {coords} has rank {len(coords)}, expected sid_ndim={d}")
+    q = out.more(8 * d) if d else NULL
+    if plain:
+        for j in range(d):
+            item = <object> (PyTuple_GET_ITEM(coords, j) if type(coords) is tuple else PyList_GET_ITEM(coords, j))
+            if not PyLong_CheckExact(item):
+                plain = False
+                break
+            store_i64(q + 8 * j, number(item, "chunk_coords"))
+    if not plain:
+        try:
+            converted = np.asarray(coords).astype(np.int64, copy=False)
+        except OverflowError:
+            raise ValueError(f"chunk_coords {coords} must fit signed 64-bit integers") from None
+        if converted.ndim != 1:
+            raise ValueError(f"chunk_coords must be one number per axis, got shape {converted.shape}")
+        for j in range(d):
+            store_i64(q + 8 * j, <int64_t> converted[j])
+    return 0
+
+
+cdef int put_block(Blob out, object coords, object piece, int64_t d, bint force_explicit) except -1:
+    cdef uint8_t *q
+    cdef int64_t index, start, count
+    cdef cnp.ndarray array
+    put_coords(out, coords, d)
+    if isinstance(piece, tuple):
+        if len(piece) != 2:
+            raise ValueError(f"Fragment range tuple must be (start, count), got {piece!r}")
+        start = number(piece[0], "range start")
+        count = number(piece[1], "range count")
+        if count < 0:
+            raise ValueError(f"range count must be >= 0, got {count}")
+        put_run(out, start, count)
+        return 0
+    if not cnp.PyArray_CheckExact(piece):
+        if isinstance(piece, (int, np.integer)):
+            index = number(piece, "fragment_index")
+            if index < 0:
+                raise ValueError(f"fragment_index must be >= 0, got {index}")
+            q = out.more(9)
+            q[0] = 0
+            store_i64(q + 1, index)
+            return 0
+        try:
+            piece = np.asarray(piece)
+        except OverflowError:
+            raise ValueError("Explicit fragment indices must fit signed 64-bit integers") from None
+    array = piece
+    if array.ndim != 1:
+        raise ValueError(f"Fragment ref array must be 1-D, got shape {(<object> array).shape}")
+    if cnp.PyArray_TYPE(array) != cnp.NPY_INT64 or not cnp.PyArray_ISCARRAY_RO(array):
+        array = np.ascontiguousarray(array.astype(np.int64))
+    put_indices(out, <const int64_t *> cnp.PyArray_DATA(array), cnp.PyArray_DIM(array, 0), force_explicit)
+    return 0
+
+
+cdef int put_run(Blob out, int64_t start, int64_t count) except -1:
+    cdef uint8_t *q = out.more(17)
+    q[0] = 1
+    store_i64(q + 1, start)
+    store_i64(q + 9, count)
+    return 0
+
+
+cdef int put_indices(Blob out, const int64_t *indices, int64_t n, bint force_explicit) except -1:
+    """A run if the indices are one and it is allowed, else a list of them."""
+    cdef int64_t j
+    cdef bint run
+    cdef uint8_t *q
+    if n > MOST:
+        raise ValueError(f"a block lists at most 2**32 - 1 fragments, got {n}")
+    if n and not force_explicit and indices[0] >= 0 and indices[0] <= INT64_MAX - n:
+        run = True
+        for j in range(1, n):
+            if indices[j] != indices[0] + j:
+                run = False
+                break
+        if run:
+            return put_run(out, indices[0], n)
+    for j in range(n):
+        if indices[j] < 0:
+            raise ValueError("Explicit fragment indices must be non-negative")
+    q = out.more(5 + 8 * n)
+    q[0] = 2
+    store_u32(q + 1, <uint32_t> n)
+    for j in range(n):
+        store_i64(q + 5 + 8 * j, indices[j])
+    return 0
+
+
+cdef inline bint put_plain(Blob out, object block, int64_t d) except -1:
+    """A block that is a tuple of a tuple of ints and an int >= 0, as nearly all are; False if it is anything else."""
+    cdef object coords, piece, item
+    cdef uint8_t *q
+    cdef int64_t j, value
+    cdef int overflow = 0
+    if type(block) is not tuple or PyTuple_GET_SIZE(block) != 2:
+        return False
+    coords = <object> PyTuple_GET_ITEM(block, 0)
+    piece = <object> PyTuple_GET_ITEM(block, 1)
+    if not PyLong_CheckExact(piece) or type(coords) is not tuple or PyTuple_GET_SIZE(coords) != d:
+        return False
+    value = PyLong_AsLongLongAndOverflow(piece, &overflow)
+    if value < 0 or overflow:
+        return False
+    q = out.more(8 * d + 9)
+    for j in range(d):
+        item = <object> PyTuple_GET_ITEM(coords, j)
+        overflow = not PyLong_CheckExact(item)
+        if not overflow:
+            store_i64(q, PyLong_AsLongLongAndOverflow(item, &overflow))
+        if overflow:
+            out.size -= 8 * d + 9
+            return False
+        q += 8
+    q[0] = 0
+    store_i64(q + 1, value)
+    return True
+
+
+cdef int put_manifest(Blob out, object blocks, int64_t d, bint force_explicit) except -1:
+    cdef Py_ssize_t head = out.size
+    cdef int64_t count = 0
+    out.more(4)
+    if type(blocks) is not list:
+        blocks = list(blocks)
+    if PyList_GET_SIZE(blocks) > MOST:
+        raise ValueError("a manifest has at most 2**32 - 1 blocks")
+    for block in <list> blocks:
+        if not put_plain(out, block, d):
+            coords, piece = block
+            put_block(out, coords, piece, d, force_explicit)
+        count += 1
+    store_u32(out.data + head, <uint32_t> count)
+    return 0
+
+
+def encode_one(blocks, ndim, bint force_explicit=False):
+    """One manifest from (coords, piece) pairs, the inverse of `decode_one`."""
+    cdef int64_t d = checked_ndim(ndim)
+    cdef Blob out = Blob()
+    put_manifest(out, blocks, d, force_explicit)
+    return PyBytes_FromStringAndSize(<char *> out.data, out.size)
+
+
+def encode_lists(manifests, ndim, bint force_explicit=False):
+    """One manifest per list of (coords, piece) pairs."""
+    cdef int64_t d = checked_ndim(ndim)
+    cdef Blob out = Blob()
+    cdef list blobs = []
+    for blocks in manifests:
+        out.size = 0
+        put_manifest(out, blocks, d, force_explicit)
+        blobs.append(PyBytes_FromStringAndSize(<char *> out.data, out.size))
+    return blobs
+
+
+def cut(const uint8_t[::1] data not None, const int64_t[::1] offsets not None):
+    """A list of bytes: item i is `data[offsets[i]:offsets[i + 1]]`."""
+    cdef Py_ssize_t n = offsets.shape[0] - 1, i
+    cdef int64_t size = data.shape[0]
+    cdef const char *p = <const char *> &data[0] if size else NULL
+    if n < 0:
+        raise ValueError("offsets must have one entry more than there are rows")
+    cdef list out = []
+    for i in range(n):
+        if offsets[i] < 0 or offsets[i] > offsets[i + 1] or offsets[i + 1] > size:
+            raise ValueError(f"offsets leave the data at row {i}")
+        out.append(PyBytes_FromStringAndSize(p + offsets[i], offsets[i + 1] - offsets[i]))
+    return out

@@ -1,0 +1,9 @@
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+Ints = npt.NDArray[np.int64]
+
+def split_rows(data: Buffer) -> tuple[Ints, Ints]: ...
+def split_single_rows(data: Buffer, starts: Ints, lengths: Ints) -> tuple[Ints, Ints, int]: ...
+def join_rows(data: Buffer, offsets: Ints) -> bytearray: ...
