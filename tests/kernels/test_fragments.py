@@ -76,7 +76,9 @@ def test_pieces_that_cannot_be_taken_are_found(pieces: list, rows: int, cell: in
 
 
 def test_taking_never_leaves_its_buffers() -> None:
-    offsets, first, count, listed, pool, _ = kernel.decode_cells(*packed([encode_fragments([(0, 4), np.array([3, 1])])]))
+    offsets, first, count, listed, pool, _ = kernel.decode_cells(
+        *packed([encode_fragments([(0, 4), np.array([3, 1])])])
+    )
     cell, piece = np.zeros(2, np.int64), np.arange(2)
     columns = (offsets, first, count, listed, pool)
     sums, _ = kernel.sizes(cell, piece, *columns, np.array([4]))

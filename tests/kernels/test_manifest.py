@@ -28,12 +28,14 @@ def test_any_bytes_are_told_apart_row_by_row(blobs: list[bytes], ndim: int) -> N
     for row, blob in enumerate(blobs):
         error = kernel.row_error(blob, ndim)
         if not blob:
-            assert status[row] == kernel.ABSENT_ROW and lists[row] == []
+            assert status[row] == kernel.ABSENT_ROW
+            assert lists[row] == []
         elif status[row] == kernel.FINE_ROW:
             assert error is None
             assert repr(kernel.decode_one(blob, ndim)) == repr(lists[row])
         else:
-            assert isinstance(error, CorruptDataError) and lists[row] == []
+            assert isinstance(error, CorruptDataError)
+            assert lists[row] == []
             with pytest.raises(CorruptDataError) as caught:
                 kernel.decode_one(blob, ndim)
             assert str(caught.value) == str(error)
@@ -50,7 +52,8 @@ def test_unaligned_rows() -> None:
     for shift in range(9):
         data = bytes(shift) + blob
         columns = kernel.decode_rows(data, np.array([shift]), np.array([len(blob)]), 3)
-        assert columns[1].tolist() == [[1, -2, 3], [4, 5, 6]] and columns[5].tolist() == [5, 3]
+        assert columns[1].tolist() == [[1, -2, 3], [4, 5, 6]]
+        assert columns[5].tolist() == [5, 3]
 
 
 def test_rows_outside_the_data_are_an_argument_error() -> None:
@@ -87,7 +90,8 @@ def test_expanding_stops_at_the_limit() -> None:
     run = np.ones(1, np.uint8)
     assert kernel.expand(np.array([0, 1]), coords, run, start, np.array([2**62]), NONE, 2**20) is None
     offsets, _, pieces = kernel.expand(np.array([0, 1]), coords, run, start, np.array([3]), NONE, 3)
-    assert offsets.tolist() == [0, 3] and pieces.tolist() == [0, 1, 2]
+    assert offsets.tolist() == [0, 3]
+    assert pieces.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("ndim", [-1, 65, 2**70])

@@ -53,7 +53,8 @@ def test_both_ways_as_the_reference(pieces: list, force: bool, extent: int) -> N
 
 def test_tiling_ranges() -> None:
     index = decode_fragments(encode_fragments([(0, 3), (3, 2), (5, 4)]))
-    assert index.tiles(9) and not index.tiles(8)
+    assert index.tiles(9)
+    assert not index.tiles(8)
     assert not decode_fragments(encode_fragments([(0, 3), (4, 2)])).tiles(6)
     assert not decode_fragments(encode_fragments([])).tiles(0)
 

@@ -73,7 +73,8 @@ def test_published_bytes() -> None:
     blob = bytes.fromhex("01000000 0100000000000000 0200000000000000 0300000000000000 00 0700000000000000")
     assert encode_manifest([((1, 2, 3), 7)], 3) == blob
     assert decode_manifest(blob, 3) == [((1, 2, 3), 7)]
-    assert encode_manifest([], 3) == bytes(4) and decode_manifest(bytes(4), 3) == []
+    assert encode_manifest([], 3) == bytes(4)
+    assert decode_manifest(bytes(4), 3) == []
 
 
 REFUSED = [
@@ -96,7 +97,8 @@ def test_refusals_are_worded_as_the_reference_words_them(blob: bytes, text: str)
         reference.decode_object_manifest_blocks(blob, 3)
     with pytest.raises(CorruptDataError) as caught:
         decode_manifest(blob, 3)
-    assert caught.value.message == text and caught.value.offset is not None
+    assert caught.value.message == text
+    assert caught.value.offset is not None
 
 
 @pytest.mark.parametrize(
@@ -177,9 +179,15 @@ def test_strict_refuses_what_the_reference_accepts(payload: bytes, text: str) ->
 
 def test_strict_knows_the_chunks_when_told() -> None:
     counts = {(0, 0, 0): 4}
-    fine = encode_manifest([((0, 0, 0), 3), ((0, 0, 0), (1, 3)), ((0, 0, 0), [3, 0]), ((0, 0, 0), (9, 0))], 3)
+    fine = encode_manifest([((0, 0, 0), 3), ((0, 0, 0), (1, 3)), ((0, 0, 0), [3, 0]), ((0, 0, 0), (4, 0))], 3)
     decode_manifest(fine, 3, strict=True, fragment_counts=counts)
-    for coords, fragments in (((0, 0, 0), 4), ((0, 0, 0), (1, 4)), ((0, 0, 0), [0, 4]), ((0, 0, 1), 0)):
+    for coords, fragments in (
+        ((0, 0, 0), 4),
+        ((0, 0, 0), (1, 4)),
+        ((0, 0, 0), (9, 0)),
+        ((0, 0, 0), [0, 4]),
+        ((0, 0, 1), 0),
+    ):
         with pytest.raises(CorruptDataError, match="which has 4|does not exist"):
             decode_manifest(encode_manifest([(coords, fragments)], 3), 3, strict=True, fragment_counts=counts)
 
@@ -189,7 +197,9 @@ def test_length_alone_never_means_single_fragments() -> None:
     blob = encode_manifest(blocks, 3)
     assert len(blob) == 4 + 3 * 33
     table = decode_manifests([blob], 3)
-    assert not table.uniform and table.mode.tolist() == [1, 2, 2] and table.to_csr().fragment_idx.tolist() == [5, 6]
+    assert not table.uniform
+    assert table.mode.tolist() == [1, 2, 2]
+    assert table.to_csr().fragment_idx.tolist() == [5, 6]
 
 
 # --- tables -------------------------------------------------------------------------------------------------------------
@@ -223,7 +233,8 @@ def test_a_table_is_its_manifests(manifests: list[list], data: st.DataObject) ->
 def test_csr_both_ways(manifests: list[list], compact: bool) -> None:
     table = decode_manifests([encode_manifest(blocks, 2) for blocks in manifests], 2)
     csr = table.to_csr()
-    assert table.uniform and csr.fragment_idx is table.start
+    assert table.uniform
+    assert csr.fragment_idx is table.start
     again = ManifestTable.from_csr(*csr, compact=compact)
     assert [expand_manifest(blocks) for blocks in again] == manifests
     back = again.to_csr()
@@ -252,12 +263,14 @@ def test_a_damaged_manifest_leaves_the_others_alone() -> None:
         decode_manifests(blobs, 3)
     table = decode_manifests(blobs, 3, keep_damaged=True)
     assert list(table.damaged) == [2]
-    assert table[1] == [((1, 0, 0), 1)] and table[3] == [((3, 0, 0), 3)]
+    assert table[1] == [((1, 0, 0), 1)]
+    assert table[3] == [((3, 0, 0), 3)]
     for use in (lambda: table[2], table.to_csr, table.to_lists, lambda: list(table), table.check):
         with pytest.raises(CorruptDataError, match="manifest 2"):
             use()
     assert table[3:].to_lists() == [[((3, 0, 0), 3)], [((4, 0, 0), 4)]]
-    assert list(table[1:4].damaged) == [1] and list(table[[4, 2]].damaged) == [1]
+    assert list(table[1:4].damaged) == [1]
+    assert list(table[[4, 2]].damaged) == [1]
 
 
 def test_rows_out_of_range() -> None:
@@ -270,7 +283,8 @@ def test_rows_out_of_range() -> None:
             table[rows]
     with pytest.raises(TypeError):
         table[[0.5]]  # type: ignore[list-item]
-    assert len(table[[]]) == 0 and len(table[np.array([True])]) == 1
+    assert len(table[[]]) == 0
+    assert len(table[np.array([True])]) == 1
 
 
 @pytest.mark.parametrize(

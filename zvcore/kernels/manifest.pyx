@@ -628,7 +628,7 @@ cdef int put_indices(Blob out, const int64_t *indices, int64_t n, bint force_exp
     cdef uint8_t *q
     if n > MOST:
         raise ValueError(f"a block lists at most 2**32 - 1 fragments, got {n}")
-    if n and not force_explicit and indices[0] >= 0 and indices[0] <= INT64_MAX - n:
+    if n and not force_explicit and indices[0] >= 0 and indices[0] <= INT64_MAX - (n - 1):
         run = True
         for j in range(1, n):
             if indices[j] != indices[0] + j:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError
 from zvcore.kernels import fragments as kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["FragmentIndex", "decode_fragments", "encode_fragments"]
 
@@ -105,9 +107,7 @@ class FragmentIndex:
     def range(self, fragment: int) -> tuple[int, int]:
         """(start, count) of a fragment that is a range."""
         if not self.is_range(fragment):
-            raise CorruptDataError(
-                f"Fragment {fragment} is explicit, not a range; use .indices(f) or .indices_view(f)"
-            )
+            raise CorruptDataError(f"Fragment {fragment} is explicit, not a range; use .indices(f) or .indices_view(f)")
         start, count = self._table[self._before(fragment)]
         return int(start), int(count)
 
@@ -137,7 +137,10 @@ class FragmentIndex:
         """One more than the largest row that any fragment names."""
         extent = 0
         if len(self._table):
-            extent = max(map(sum, self._table.tolist())) if self._wide() else int((self._table[:, 0] + self._table[:, 1]).max())
+            if self._wide():
+                extent = max(map(sum, self._table.tolist()))
+            else:
+                extent = int((self._table[:, 0] + self._table[:, 1]).max())
         if len(self._rows):
             extent = max(extent, int(self._rows.max()) + 1)
         return extent
@@ -147,9 +150,7 @@ class FragmentIndex:
         if self.num_explicit_fragments or not self.num_fragments or self._wide():
             return False
         ends = self._table[:, 0] + self._table[:, 1]
-        return bool(
-            self._table[0, 0] == 0 and ends[-1] == rows and np.array_equal(ends[:-1], self._table[1:, 0])
-        )
+        return bool(self._table[0, 0] == 0 and ends[-1] == rows and np.array_equal(ends[:-1], self._table[1:, 0]))
 
     def gather(self, fragments: Any) -> tuple[Ints, Ints]:
         """(rows, offsets) of several fragments: those of `fragments[i]` are rows[offsets[i]:offsets[i + 1]]."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,9 @@ import numpy.typing as npt
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.kernels import manifest as kernel
 from zvcore.kernels import vlen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "Block",
@@ -32,9 +34,7 @@ MAX_EXPANDED = 2**27
 _INT64_MAX = 2**63 - 1
 
 
-def encode_manifest(
-    blocks: Iterable[tuple[Sequence[int], Any]], sid_ndim: int, force_explicit: bool = False
-) -> bytes:
+def encode_manifest(blocks: Iterable[tuple[Sequence[int], Any]], sid_ndim: int, force_explicit: bool = False) -> bytes:
     """One object's manifest from (chunk coordinates, fragments) pairs.
 
     Fragments are an int, a (start, count) tuple, or a sequence of ints; a sequence that counts up by one becomes a
@@ -78,7 +78,8 @@ def expand_manifest(blocks: Iterable[Block], limit: int = MAX_EXPANDED) -> list[
 def decode_manifests(source: Any, sid_ndim: int, strict: bool = False, keep_damaged: bool = False) -> ManifestTable:
     """Many manifests as a table: from a list of blobs, or from one decoded vlen-bytes chunk.
 
-    A broken one raises, unless `keep_damaged`: then its row is empty, `table.damaged` names it, and asking for it raises.
+    A broken one raises, unless `keep_damaged`: then its row is empty, `table.damaged` names it, and asking for it
+    raises.
     """
     if isinstance(source, (bytes, bytearray, memoryview)) or (
         isinstance(source, np.ndarray) and source.dtype == np.uint8
@@ -124,7 +125,8 @@ def encode_manifests(
     if isinstance(manifests, ManifestTable):
         if sid_ndim is not None and sid_ndim != manifests.sid_ndim:
             raise ValueError(f"chunk coordinates have rank {manifests.sid_ndim}, expected sid_ndim={sid_ndim}")
-        blobs = kernel.cut(*manifests.encoded())
+        data, offsets = manifests.encoded()
+        blobs = kernel.cut(data.data, offsets)
         for row in np.flatnonzero(manifests.absent).tolist():
             blobs[row] = b""
         return blobs
@@ -142,7 +144,7 @@ class ManifestCSR(NamedTuple):
     object_ids: Ints
 
 
-class ManifestTable(Sequence[list[Block]]):
+class ManifestTable:
     """Manifests of many objects as columns; as a sequence, `table[i]` is what `decode_manifest` gives for row i.
 
     offsets     int64[rows + 1]; the blocks of row i are offsets[i]:offsets[i + 1]
@@ -179,7 +181,7 @@ class ManifestTable(Sequence[list[Block]]):
 
     @property
     def sid_ndim(self) -> int:
-        return self.coords.shape[1]
+        return int(self.coords.shape[1])
 
     @property
     def mode(self) -> npt.NDArray[np.uint8]:
@@ -203,17 +205,18 @@ class ManifestTable(Sequence[list[Block]]):
 
     @property
     def absent(self) -> npt.NDArray[np.bool_]:
-        return self._status == kernel.ABSENT_ROW
+        return np.equal(self._status, kernel.ABSENT_ROW)
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:
         """Rows that name at least one fragment's chunk, or would if they were not damaged."""
-        return (np.diff(self.offsets) > 0) | (self._status > kernel.ABSENT_ROW)
+        return np.logical_or(np.diff(self.offsets) > 0, self._status > kernel.ABSENT_ROW)
 
     @property
     def nbytes(self) -> int:
-        columns = (self.offsets, self.coords, self.start, self.pool, self._status, self._mode, self._count, self._object_ids)
-        return sum(column.nbytes for column in columns if column is not None)
+        columns = (self.offsets, self.coords, self._mode, self.start, self._count, self.pool)
+        extra = (self._status, self._object_ids)
+        return sum(column.nbytes for column in (*columns, *extra) if column is not None)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
