@@ -13,6 +13,7 @@ __all__ = [
     "CodecNotFoundError",
     "ConflictError",
     "CorruptDataError",
+    "InvalidKeyError",
     "MetadataError",
     "NotFoundError",
     "ReadOnlyError",
@@ -95,6 +96,10 @@ class CorruptDataError(ZvcoreError):
 
 class MetadataError(ZvcoreError, ValueError):
     """A metadata document (attributes.json, zarr.json, info) or a codec's configuration is wrong."""
+
+
+class InvalidKeyError(ZvcoreError, ValueError):
+    """A key that no object may have: it would lead out of its store, or nowhere."""
 
 
 class UnsupportedError(ZvcoreError):

@@ -1,0 +1,219 @@
+"""What was read and decoded once and is wanted again: the indexes of shards.
+
+An entry is used only if the store says that the object is still the one that the entry was made from, so that nobody has
+to announce changes. Whoever changes an object in this process says so all the same (`invalidate`): stamps may be coarser
+than writes.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast
+
+from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.stores import Stamp, Store
+
+__all__ = ["IndexCache", "index_cache"]
+
+T = TypeVar("T")
+
+# What an entry costs besides its value: keys, stamp, bookkeeping.
+_ENTRY_BYTES = 512
+
+# How often a value is loaded anew because its object was changed while it was being read.
+_ATTEMPTS = 20
+
+_DEFAULT_BYTES = 256 * 1024 * 1024
+
+
+class _Entry:
+    __slots__ = ("nbytes", "stamp", "value")
+
+    def __init__(self, stamp: Stamp, value: Any, nbytes: int) -> None:
+        self.stamp = stamp
+        self.value = value
+        self.nbytes = nbytes
+
+
+class _Flight:
+    """A value being loaded by one thread while others wait for it."""
+
+    __slots__ = ("done", "error", "loader", "loaded", "stamp", "value")
+
+    def __init__(self, stamp: Stamp) -> None:
+        self.stamp = stamp
+        self.loader = threading.get_ident()
+        self.done = threading.Event()
+        self.loaded = False
+        self.value: Any = None
+        self.error: Exception | None = None
+
+
+class IndexCache:
+    """The most recently used values, as many as fit into `max_bytes`. 0 keeps nothing.
+
+    All methods may be called from many threads at once. After a fork the child has the entries and none of the loading.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        if max_bytes < 0:
+            raise ValueError(f"a cache cannot hold {max_bytes} bytes")
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        self._lock = threading.Lock()
+        # (object, part) -> entry, the least recently used first; and the parts that each object has.
+        self._entries: OrderedDict[tuple[Hashable, Hashable], _Entry] = OrderedDict()
+        self._parts: dict[Hashable, set[Hashable]] = {}
+        self._flights: dict[tuple[Hashable, Hashable], _Flight] = {}
+        _caches.add(self)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(
+        self, store: Store, key: str, load: Callable[[Stamp], tuple[T, int]], part: Hashable = None
+    ) -> T | None:
+        """The value made from an object, None if there is no such object.
+
+        `load(stamp)` makes it and says how many bytes it takes; it reads the object with `store.get(..., stamp=stamp)`, so
+        that the value is surely of that version, and may keep the stamp in the value for later reads. `part` tells apart
+        several values made from one object.
+
+        Threads that want the same value wait for one of them to load it. If that fails, it fails for all of them.
+        """
+        name = (store.object_id(key), part)
+        for attempt in range(_ATTEMPTS):
+            stamp = store.stamp(key)
+            with self._lock:
+                entry = self._entries.get(name)
+                if entry is not None:
+                    if entry.stamp == stamp:
+                        self._entries.move_to_end(name)
+                        return cast(T, entry.value)
+                    self._drop(name)
+                if stamp is None:
+                    return None
+                flight = self._flights.get(name)
+                waiting = flight is not None and flight.stamp == stamp
+                if not waiting:
+                    flight = self._flights[name] = _Flight(stamp)
+            assert flight is not None
+            if waiting:
+                if flight.loader == threading.get_ident():
+                    raise RuntimeError(f"{key}: loading this index needs this index")
+                flight.done.wait()
+                if flight.loaded:
+                    return cast(T, flight.value)
+                if flight.error is not None:
+                    # A copy: each thread adds to its error what it was after.
+                    raise copy.copy(flight.error) if isinstance(flight.error, ZvcoreError) else flight.error
+                continue
+            try:
+                return self._load(store, name, flight, load)
+            except ConflictError:
+                if attempt == _ATTEMPTS - 1 or store.stamp(key) == stamp:
+                    raise
+        raise ConflictError("the object changes faster than its index can be read", key=key)
+
+    def _load(
+        self, store: Store, name: tuple[Hashable, Hashable], flight: _Flight, load: Callable[[Stamp], tuple[T, int]]
+    ) -> T:
+        try:
+            lasting = store.settled(flight.stamp)
+            value, nbytes = load(flight.stamp)
+            flight.value = value
+            flight.loaded = True
+        except ConflictError:
+            raise  # the others look for themselves
+        except Exception as error:
+            flight.error = error
+            raise
+        finally:
+            with self._lock:
+                # Another flight, or none: the object has changed since.
+                current = self._flights.get(name) is flight
+                if current:
+                    del self._flights[name]
+                    if flight.loaded and lasting:
+                        self._insert(name, _Entry(flight.stamp, value, nbytes + _ENTRY_BYTES))
+            flight.done.set()
+        return value
+
+    def invalidate(self, store: Store, key: str) -> None:
+        """Forget all values made from this object, also those that are being loaded."""
+        object_id = store.object_id(key)
+        with self._lock:
+            for part in [*self._parts.get(object_id, ())]:
+                self._drop((object_id, part))
+            for name in [name for name in self._flights if name[0] == object_id]:
+                del self._flights[name]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._parts.clear()
+            self._flights.clear()
+            self.nbytes = 0
+
+    # --- under the lock
+
+    def _insert(self, name: tuple[Hashable, Hashable], entry: _Entry) -> None:
+        if name in self._entries:
+            self._drop(name)
+        if entry.nbytes > self.max_bytes:
+            return
+        self._entries[name] = entry
+        self._parts.setdefault(name[0], set()).add(name[1])
+        self.nbytes += entry.nbytes
+        while self.nbytes > self.max_bytes:
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, name: tuple[Hashable, Hashable]) -> None:
+        self.nbytes -= self._entries.pop(name).nbytes
+        parts = self._parts[name[0]]
+        parts.discard(name[1])
+        if not parts:
+            del self._parts[name[0]]
+
+    # --- forks
+
+    def _after_fork(self) -> None:
+        # Some other thread may have been in the middle of a change, and those that were loading are not here.
+        self._lock = threading.Lock()
+        self._entries = OrderedDict()
+        self._parts = {}
+        self._flights = {}
+        self.nbytes = 0
+
+
+_caches: weakref.WeakSet[IndexCache] = weakref.WeakSet()
+_default: IndexCache | None = None
+_making = threading.Lock()
+
+
+def index_cache() -> IndexCache:
+    """The cache of this process. `ZVCORE_INDEX_CACHE_BYTES` bounds it (256 MiB unless told); 0 turns it off."""
+    global _default
+    if _default is None:
+        with _making:
+            if _default is None:
+                text = os.environ.get("ZVCORE_INDEX_CACHE_BYTES", "")
+                if text and not (text.isascii() and text.isdigit()):
+                    raise ValueError(f"ZVCORE_INDEX_CACHE_BYTES is a number of bytes, not {text!r}")
+                _default = IndexCache(int(text) if text else _DEFAULT_BYTES)
+    return _default
+
+
+def _after_fork() -> None:
+    global _making
+    _making = threading.Lock()
+    for cache in [*_caches]:
+        cache._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,192 @@
+"""What every store can do: objects of bytes under "/"-separated keys.
+
+Keys and prefixes are relative: `..`, absolute paths, backslashes, NUL and empty names are refused with
+`InvalidKeyError`, which is also a `ValueError`. A prefix names a folder: `list("a")` gives what lies below `a/`, not
+`ab`, and not the object `a`. Stores may be used from many threads at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeAlias
+
+from zvcore.errors import ConflictError, CorruptDataError, ReadOnlyError, UnsupportedError
+from zvcore.stores.files import encode_key
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["Stamp", "Store", "prefix_path"]
+
+# Identifies the content of an object: when it differs, the content may, and when the content does, it differs.
+Stamp: TypeAlias = Hashable
+
+
+class Store(ABC):
+    """Where bytes live.
+
+    root           URL or path, for messages
+    local_root     the absolute folder as the file system's bytes when objects are plain files below it, which native code
+                   may then open by itself; else None
+    read_only      every write raises `ReadOnlyError`
+    can_lock       whether `lock` works; without it, read-modify-write goes through `put_if_unchanged`
+    supports_patch whether `append` and `patch` work
+    """
+
+    root: str
+    local_root: bytes | None = None
+    read_only: bool = False
+    can_lock: bool = False
+    supports_patch: bool = False
+
+    # --- reading
+
+    @abstractmethod
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> bytes | memoryview | None:
+        """The bytes of an object from `start` on, at most `length` of them; None if there is no such object.
+
+        A negative `start` means the last `-start` bytes, or the whole object if it is shorter, and takes no `length`.
+        Bytes past the object's end are left out. With `stamp`, `ConflictError` if the object is no longer that one.
+        """
+
+    @abstractmethod
+    def get_ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
+    ) -> list[memoryview] | None:
+        """The bytes of each (offset, length), in the order asked for; None if there is no such object.
+
+        All come from one version of the object. Near ranges are fetched together, so what is returned may be views into
+        one buffer. A range that does not lie within the object raises `CorruptDataError`.
+        """
+
+    def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
+        """Whole objects, in the order of the keys."""
+        return map(self.get, keys)
+
+    @abstractmethod
+    def size(self, key: str) -> int | None:
+        """How many bytes an object has; None if there is no such object."""
+
+    @abstractmethod
+    def stamp(self, key: str) -> Stamp | None:
+        """What identifies the object's present content, as cheaply as the store can tell; None: no such object."""
+
+    def settled(self, stamp: Stamp) -> bool:
+        """Whether every later change is sure to give another stamp than this one, so that a cache may rely on it.
+
+        Files that changed a few milliseconds ago may change again and look the same. Ask after taking the stamp and before
+        reading the object.
+        """
+        return True
+
+    def exists(self, key: str) -> bool:
+        return self.size(key) is not None
+
+    @abstractmethod
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """The keys of all objects below a folder, in order."""
+
+    @abstractmethod
+    def list_dir(self, prefix: str = "") -> tuple[list[str], list[str]]:
+        """What a folder holds itself, in order: (names of folders, names of objects)."""
+
+    # --- writing
+
+    @abstractmethod
+    def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        """Store an object as a whole: readers see the old bytes or the new ones, never a part.
+
+        A list or tuple of buffers is stored as their concatenation, without joining them first.
+        """
+
+    @abstractmethod
+    def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
+        """`put`, unless the object is no longer what it was when `stamp` was taken: then `ConflictError`.
+
+        A stamp of None means that the object must not exist.
+        """
+
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
+        """Lengthen an object in place. `at` is the size that it must have, else `ConflictError`."""
+        raise UnsupportedError(f"{self.root}: objects here cannot be changed in place", key=key)
+
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer]) -> None:
+        """Overwrite bytes of an object in place, all of them within its size."""
+        raise UnsupportedError(f"{self.root}: objects here cannot be changed in place", key=key)
+
+    @abstractmethod
+    def delete(self, key: str) -> bool:
+        """Remove an object; False if there was none."""
+
+    @abstractmethod
+    def delete_prefix(self, prefix: str) -> int:
+        """Remove everything below a folder, and the folder: how many objects went. An empty prefix empties the store."""
+
+    def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
+        """Keep other threads and processes from a read-modify-write of this object, as long as they take the lock too.
+
+        After `timeout` seconds of waiting: `ConflictError`.
+        """
+        raise UnsupportedError(f"{self.root}: objects here cannot be locked", key=key)
+
+    # --- the store itself
+
+    @abstractmethod
+    def object_id(self, key: str) -> Hashable:
+        """What names this object within this process, whichever store object it is reached through."""
+
+    @abstractmethod
+    def child(self, prefix: str) -> Store:
+        """The store of what lies below a folder."""
+
+    def close(self) -> None:
+        """Let go of what is kept open. The store can still be used."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.root}{' (read-only)' if self.read_only else ''}>"
+
+    # --- for subclasses
+
+    def _refuse_if_read_only(self, key: str) -> None:
+        if self.read_only:
+            raise ReadOnlyError(f"{self.root} was opened for reading", key=key)
+
+
+def prefix_path(prefix: str) -> str:
+    """A folder's key without the trailing slash that users may write; "" is the store itself."""
+    if not isinstance(prefix, str):
+        raise TypeError(f"a prefix is a str, not {type(prefix).__name__}")
+    if prefix != "/":
+        prefix = prefix.removesuffix("/")
+    if prefix:
+        encode_key(prefix)
+    return prefix
+
+
+def as_parts(data: Buffer | Sequence[Buffer]) -> tuple[Buffer, ...]:
+    return tuple(data) if isinstance(data, list | tuple) else (data,)  # type: ignore[arg-type]
+
+
+def check_span(start: int, length: int | None) -> None:
+    """Arguments of `get`, before anything is looked up."""
+    if length is not None and (length < 0 or start < 0):
+        raise ValueError("a range has no negative length" if length < 0 else "the end of an object takes no length")
+
+
+def changed(key: str, expected: Stamp | None = None) -> ConflictError:
+    """The error of an object that is not the one expected."""
+    if expected is None:
+        return ConflictError("the object exists already", key=key)
+    return ConflictError("the object was changed by someone else in the meantime", key=key)
+
+
+def outside(key: str, offset: int, length: int, size: int) -> CorruptDataError:
+    """The error of a range that does not lie within its object."""
+    return CorruptDataError(
+        "the range does not lie within the object", key=key, offset=offset, length=length,
+        expected=f"at most {size} bytes", found=offset + length,
+    )  # fmt: skip

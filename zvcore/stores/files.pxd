@@ -1,0 +1,36 @@
+"""What native code needs to reach the objects of a `LocalStore` from threads without the GIL."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+
+cdef extern from "<sys/uio.h>" nogil:
+    struct iovec:
+        void *iov_base
+        size_t iov_len
+
+
+# The identity of a file's content. Its bytes are what `LocalStore.stamp` returns.
+ctypedef struct file_stamp:
+    uint64_t device
+    uint64_t inode
+    uint64_t size
+    uint64_t modified       # nanoseconds
+    uint64_t changed        # nanoseconds; the kernel's own clock, which users cannot set
+
+
+# 0, or why this is no key: one of the values of `refusal` in files.pyx. `key` is UTF-8 and need not end with NUL.
+cdef int check_key(const char *key, Py_ssize_t size) noexcept nogil
+
+# An open file descriptor with its stamp, or minus errno. Anything but a regular file is -ENOENT.
+cdef int open_object(const char *path, file_stamp *stamp) noexcept nogil
+
+# 0 with the stamp filled in, or errno. Anything but a regular file is ENOENT.
+cdef int stamp_object(const char *path, file_stamp *stamp) noexcept nogil
+
+# How many bytes were read (fewer only at the end of the file), or minus errno.
+cdef int64_t read_at(int descriptor, void *into, uint64_t size, uint64_t offset) noexcept nogil
+
+# Put a file in place as a whole, or leave what was there: 0 or errno. ENOENT: the folder is missing.
+cdef int replace_file(
+    const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
+) noexcept nogil

@@ -1,0 +1,352 @@
+"""Objects as files below a folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import ConflictError, NotFoundError
+from zvcore.stores import files
+from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outside, prefix_path
+from zvcore.stores.handles import pool
+from zvcore.stores.locks import FileLock, holds, remove_stale_lock
+from zvcore.stores.ranges import coalesce
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["LocalStore"]
+
+# Copying this many bytes that nobody wants costs about as much as another request.
+_GAP = 32 * 1024
+_LARGEST_SPAN = 16 * 1024 * 1024
+
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+
+
+class LocalStore(Store):
+    """A folder. Objects are its regular files, whatever made them; symbolic links to files and folders are followed.
+
+    `put` writes a new file beside the old one and renames it, so it replaces a symbolic link, not what that points to.
+    `fsync=True` makes every write durable before it returns. Nothing that other programs may see under an object's name is
+    ever incomplete, except by `append` and `patch`, which change the file itself.
+
+    Names that begin with a dot and end with `.zvtmp` or `.zvlock` are the store's own and never listed; what a killed
+    writer leaves of them harms nothing, and `clean` removes it.
+    """
+
+    can_lock = True
+    supports_patch = True
+
+    def __init__(self, path: str | os.PathLike[str], read_only: bool = False, fsync: bool = False) -> None:
+        path = os.fsdecode(path)
+        if not path or "\0" in path:
+            raise ValueError(f"{path!r} names no folder")
+        # Only the file system knows what `..` means after a symbolic link.
+        resolve = os.path.realpath if ".." in path.split(os.sep) else os.path.abspath
+        self.root = resolve(path)
+        self.local_root: bytes = os.fsencode(self.root)
+        self.read_only = read_only
+        self.fsync = fsync
+        self._folder = self.local_root if self.local_root.endswith(b"/") else self.local_root + b"/"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (LocalStore, (self.root, self.read_only, self.fsync))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LocalStore):
+            return NotImplemented
+        return (self.local_root, self.read_only, self.fsync) == (other.local_root, other.read_only, other.fsync)
+
+    def __hash__(self) -> int:
+        return hash((self.local_root, self.read_only, self.fsync))
+
+    # --- reading
+
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> bytes | memoryview | None:
+        check_span(start, length)
+        path = files.join(self._folder, key)
+        try:
+            # Objects that are read in parts will be read again.
+            file = pool.open_once(path) if start == 0 and length is None else pool.open(path)
+        except FileNotFoundError:
+            return None
+        data = file.read(start, length)
+        # Afterwards, so that what was read is known to be of that version.
+        if stamp is not None and file.stamp() != stamp:
+            raise changed(key, stamp)
+        return data
+
+    def get_ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
+    ) -> list[memoryview] | None:
+        try:
+            file = pool.open(files.join(self._folder, key))
+        except FileNotFoundError:
+            return None
+        result = [memoryview(b"")] * len(ranges)
+        for span in coalesce(key, ranges, file.size(), _GAP, _LARGEST_SPAN):
+            data = memoryview(file.read(span.start, span.stop - span.start))
+            if len(data) != span.stop - span.start:
+                raise outside(key, span.start, span.stop - span.start, span.start + len(data))
+            for index in span.members:
+                offset, length = ranges[index]
+                result[index] = data[offset - span.start : offset - span.start + length]
+        if stamp is not None and file.stamp() != stamp:
+            raise changed(key, stamp)
+        return result
+
+    def size(self, key: str) -> int | None:
+        stamp = files.stamp(self._folder, key)
+        return None if stamp is None else files.stamp_size(stamp)
+
+    def stamp(self, key: str) -> Stamp | None:
+        return files.stamp(self._folder, key)
+
+    def settled(self, stamp: Stamp) -> bool:
+        return files.settled(stamp)  # type: ignore[arg-type]
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        return self._walk(prefix_path(prefix))
+
+    def _walk(self, prefix: str) -> Iterator[str]:
+        # A stack of (what is left of a folder, the folder's identity): links may lead in circles.
+        stack: list[tuple[Iterator[tuple[str, str]], tuple[int, int]]] = []
+        above: set[tuple[int, int]] = set()
+        entering: str | None = prefix + "/" if prefix else ""
+        while True:
+            if entering is not None:
+                identity = self._identity(entering)
+                if identity is not None and identity not in above:
+                    folders, objects = self.list_dir(entering)
+                    # A folder's keys begin with its name and a slash: sorted so, all keys come in order.
+                    below = sorted([*((name, name) for name in objects), *((name + "/", "") for name in folders)])
+                    stack.append((iter([(entering + name, leaf) for name, leaf in below]), identity))
+                    above.add(identity)
+                entering = None
+            if not stack:
+                return
+            key, leaf = next(stack[-1][0], ("", None))
+            if leaf is None:
+                above.discard(stack.pop()[1])
+            elif leaf:
+                yield key
+            else:
+                entering = key
+
+    def _identity(self, prefix: str) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._prefix_folder(prefix))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return found.st_dev, found.st_ino
+
+    def _prefix_folder(self, prefix: str) -> bytes:
+        prefix = prefix_path(prefix)
+        return files.join(self._folder, prefix) if prefix else self.local_root
+
+    def list_dir(self, prefix: str = "") -> tuple[list[str], list[str]]:
+        folders, objects = [], []
+        try:
+            entries = os.scandir(self._prefix_folder(prefix))
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        with entries:
+            for entry in entries:
+                if not files.is_key_name(entry.name):
+                    continue
+                try:
+                    if entry.is_file():
+                        objects.append(entry.name.decode("utf-8", "surrogateescape"))
+                    elif entry.is_dir():
+                        folders.append(entry.name.decode("utf-8", "surrogateescape"))
+                except OSError as error:
+                    if error.errno != errno.ELOOP:
+                        raise
+        return sorted(folders), sorted(objects)
+
+    # --- writing
+
+    def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        self._refuse_if_read_only(key)
+        self._replace(files.join(self._folder, key), as_parts(data))
+
+    def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
+        self._refuse_if_read_only(key)
+        path = files.join(self._folder, key)
+        with nullcontext() if holds(path) else self.lock(key):
+            if files.stamp(self._folder, key) != stamp:
+                raise changed(key, stamp)
+            try:
+                self._replace(path, as_parts(data), exclusive=stamp is None)
+            except FileExistsError:
+                raise changed(key) from None
+            except OSError as error:
+                if stamp is not None or error.errno not in _NO_LINKS:
+                    raise
+                # No hard links here: the lock has to do.
+                self._replace(path, as_parts(data))
+
+    def _replace(self, path: bytes, parts: tuple[Buffer, ...], exclusive: bool = False) -> None:
+        try:
+            for _ in range(10):
+                try:
+                    return files.replace(path, parts, self.fsync, exclusive)
+                except FileNotFoundError:
+                    self._make_folder(os.path.dirname(path))
+            # Someone removes the folder as fast as we make it.
+            files.replace(path, parts, self.fsync, exclusive)
+        finally:
+            pool.drop(path)
+
+    def _make_folder(self, folder: bytes) -> None:
+        missing = []
+        while True:
+            try:
+                os.mkdir(folder)
+            except FileNotFoundError:
+                missing.append(folder)
+                folder = os.path.dirname(folder)
+                continue
+            except FileExistsError:
+                pass
+            if self.fsync:
+                _sync_folder(os.path.dirname(folder))
+            if not missing:
+                return
+            folder = missing.pop()
+
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
+        self._refuse_if_read_only(key)
+        done, size = self._write_at(key, as_parts(parts), at, appending=True)
+        if not done:
+            text = "the object was lengthened or cut by someone else in the meantime"
+            raise ConflictError(text, key=key, expected=f"{at} bytes", found=size)
+
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer]) -> None:
+        self._refuse_if_read_only(key)
+        parts = as_parts(data)
+        done, size = self._write_at(key, parts, offset, appending=False)
+        if not done:
+            raise outside(key, offset, sum(memoryview(part).nbytes for part in parts), size)
+
+    def _write_at(self, key: str, parts: tuple[Buffer, ...], offset: int, appending: bool) -> tuple[bool, int]:
+        if not 0 <= offset < 2**63:
+            raise ValueError(f"{key}: no object has an offset {offset}")
+        try:
+            return files.write_at(files.join(self._folder, key), parts, offset, appending, self.fsync)
+        except FileNotFoundError:
+            raise NotFoundError("there is no such object to change", key=key) from None
+
+    def delete(self, key: str) -> bool:
+        self._refuse_if_read_only(key)
+        path = files.join(self._folder, key)
+        try:
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return False
+        except PermissionError:
+            if os.path.isdir(path):  # what macOS says of a folder
+                return False
+            raise
+        finally:
+            pool.drop(path)
+        return True
+
+    def delete_prefix(self, prefix: str) -> int:
+        self._refuse_if_read_only(prefix)
+        folder = self._prefix_folder(prefix)
+        pool.drop_below(self._folder if folder == self.local_root else folder + b"/")
+        return _remove_tree(folder, keep=folder == self.local_root)
+
+    def clean(self, older_than: float = 3600.0) -> int:
+        """Remove what killed writers left behind: how many files went.
+
+        An unfinished write counts as left behind when nothing was written to it for `older_than` seconds; a lock file
+        when nobody holds it.
+        """
+        self._refuse_if_read_only("")
+        removed = 0
+        for folder, _, names in os.walk(self.local_root):
+            for name in names:
+                path = os.path.join(folder, name)
+                if name.startswith(b".") and name.endswith(b".zvlock"):
+                    removed += remove_stale_lock(path)
+                elif name.startswith(b".") and name.endswith(b".zvtmp"):
+                    try:
+                        if time.time() - os.lstat(path).st_mtime >= older_than:
+                            os.unlink(path)
+                            removed += 1
+                    except FileNotFoundError:
+                        pass
+        return removed
+
+    def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
+        self._refuse_if_read_only(key)
+        return FileLock(files.join(self._folder, key), key, timeout)
+
+    # --- the store itself
+
+    def object_id(self, key: str) -> bytes:
+        return files.join(self._folder, key)
+
+    def child(self, prefix: str) -> LocalStore:
+        return LocalStore(os.fsdecode(self._prefix_folder(prefix)), self.read_only, self.fsync)
+
+    def close(self) -> None:
+        """Close the files kept open below this folder: some network file systems cannot remove a folder before."""
+        pool.drop_below(self._folder)
+
+
+def _sync_folder(folder: bytes) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_tree(folder: bytes, keep: bool) -> int:
+    """Remove a folder with all that is in it, following no links: how many objects went."""
+    removed = 0
+    pending = [folder]
+    emptied = []
+    while pending:
+        current = pending.pop()
+        try:
+            if os.path.islink(current) and not (keep and current == folder):
+                os.unlink(current)
+                removed += 1
+                continue
+            entries = os.scandir(current)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        emptied.append(current)
+        with entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                    continue
+                try:
+                    os.unlink(entry.path)
+                except FileNotFoundError:
+                    continue
+                removed += files.is_key_name(entry.name)
+    for current in reversed(emptied):
+        if keep and current == folder:
+            continue
+        try:
+            os.rmdir(current)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            # What others have put there since then stays.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+    return removed

@@ -1,0 +1,151 @@
+"""Locks on objects that are files: between threads, and between processes that do not know of each other.
+
+The lock of `a/b` is `flock` on the file `a/.b.zvlock`, made when needed and removed after use. A process that dies lets go
+of its locks; the file it leaves behind is taken over by the next.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import threading
+import time
+from types import TracebackType
+
+from zvcore.errors import ConflictError, UnsupportedError
+
+__all__ = ["FileLock", "holds", "remove_stale_lock"]
+
+_LONGEST_NAME = 255
+
+# Which locks this process holds, and in which thread: path of the lock file -> (thread, descriptor).
+_held: dict[bytes, tuple[int, int]] = {}
+
+
+def _close_after_fork() -> None:
+    # A child shares its parent's locks through the inherited descriptors, and would keep them past the parent's death.
+    for _, descriptor in _held.values():
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_close_after_fork)
+
+
+def lock_path(path: bytes) -> bytes:
+    """Where the lock of the object at this path lies."""
+    folder, name = os.path.split(path)
+    lock = b"." + name + b".zvlock"
+    if len(lock) > _LONGEST_NAME:
+        lock = b"." + hashlib.blake2b(name, digest_size=16).hexdigest().encode() + b".zvlock"
+    return os.path.join(folder, lock)
+
+
+def holds(path: bytes) -> bool:
+    """Whether this thread holds the lock of the object at this path."""
+    held = _held.get(lock_path(path))
+    return held is not None and held[0] == threading.get_ident()
+
+
+class FileLock:
+    """Exclusive between all that take the lock of the same object. Not to be taken twice by one thread."""
+
+    def __init__(self, path: bytes, key: str, timeout: float | None = None) -> None:
+        self._path = lock_path(path)
+        self._key = key
+        self._timeout = timeout
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        if (held := _held.get(self._path)) is not None and held[0] == threading.get_ident():
+            raise RuntimeError(f"{self._key}: this thread holds the lock already")
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        while True:
+            descriptor = self._open()
+            try:
+                self._acquire(descriptor, deadline)
+                # The holder before us removed the file: others may already have locked a new one.
+                if self._is_current(descriptor):
+                    _held[self._path] = (threading.get_ident(), descriptor)
+                    self._descriptor = descriptor
+                    return
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if _held.get(self._path, (0, -1))[1] != descriptor:
+            return  # a forked child leaves its parent's block
+        # Before the file goes: from then on another thread may enter itself.
+        del _held[self._path]
+        try:
+            if self._is_current(descriptor):
+                os.unlink(self._path)
+        except FileNotFoundError:
+            pass
+        finally:
+            # Closing alone would not do if a child process has inherited the descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        for _ in range(10):
+            try:
+                return os.open(self._path, flags, 0o666)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        return os.open(self._path, flags, 0o666)
+
+    def _is_current(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self._path, follow_symlinks=False))
+        except FileNotFoundError:
+            return False
+
+    def _acquire(self, descriptor: int, deadline: float | None) -> None:
+        try:
+            if deadline is None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                return
+            pause = 0.0005
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        text = f"someone else has held the lock for all of {self._timeout} s"
+                        raise ConflictError(text, key=self._key) from None
+                    time.sleep(min(pause, left))
+                    pause = min(pause * 2, 0.05)
+        except OSError as error:
+            if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                text = f"the file system of {os.fsdecode(self._path)} has no file locks: {error.strerror}"
+                raise UnsupportedError(text, key=self._key) from error
+            raise
+
+
+def remove_stale_lock(path: bytes) -> bool:
+    """Remove the lock file at this path if nobody holds it."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False)):
+            return False
+        os.unlink(path)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)

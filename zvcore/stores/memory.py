@@ -1,0 +1,273 @@
+"""Objects in this process's memory."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from zvcore.errors import ConflictError, NotFoundError
+from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outside, prefix_path
+from zvcore.stores.files import encode_key
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["MemoryStore"]
+
+
+class _Memory:
+    """What all views of one memory share. Versions are never used twice, so they serve as stamps."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, tuple[bytes, int]] = {}
+        self.versions = itertools.count(1)
+        self.guard = threading.Lock()
+        # Object -> (who holds its lock, how many want it, the lock).
+        self.locks: dict[str, _KeyLock] = {}
+        _memories.add(self)
+
+    def after_fork(self) -> None:
+        self.guard = threading.Lock()
+        self.locks = {}
+
+
+class _KeyLock:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.holder = 0
+
+
+_memories: weakref.WeakSet[_Memory] = weakref.WeakSet()
+_named: dict[str, _Memory] = {}
+_naming = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _naming
+    _naming = threading.Lock()
+    for memory in [*_memories]:
+        memory.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class MemoryStore(Store):
+    """Objects in a dictionary. With a name, all stores of that name in this process share their objects.
+
+    It cannot be pickled: in another process it would be another, empty store.
+    """
+
+    can_lock = True
+    supports_patch = True
+
+    def __init__(self, name: str | None = None, read_only: bool = False) -> None:
+        if name is None:
+            self._memory = _Memory()
+        else:
+            with _naming:
+                self._memory = _named.setdefault(name, _Memory())
+        self._prefix = ""
+        self.read_only = read_only
+        self.root = f"memory://{name if name is not None else hex(id(self._memory))}"
+
+    @staticmethod
+    def is_known(name: str) -> bool:
+        """Whether there is a memory of this name."""
+        return name in _named
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self.root} lives in this process only; use a folder to share data between processes")
+
+    def _full(self, key: str) -> str:
+        encode_key(key)
+        return self._prefix + key
+
+    # --- reading
+
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> bytes | memoryview | None:
+        check_span(start, length)
+        found = self._memory.objects.get(self._full(key))
+        if found is None:
+            return None
+        data, version = found
+        if stamp is not None and version != stamp:
+            raise changed(key, stamp)
+        if start == 0 and length is None:
+            return data
+        return memoryview(data)[start : None if length is None else start + length]
+
+    def get_ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
+    ) -> list[memoryview] | None:
+        found = self._memory.objects.get(self._full(key))
+        if found is None:
+            return None
+        data, version = found
+        if stamp is not None and version != stamp:
+            raise changed(key, stamp)
+        whole = memoryview(data)
+        result = []
+        for offset, length in ranges:
+            if offset < 0 or length < 0:
+                raise ValueError(f"{key}: a range cannot have offset {offset} and length {length}")
+            if offset + length > len(data):
+                raise outside(key, offset, length, len(data))
+            result.append(whole[offset : offset + length])
+        return result
+
+    def size(self, key: str) -> int | None:
+        found = self._memory.objects.get(self._full(key))
+        return None if found is None else len(found[0])
+
+    def stamp(self, key: str) -> Stamp | None:
+        found = self._memory.objects.get(self._full(key))
+        return None if found is None else found[1]
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        skip = len(self._prefix)
+        return iter(sorted(key[skip:] for key in self._below(prefix)))
+
+    def list_dir(self, prefix: str = "") -> tuple[list[str], list[str]]:
+        prefix = prefix_path(prefix)
+        skip = len(self._prefix) + (len(prefix) + 1 if prefix else 0)
+        folders, objects = set(), []
+        for key in self._below(prefix):
+            name, slash, _ = key[skip:].partition("/")
+            if slash:
+                folders.add(name)
+            else:
+                objects.append(name)
+        return sorted(folders), sorted(objects)
+
+    def _below(self, prefix: str) -> list[str]:
+        prefix = prefix_path(prefix)
+        start = self._prefix + (prefix + "/" if prefix else "")
+        with self._memory.guard:
+            return [key for key in self._memory.objects if key.startswith(start)]
+
+    # --- writing
+
+    def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        self._refuse_if_read_only(key)
+        full = self._full(key)
+        whole = b"".join(as_parts(data))
+        with self._memory.guard:
+            self._store(full, whole)
+
+    def _store(self, full: str, whole: bytes) -> None:
+        self._memory.objects[full] = (whole, next(self._memory.versions))
+
+    def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
+        self._refuse_if_read_only(key)
+        full = self._full(key)
+        whole = b"".join(as_parts(data))
+        with self._locked(key, None, again=True), self._memory.guard:
+            found = self._memory.objects.get(full)
+            if (None if found is None else found[1]) != stamp:
+                raise changed(key, stamp)
+            self._store(full, whole)
+
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
+        self._refuse_if_read_only(key)
+        full = self._full(key)
+        _check_offset(key, at)
+        pieces = as_parts(parts)
+        with self._memory.guard:
+            data = self._existing(full, key)
+            if len(data) != at:
+                text = "the object was lengthened or cut by someone else in the meantime"
+                raise ConflictError(text, key=key, expected=f"{at} bytes", found=len(data))
+            self._store(full, b"".join((data, *pieces)))
+
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer]) -> None:
+        self._refuse_if_read_only(key)
+        full = self._full(key)
+        _check_offset(key, offset)
+        new = b"".join(as_parts(data))
+        with self._memory.guard:
+            old = self._existing(full, key)
+            if offset + len(new) > len(old):
+                raise outside(key, offset, len(new), len(old))
+            self._store(full, b"".join((memoryview(old)[:offset], new, memoryview(old)[offset + len(new) :])))
+
+    def _existing(self, full: str, key: str) -> bytes:
+        found = self._memory.objects.get(full)
+        if found is None:
+            raise NotFoundError("there is no such object to change", key=key)
+        return found[0]
+
+    def delete(self, key: str) -> bool:
+        self._refuse_if_read_only(key)
+        full = self._full(key)
+        with self._memory.guard:
+            return self._memory.objects.pop(full, None) is not None
+
+    def delete_prefix(self, prefix: str) -> int:
+        self._refuse_if_read_only(prefix)
+        keys = self._below(prefix)
+        with self._memory.guard:
+            return sum(self._memory.objects.pop(key, None) is not None for key in keys)
+
+    def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
+        self._refuse_if_read_only(key)
+        self._full(key)
+        return self._locked(key, timeout)
+
+    @contextmanager
+    def _locked(self, key: str, timeout: float | None, again: bool = False) -> Iterator[None]:
+        """The lock of a key. `again`: this thread may hold it already."""
+        full = self._prefix + key
+        memory = self._memory
+        me = threading.get_ident()
+        with memory.guard:
+            entry = memory.locks.setdefault(full, _KeyLock())
+            mine = entry.holder == me
+            if not mine:
+                entry.users += 1
+        if mine:
+            if not again:
+                raise RuntimeError(f"{key}: this thread holds the lock already")
+            yield
+            return
+        try:
+            if not entry.lock.acquire(timeout=-1 if timeout is None else timeout):
+                raise ConflictError(f"someone else has held the lock for all of {timeout} s", key=key)
+            entry.holder = me
+            try:
+                yield
+            finally:
+                entry.holder = 0
+                entry.lock.release()
+        finally:
+            with memory.guard:
+                entry.users -= 1
+                if entry.users == 0 and memory.locks.get(full) is entry:
+                    del memory.locks[full]
+
+    # --- the store itself
+
+    def object_id(self, key: str) -> tuple[Any, ...]:
+        return (self._memory, self._full(key))
+
+    def child(self, prefix: str) -> MemoryStore:
+        prefix = prefix_path(prefix)
+        view = object.__new__(MemoryStore)
+        view._memory = self._memory
+        view._prefix = self._prefix + (prefix + "/" if prefix else "")
+        view.read_only = self.read_only
+        view.root = f"{self.root}/{prefix}" if prefix else self.root
+        return view
+
+
+def _check_offset(key: str, offset: int) -> None:
+    if not 0 <= offset < 2**63:
+        raise ValueError(f"{key}: no object has an offset {offset}")
