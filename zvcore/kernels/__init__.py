@@ -1,5 +1,6 @@
 """The hot loops: arrays in, arrays out, no I/O, no format."""
 
 from zvcore.kernels.crc32c import crc32c
+from zvcore.kernels.morton import compressed_morton, compressed_morton_inverse, compressed_morton_valid
 
-__all__ = ["crc32c"]
+__all__ = ["compressed_morton", "compressed_morton_inverse", "compressed_morton_valid", "crc32c"]
