@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from zvcore.errors import ConflictError, CorruptDataError, ReadOnlyError, UnsupportedError
 from zvcore.stores.files import encode_key
+from zvcore.stores.writing import ANYTHING, Anything, ObjectWriter, SpooledWriter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -109,6 +110,15 @@ class Store(ABC):
 
         A stamp of None means that the object must not exist.
         """
+
+    def writer(self, key: str, unchanged: Stamp | Anything | None = ANYTHING) -> ObjectWriter:
+        """A context manager to write an object of any size piece by piece, which readers see only when it is whole.
+
+        With `unchanged`, leaving it is a `put_if_unchanged` with that stamp.
+        """
+        self._refuse_if_read_only(key)
+        encode_key(key)
+        return SpooledWriter(self, key, unchanged)
 
     def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
         """Lengthen an object in place. `at` is the size that it must have, else `ConflictError`."""

@@ -15,6 +15,7 @@ from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outs
 from zvcore.stores.handles import pool
 from zvcore.stores.locks import FileLock, holds, remove_stale_lock
 from zvcore.stores.ranges import coalesce
+from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -204,6 +205,19 @@ class LocalStore(Store):
             files.replace(path, parts, self.fsync, exclusive)
         finally:
             pool.drop(path)
+
+    def writer(self, key: str, unchanged: Stamp | Anything | None = ANYTHING) -> ObjectWriter:
+        self._refuse_if_read_only(key)
+        path = files.join(self._folder, key)
+        if not isinstance(unchanged, Anything):
+            return super().writer(key, unchanged)
+        for _ in range(10):
+            try:
+                return FileWriter(path, self.fsync)
+            except FileNotFoundError:
+                self._make_folder(os.path.dirname(path))
+        # Someone removes the folder as fast as we make it.
+        return FileWriter(path, self.fsync)
 
     def _make_folder(self, folder: bytes) -> None:
         missing = []

@@ -1,0 +1,143 @@
+"""Writing an object piece by piece, in any order, that readers see only when it is whole."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from zvcore.stores.handles import pool
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from zvcore.stores.base import Stamp, Store
+
+__all__ = ["ANYTHING", "Anything", "FileWriter", "ObjectWriter", "SpooledWriter"]
+
+
+class Anything:
+    """Stands for a stamp that does not matter."""
+
+
+ANYTHING: Final = Anything()
+
+
+class ObjectWriter(ABC):
+    """A context manager: leaving it stores what was written, leaving it by an exception or after `discard` nothing.
+
+    Bytes that are never written are zero.
+    """
+
+    @abstractmethod
+    def write_at(self, offset: int, data: Buffer) -> None:
+        """Write these bytes at this place."""
+
+    @abstractmethod
+    def _commit(self) -> None: ...
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Let go of everything; called in any case, after `_commit` if that was called."""
+
+    def __init__(self) -> None:
+        self._discarded = False
+
+    def discard(self) -> None:
+        """Store nothing on leaving."""
+        self._discarded = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and not self._discarded:
+                self._commit()
+        finally:
+            self._abandon()
+
+
+def write_all(descriptor: int, offset: int, data: Buffer) -> None:
+    """Write a buffer into a file, whatever one call to the system takes of it."""
+    view = memoryview(data).cast("B")
+    done = 0
+    while done < len(view):
+        done += os.pwrite(descriptor, view[done : done + (1 << 30)], offset + done)
+
+
+class SpooledWriter(ObjectWriter):
+    """For stores that take objects as a whole: the pieces are gathered in a temporary file without a name."""
+
+    def __init__(self, store: Store, key: str, unchanged: Stamp | Anything | None) -> None:
+        super().__init__()
+        self._store = store
+        self._key = key
+        self._unchanged = unchanged
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed on leaving
+
+    def write_at(self, offset: int, data: Buffer) -> None:
+        write_all(self._file.fileno(), offset, data)
+
+    def _commit(self) -> None:
+        data: mmap.mmap | bytes = b""
+        if os.fstat(self._file.fileno()).st_size:
+            data = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        try:
+            if isinstance(self._unchanged, Anything):
+                self._store.put(self._key, data)
+            else:
+                self._store.put_if_unchanged(self._key, data, self._unchanged)
+        finally:
+            if isinstance(data, mmap.mmap):
+                data.close()
+
+    def _abandon(self) -> None:
+        self._file.close()
+
+
+class FileWriter(ObjectWriter):
+    """Writes a new file beside the old one, which takes the old one's name in the end. Its folder is there already."""
+
+    def __init__(self, path: bytes, sync: bool) -> None:
+        super().__init__()
+        self._path = path
+        self._sync = sync
+        self._temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.zvtmp".encode())
+        self._descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def write_at(self, offset: int, data: Buffer) -> None:
+        write_all(self._descriptor, offset, data)
+
+    def _commit(self) -> None:
+        # The kernel's own stamp may be too coarse to tell this version from the one before.
+        os.utime(self._descriptor, ns=(time.time_ns(),) * 2)
+        if self._sync:
+            os.fsync(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        # Some file systems tell only here that there was no room.
+        os.close(descriptor)
+        os.rename(self._temporary, self._path)
+        self._temporary = b""
+        pool.drop(self._path)
+        if self._sync:
+            folder = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _abandon(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._temporary:
+            os.unlink(self._temporary)
+            self._temporary = b""
