@@ -1,0 +1,8 @@
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+def gather_ranges(
+    source: Buffer, offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint8]: ...
+def split_ranges(source: Buffer, offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]) -> list[bytes]: ...
