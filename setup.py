@@ -147,7 +147,7 @@ def build_facts() -> list[tuple[str, str]]:
     versions = {
         name: pkg_config("--modversion", LIBRARIES[name].pkg_config) for name in LIBRARIES if find_library(name)
     }
-    libraries = ",".join(f"{name}={version or 'unknown'}" for name, version in versions.items())
+    libraries = ",".join(f"{name}={version or ''}" for name, version in versions.items())
     facts = {"KIND": KIND, "NUMPY": numpy.__version__, "LIBRARIES": libraries}
     return [(f"ZVCORE_BUILD_{name}", json.dumps(value)) for name, value in facts.items()]
 
@@ -209,7 +209,8 @@ def modules() -> list[Extension]:
     return cythonize(
         extensions(),
         compiler_directives=DIRECTIVES,
-        build_dir=f"{BUILD}/cython",
+        # numpy's own .pxd goes into the generated C, which then needs the headers of that version.
+        build_dir=f"{BUILD}/cython-{Cython.__version__}-numpy-{numpy.__version__}",
         shared_utility_qualified_name=SHARED,
         # Worker processes only where they are forked: others would run this script again.
         nthreads=processors() if sys.platform == "linux" and sys.version_info < (3, 14) else 0,

@@ -1,1 +1,73 @@
-"""placeholder"""
+"""One fast engine for chunked and sharded arrays: Neuroglancer precomputed, Zarr v3, N5 and Zarr Vectors.
+
+Names are imported when they are first used, so that `import zvcore` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from zvcore._version import __version__ as __version__
+
+# Every public name stands twice: here for type checkers and editors ...
+if TYPE_CHECKING:
+    from zvcore import codecs as codecs
+    from zvcore import errors as errors
+    from zvcore import kernels as kernels
+    from zvcore import n5 as n5
+    from zvcore import precomputed as precomputed
+    from zvcore import stores as stores
+    from zvcore import zarr3 as zarr3
+    from zvcore import zvf as zvf
+    from zvcore.versions import get_include as get_include
+    from zvcore.versions import show_versions as show_versions
+
+# ... and here for Python, with the module that has it ("zvcore": it is a module itself). A test compares the two.
+_ORIGINS = {
+    "codecs": "zvcore",
+    "errors": "zvcore",
+    "get_include": "zvcore.versions",
+    "kernels": "zvcore",
+    "n5": "zvcore",
+    "precomputed": "zvcore",
+    "show_versions": "zvcore.versions",
+    "stores": "zvcore",
+    "zarr3": "zvcore",
+    "zvf": "zvcore",
+}
+
+__all__ = ["__version__", *_ORIGINS]
+
+
+def __getattr__(name: str) -> Any:
+    origin = _ORIGINS.get(name)
+    if origin is None:
+        raise AttributeError(f"module 'zvcore' has no attribute {name!r}")
+    if origin == "zvcore":
+        return importlib.import_module(f"zvcore.{name}")
+    value = getattr(importlib.import_module(origin), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """The type of `zvcore` itself.
+
+    Importing a submodule binds it as an attribute of its package. Where a public function has the name of its module
+    (`zvcore.convert.convert`), that would hide the function behind the module, depending on who imported what first.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and _ORIGINS.get(name, "zvcore") != "zvcore":
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -118,6 +118,11 @@ class Codec:
         """Whether encoding and decoding run in C, without the GIL."""
         return self._native is not None
 
+    @property
+    def library(self) -> str | None:
+        """The C library that does the work, and its version as it is loaded now; None if Python does it."""
+        return None if self._native is None else self._native.library
+
     def for_dtype(self, dtype: np.dtype[Any]) -> Self:
         """This codec with everything settled that depends on the type of the items. Most codecs do not care."""
         return self

@@ -36,12 +36,14 @@ class CodecInfo:
     distribution  the installed distribution that provides it, None if it was registered by hand
     native        whether it runs in C without the GIL
     error         why it cannot be used, None if it can
+    library       the C library that it runs and the library's version, as the codec tells them
     """
 
     name: str
     distribution: str | None
     native: bool
     error: str | None
+    library: str | None = None
 
 
 @dataclass(frozen=True)
@@ -211,23 +213,25 @@ def available() -> dict[str, CodecInfo]:
             distribution = " and ".join(claim.distribution for claim in entries[name])
         error: str | None = None
         native = False
+        library = None
         try:
             cls = _class(name)
             assert cls is not None
-            native = _runs_native(cls)
+            native, library = _native_part(cls)
         except Exception as problem:  # noqa: BLE001 - the list is there to show what is broken
             error = str(problem)
-        infos[name] = CodecInfo(name, distribution, native, error)
+        infos[name] = CodecInfo(name, distribution, native, error, library)
     return infos
 
 
-def _runs_native(cls: type[Codec]) -> bool:
+def _native_part(cls: type[Codec]) -> tuple[bool, str | None]:
+    """Whether it has one, and which library that is."""
     try:
         codec = cls.from_config({})
     except (MetadataError, TypeError):
         # It cannot be made without parameters; that it says how to get a table must do.
-        return cls.__zv_codec__ is not Codec.__zv_codec__
-    return codec.native
+        return cls.__zv_codec__ is not Codec.__zv_codec__, None
+    return codec.native, codec.library
 
 
 def as_codec(spec: str | Mapping[str, Any] | Any) -> Codec:

@@ -1,0 +1,101 @@
+# From a bare clone: each target makes a virtual environment, installs what it needs and builds first. `make help`.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV ?= .venv
+PYTHON ?= $(shell .ci/find-python)
+ARGS ?=
+
+export ZVCORE_REQUIRE_NATIVE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+py := $(VENV)/bin/python
+stamps := $(VENV)/.zvcore
+native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
+
+.PHONY: help venv build demo test coverage bench wheel lint types sanitize clean
+help:
+	@echo 'make demo       see zvcore work'
+	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
+	@echo 'make coverage   all tests, and which lines of Python they reach'
+	@echo 'make bench      benchmarks beside other implementations (ARGS as above)'
+	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
+	@echo 'make lint       ruff, cython-lint'
+	@echo 'make types      mypy, and the stubs against the compiled modules'
+	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make venv       only $(VENV) with zvcore in it, editable; PYTHON=/path/to/python says which Python'
+	@echo 'make clean      remove what was built'
+
+# -- environment ----------------------------------------------------------------------------------------------------
+
+$(stamps)/venv:
+	test -n "$(PYTHON)"
+	$(PYTHON) -m venv $(VENV)
+	$(py) -m pip install -q --upgrade pip
+	mkdir -p $(stamps)
+	touch $@
+
+# One dependency group of pyproject.toml.
+$(stamps)/group-%: pyproject.toml .ci/constraints.txt $(stamps)/venv
+	$(py) -m pip install -q --constraint .ci/constraints.txt --group $*
+	touch $@
+
+$(stamps)/system: setup.py .ci/system_packages.py $(stamps)/group-build
+	$(py) .ci/system_packages.py
+	touch $@
+
+$(stamps)/modules: setup.py $(native) $(stamps)/system
+	$(py) setup.py -q build_ext --inplace
+	touch $@
+
+$(stamps)/installed: pyproject.toml setup.py zvcore/_version.py $(stamps)/modules
+	ZVCORE_PREBUILT=1 $(py) -m pip install -q --no-build-isolation --no-deps --editable .
+	touch $@
+
+venv build: $(stamps)/installed
+
+# -- what people run ------------------------------------------------------------------------------------------------
+
+demo: $(stamps)/installed
+	$(py) examples/first_steps.py
+
+test: $(stamps)/installed $(stamps)/group-test
+	$(py) -m pytest $(ARGS)
+
+coverage: $(stamps)/installed $(stamps)/group-test
+	$(py) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)
+
+bench: $(stamps)/installed $(stamps)/group-bench
+	$(py) -m pytest bench --benchmark-enable --benchmark-only $(ARGS)
+
+lint: $(stamps)/group-lint
+	$(py) -m ruff check .
+	$(py) -m ruff format --check .
+	$(VENV)/bin/cython-lint zvcore plugins tests
+
+types: $(stamps)/installed $(stamps)/group-lint
+	$(py) -m mypy
+	$(py) .ci/check_stubs.py
+
+wheel: $(stamps)/system $(stamps)/group-wheel
+	rm -rf dist wheelhouse
+	$(py) -m build --wheel --no-isolation --outdir dist
+	$(py) .ci/repair_wheel.py dist wheelhouse
+	$(py) .ci/prove_wheel.py wheelhouse
+
+# The sanitized modules lie in build/sanitize/site and go before the others on Python's path.
+site := $(CURDIR)/build/sanitize/site
+sanitize: $(stamps)/installed $(stamps)/group-test
+	mkdir -p $(site)
+	find $(site) -name '*.py' -delete
+	ZVCORE_SANITIZE=1 $(py) setup.py -q build --build-lib $(site)
+	PYTHONPATH=$(site) .ci/with-sanitizers $(py) -m pytest -p no:faulthandler $(ARGS) \
+	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/stores)
+
+clean:
+	rm -rf build dist wheelhouse *.egg-info .coverage* htmlcov .mypy_cache .ruff_cache .pytest_cache demo-out
+	find zvcore plugins -name '*.so' -delete
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
+	rm -rf $(stamps)

@@ -1,0 +1,8 @@
+"""`python -m zvcore` is the `zvcore` command."""
+
+import sys
+
+from zvcore.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
