@@ -39,8 +39,9 @@ class Codec:
     # Further names under which a format's data may mention it, and the parameters that each implies:
     # {"zarr3": {"numcodecs.zlib": {"use_zlib": True}}}. They are read, and written back when read.
     also_read: ClassVar[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {}
-    # "array" for a filter that needs shape and dtype (numcodecs' delta, ...), "bytes" for all others.
-    kind: ClassVar[Literal["bytes", "array"]] = "bytes"
+    # What it works on: "bytes"; "array", a filter of arrays; "serializer", which makes bytes of arrays. Only numcodecs
+    # has the latter two.
+    kind: ClassVar[Literal["bytes", "array", "serializer"]] = "bytes"
     # Whether stored and decoded bytes are the same, so that the engine need not call it at all.
     identity: ClassVar[bool] = False
     # All parameters in the order of their declaration, those of base classes first.
@@ -85,7 +86,7 @@ class Codec:
         native = self._native
         if native is not None:
             return native.encode(data)
-        return bytes(self._encode(readable_bytes(data)))
+        return bytes(self._encode(self._input(data)))
 
     def decode(self, data: Any, out: Any = None, max_size: int | None = None) -> Any:
         """The bytes that `data` stands for; the opposite of `encode`.
@@ -97,6 +98,9 @@ class Codec:
         if native is not None:
             return native.decode(data, out, max_size)
         return decode_through(self._decode, self.name, data, out, max_size)
+
+    def _input(self, data: Any) -> memoryview:
+        return readable_bytes(data)
 
     def _encode(self, data: memoryview) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has neither _encode nor a native part")
@@ -222,10 +226,12 @@ class Codec:
             raise UnsupportedError(f"{FORMATS[format]} has no name for this codec", codec=self.name)
         by_name = {parameter.name: parameter for parameter in self.parameters}
         members = {}
-        for parameter, value in self.config().items():
-            member = by_name[parameter].spelled(format) if parameter in by_name else parameter
-            if member is not None and value is not None:
-                members[member] = value
+        for name_here, value in self.config().items():
+            parameter = by_name.get(name_here)
+            if parameter is None:
+                members[name_here] = value
+            elif parameter.written(format, value):
+                members[parameter.spelled(format)] = value
         # What was read stays the document's: nobody changes it through the answer.
         return name, {**members, **copy.deepcopy(kept)}, copy.deepcopy(beside)
 

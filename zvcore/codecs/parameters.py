@@ -22,7 +22,7 @@ class Parameter:
     A format whose spelling is None neither writes nor reads the parameter; the default then holds.
     """
 
-    __slots__ = ("choices", "default", "doc", "high", "kind", "low", "name", "optional", "spelling")
+    __slots__ = ("choices", "default", "doc", "high", "kind", "low", "name", "optional", "sparse", "spelling")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Parameter:
         high: float | None,
         choices: tuple[Any, ...] | None,
         spelling: Mapping[str, str | None],
+        sparse: tuple[str, ...],
         doc: str,
     ) -> None:
         if kind is None and default is None:
@@ -44,6 +45,7 @@ class Parameter:
         self.high = high
         self.choices = choices
         self.spelling = dict(spelling)
+        self.sparse = sparse
         self.doc = doc
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -52,6 +54,10 @@ class Parameter:
     def spelled(self, format: str) -> str | None:
         """The parameter's member name in a format, None where the format does not have it."""
         return self.spelling.get(format, self.name)
+
+    def written(self, format: str, value: Any) -> bool:
+        """Whether a value of this parameter stands in a format's document."""
+        return value is not None and self.spelled(format) is not None and (format not in self.sparse or value != self.default)
 
     def expectation(self) -> str:
         """The legal values, in words."""
@@ -117,6 +123,7 @@ def param(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[Any, ...] | None = None,
+    sparse: tuple[str, ...] = (),
     doc: str = "",
     **spelling: str | None,
 ) -> Any:
@@ -126,9 +133,10 @@ def param(
         use_zlib: bool = param(False, n5="useZlib", zarr3=None)
 
     `type` is needed only where the default is None (then null is legal too). Further keywords are names of formats:
-    the member's name there, or None where the format has no such member.
+    the member's name there, or None where the format has no such member. `sparse` names formats that get the member
+    only when it is not the default, because some of their readers refuse it.
     """
     unknown = set(spelling) - set(FORMATS)
     if unknown:
         raise TypeError(f"unknown format {', '.join(sorted(unknown))}; there are {', '.join(FORMATS)}")
-    return Parameter(default, type, low, high, choices, spelling, doc)
+    return Parameter(default, type, low, high, choices, spelling, sparse, doc)

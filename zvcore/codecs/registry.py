@@ -255,7 +255,17 @@ def from_n5(obj: Any, where: str | None = None) -> Codec:
     name = obj.get("type") if obj else "raw"
     if not isinstance(name, str):
         raise MetadataError("'compression' lacks a 'type'", key=where, expected="a string", found=repr(name))
-    return _described(_find(name, "n5", where).from_n5, {**obj, "type": name}, where)
+    try:
+        cls = _find(name, "n5", where)
+    except CodecNotFoundError as error:
+        # zarr 2 wrote numcodecs' own configurations, which carry an `id`.
+        if obj.get("id") != name:
+            raise
+        try:
+            cls = _find(NUMCODECS + name, "n5", where)
+        except CodecNotFoundError:
+            raise error from None
+    return _described(cls.from_n5, {**obj, "type": name}, where)
 
 
 def from_zarr3(obj: Any, where: str | None = None) -> Codec:

@@ -1,0 +1,204 @@
+"""The C table of the zstd codec, over libzstd."""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport strncpy
+
+from zvcore.codecs.abi cimport (
+    ZV_CHECKSUM,
+    ZV_CODEC_CAPSULE,
+    ZV_CODEC_MINOR,
+    ZV_CORRUPT,
+    ZV_FLAG_DETERMINISTIC,
+    ZV_INTERNAL,
+    ZV_NOMEM,
+    ZV_OK,
+    ZV_SIZE_UNKNOWN,
+    ZV_SPACE,
+    zv_codec,
+    zv_error,
+)
+
+
+cdef extern from "zstd.h" nogil:
+    struct ZSTD_CCtx_s:
+        pass
+    struct ZSTD_DCtx_s:
+        pass
+    int ZSTD_c_compressionLevel
+    int ZSTD_c_checksumFlag
+    unsigned long long ZSTD_CONTENTSIZE_UNKNOWN
+    unsigned long long ZSTD_CONTENTSIZE_ERROR
+    const char *ZSTD_versionString()
+    const char *ZSTD_getErrorName(size_t code)
+    unsigned ZSTD_isError(size_t code)
+    size_t ZSTD_compressBound(size_t n)
+    ZSTD_CCtx_s *ZSTD_createCCtx()
+    size_t ZSTD_freeCCtx(ZSTD_CCtx_s *context)
+    size_t ZSTD_CCtx_setParameter(ZSTD_CCtx_s *context, int parameter, int value)
+    size_t ZSTD_compress2(ZSTD_CCtx_s *context, void *dst, size_t cap, const void *src, size_t n)
+    ZSTD_DCtx_s *ZSTD_createDCtx()
+    size_t ZSTD_freeDCtx(ZSTD_DCtx_s *context)
+    size_t ZSTD_decompressDCtx(ZSTD_DCtx_s *context, void *dst, size_t cap, const void *src, size_t n)
+    unsigned long long ZSTD_getFrameContentSize(const void *src, size_t n)
+    size_t ZSTD_findFrameCompressedSize(const void *src, size_t n)
+
+cdef extern from "zstd_errors.h" nogil:
+    int ZSTD_getErrorCode(size_t code)
+    int ZSTD_error_dstSize_tooSmall
+    int ZSTD_error_checksum_wrong
+    int ZSTD_error_memory_allocation
+
+cdef extern from *:
+    """
+    /* "libzstd 1.5.7": of the library that is loaded, which need not be the one of the headers. */
+    static char zv_zstd_library[32];
+    static const char *zv_zstd_name_library(void)
+    {
+        snprintf(zv_zstd_library, sizeof zv_zstd_library, "libzstd %s", ZSTD_versionString());
+        return zv_zstd_library;
+    }
+    """
+    const char *zv_zstd_name_library()
+
+cdef struct Config:
+    int level
+    int checksum
+
+cdef struct Worker:
+    # Made when first needed: a reader has no use for the compressor's large tables.
+    ZSTD_CCtx_s *compressor
+    ZSTD_DCtx_s *decompressor
+
+cdef struct Table:
+    zv_codec codec
+    Config config
+
+
+cdef void *worker_new(const void *cfg) noexcept nogil:
+    return calloc(1, sizeof(Worker))
+
+
+cdef void worker_free(void *worker) noexcept nogil:
+    cdef Worker *own = <Worker *> worker
+    # libzstd takes NULL.
+    ZSTD_freeCCtx(own.compressor)
+    ZSTD_freeDCtx(own.decompressor)
+    free(own)
+
+
+cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
+    cdef size_t size = ZSTD_compressBound(n)
+    # More than libzstd can encode is more than anyone has memory for.
+    return ZV_SIZE_UNKNOWN if ZSTD_isError(size) else size
+
+
+cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
+    """The sum of what the frames declare, if every one does."""
+    cdef unsigned long long size
+    cdef uint64_t total = 0
+    cdef size_t used
+    while True:
+        size = ZSTD_getFrameContentSize(src, n)
+        if size == ZSTD_CONTENTSIZE_UNKNOWN or size == ZSTD_CONTENTSIZE_ERROR or size > ZV_SIZE_UNKNOWN - 1 - total:
+            return ZV_SIZE_UNKNOWN
+        total += size
+        used = ZSTD_findFrameCompressedSize(src, n)
+        if ZSTD_isError(used) or used > n:
+            return ZV_SIZE_UNKNOWN
+        if used == n:
+            return total
+        src += used
+        n -= used
+
+
+cdef int32_t failed(size_t result, zv_error *err, int32_t otherwise) noexcept nogil:
+    err.lib_code = ZSTD_getErrorCode(result)
+    strncpy(err.msg, ZSTD_getErrorName(result), sizeof(err.msg) - 1)
+    err.msg[sizeof(err.msg) - 1] = 0
+    if err.lib_code == ZSTD_error_memory_allocation:
+        return ZV_NOMEM
+    return otherwise
+
+
+cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                    uint64_t *out_n, zv_error *err) noexcept nogil:
+    cdef const Config *config = <const Config *> cfg
+    cdef Worker *own = <Worker *> worker
+    cdef size_t result
+    out_n[0] = 0
+    if own.compressor == NULL:
+        own.compressor = ZSTD_createCCtx()
+        if own.compressor == NULL:
+            return ZV_NOMEM
+    # Parameters outlive a call, so after the first time these are two cheap checks.
+    result = ZSTD_CCtx_setParameter(own.compressor, ZSTD_c_compressionLevel, config.level)
+    if not ZSTD_isError(result):
+        result = ZSTD_CCtx_setParameter(own.compressor, ZSTD_c_checksumFlag, config.checksum)
+    if not ZSTD_isError(result):
+        result = ZSTD_compress2(own.compressor, dst, cap, src, n)
+    if ZSTD_isError(result):
+        if ZSTD_getErrorCode(result) == ZSTD_error_dstSize_tooSmall:
+            out_n[0] = bound(cfg, n)
+            return ZV_SPACE
+        return failed(result, err, ZV_INTERNAL)
+    out_n[0] = result
+    return ZV_OK
+
+
+cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                    uint64_t *out_n, zv_error *err) noexcept nogil:
+    cdef Worker *own = <Worker *> worker
+    cdef unsigned long long declared
+    cdef size_t result
+    out_n[0] = 0
+    if n == 0:
+        # libzstd takes nothing for no frames at all.
+        strncpy(err.msg, b"there is no frame", sizeof(err.msg) - 1)
+        return ZV_CORRUPT
+    declared = ZSTD_getFrameContentSize(src, n)
+    if declared != ZSTD_CONTENTSIZE_UNKNOWN and declared != ZSTD_CONTENTSIZE_ERROR and declared > cap:
+        out_n[0] = declared
+        return ZV_SPACE
+    if own.decompressor == NULL:
+        own.decompressor = ZSTD_createDCtx()
+        if own.decompressor == NULL:
+            return ZV_NOMEM
+    # All frames, one after the other; skippable ones are skipped.
+    result = ZSTD_decompressDCtx(own.decompressor, dst, cap, src, n)
+    if not ZSTD_isError(result):
+        out_n[0] = result
+        return ZV_OK
+    if ZSTD_getErrorCode(result) == ZSTD_error_dstSize_tooSmall:
+        return ZV_SPACE
+    return failed(result, err, ZV_CHECKSUM if ZSTD_getErrorCode(result) == ZSTD_error_checksum_wrong else ZV_CORRUPT)
+
+
+cdef void release(object capsule) noexcept:
+    free(PyCapsule_GetPointer(capsule, ZV_CODEC_CAPSULE))
+
+
+cdef const char *library = zv_zstd_name_library()
+
+
+def codec_table(int level, bint checksum):
+    """A capsule with the C table for these parameters."""
+    cdef Table *table = <Table *> calloc(1, sizeof(Table))
+    if table == NULL:
+        raise MemoryError
+    table.config.level = level
+    table.config.checksum = checksum
+    table.codec.struct_size = sizeof(zv_codec)
+    table.codec.minor = ZV_CODEC_MINOR
+    table.codec.name = b"zstd"
+    table.codec.lib_version = library
+    table.codec.flags = ZV_FLAG_DETERMINISTIC
+    table.codec.cfg = &table.config
+    table.codec.worker_new = worker_new
+    table.codec.worker_free = worker_free
+    table.codec.bound = bound
+    table.codec.decoded_hint = decoded_hint
+    table.codec.encode = encode
+    table.codec.decode = decode
+    return PyCapsule_New(table, ZV_CODEC_CAPSULE, <void (*)(object) noexcept> release)
