@@ -36,6 +36,8 @@ cdef extern from "zstd.h" nogil:
     size_t ZSTD_compressBound(size_t n)
     ZSTD_CCtx_s *ZSTD_createCCtx()
     size_t ZSTD_freeCCtx(ZSTD_CCtx_s *context)
+    int ZSTD_reset_session_only
+    size_t ZSTD_CCtx_reset(ZSTD_CCtx_s *context, int what)
     size_t ZSTD_CCtx_setParameter(ZSTD_CCtx_s *context, int parameter, int value)
     size_t ZSTD_compress2(ZSTD_CCtx_s *context, void *dst, size_t cap, const void *src, size_t n)
     ZSTD_DCtx_s *ZSTD_createDCtx()
@@ -139,6 +141,8 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     if not ZSTD_isError(result):
         result = ZSTD_compress2(own.compressor, dst, cap, src, n)
     if ZSTD_isError(result):
+        # It stopped in the middle of a frame and would refuse to begin another.
+        ZSTD_CCtx_reset(own.compressor, ZSTD_reset_session_only)
         if ZSTD_getErrorCode(result) == ZSTD_error_dstSize_tooSmall:
             out_n[0] = bound(cfg, n)
             return ZV_SPACE

@@ -1,0 +1,120 @@
+"""The zstd codec against the zstandard package and published streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import zstandard
+
+from zvcore import codecs
+from zvcore.errors import CorruptDataError, MetadataError
+
+DATA = bytes(np.random.default_rng(2).integers(0, 20, 300_000, "u1"))
+SKIPPABLE = bytes.fromhex("532a4d18 03000000 616263")
+SIX = bytes.fromhex("000100020003000400050006")
+
+
+def streaming(data: bytes) -> bytes:
+    stream = zstandard.ZstdCompressor().compressobj()
+    return stream.compress(data) + stream.flush()
+
+
+@pytest.mark.parametrize("level", [-131072, -7, -1, 0, 1, 3, 9, 22])
+@pytest.mark.parametrize("checksum", [False, True])
+def test_zstandard_reads_what_is_written(level: int, checksum: bool) -> None:
+    codec = codecs.get("zstd", level=level, checksum=checksum)
+    for data in (b"", b"x", DATA):
+        stored = codec.encode(data)
+        frame = zstandard.get_frame_parameters(stored)
+        assert (frame.content_size, frame.has_checksum) == (len(data), checksum)
+        assert zstandard.ZstdDecompressor().decompress(stored, max_output_size=1) == data
+        assert codec.decode(stored) == data
+
+
+def test_level_zero_is_the_default() -> None:
+    assert codecs.get("zstd", level=0).encode(DATA) == codecs.get("zstd").encode(DATA)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "28b52ffd200c610000000100020003000400050006",
+        "28b52ffd0058610000000100020003000400050006",
+        "28b52ffd240c610000000100020003000400050006e8b4befe",
+    ],
+    ids=["content size", "streaming", "checksum"],
+)
+def test_published_streams(stored: str) -> None:
+    codec = codecs.get("zstd")
+    assert codec.decode(bytes.fromhex(stored)) == SIX
+    assert codec.decode(bytes.fromhex(stored), out=bytearray(12)) == SIX
+
+
+def test_golden_bytes() -> None:
+    assert codecs.get("zstd", level=3).encode(SIX).hex() == "28b52ffd200c610000000100020003000400050006"
+
+
+@pytest.mark.parametrize("without_size", [streaming, zstandard.ZstdCompressor(write_content_size=False).compress])
+def test_frames_without_content_size(without_size) -> None:  # type: ignore[no-untyped-def]
+    codec = codecs.get("zstd")
+    for data in (b"", b"x", DATA, bytes(5_000_000)):
+        stored = without_size(data)
+        assert codec.decode(stored) == data
+        assert codec.decode(stored, out=bytearray(len(data))) == data
+        if data:
+            with pytest.raises(CorruptDataError):
+                codec.decode(stored, max_size=len(data) - 1)
+
+
+def test_frames_are_one_stream() -> None:
+    codec = codecs.get("zstd")
+    assert codec.decode(codec.encode(DATA) + SKIPPABLE + streaming(b"mid") + codec.encode(b"") + codec.encode(b"end")) == (
+        DATA + b"midend"
+    )
+    assert codec.decode(SKIPPABLE) == b""
+    assert codec.decode(SKIPPABLE + codec.encode(b"a")) == b"a"
+
+
+GOOD = codecs.get("zstd", checksum=True).encode(DATA)
+
+
+@pytest.mark.parametrize(
+    ("stored", "match"),
+    [
+        (b"", "no frame"),
+        (b"\0", "zstd"),
+        (GOOD[:-1], "zstd"),
+        (GOOD[:3], "zstd"),
+        (GOOD + b"\0", "zstd"),
+        (GOOD + GOOD[:100], "zstd"),
+        (SKIPPABLE[:-1], "zstd"),
+        (b"\x1f\x8b" + bytes(20), "zstd"),
+        (GOOD[:-1] + bytes([GOOD[-1] ^ 1]), "checksum"),
+        # A dictionary is asked for.
+        (bytes.fromhex("28b52ffd210c0c610000000100020003000400050006"), "zstd"),
+        # 2**63 bytes are declared.
+        (bytes.fromhex("28b52ffde0000000000000008061000000"), "zstd"),
+    ],
+)
+def test_malformed(stored: bytes, match: str) -> None:
+    codec = codecs.get("zstd")
+    for options in ({}, {"max_size": len(DATA)}, {"out": bytearray(len(DATA))}):
+        with pytest.raises(CorruptDataError, match=match):
+            codec.decode(stored, **options)
+
+
+def test_spellings() -> None:
+    assert codecs.get("zstd", level=5).to_n5() == {"type": "zstd", "level": 5}
+    assert codecs.get("zstd", level=5, checksum=True).to_n5() == {"type": "zstd", "level": 5, "checksum": True}
+    zarr = {"name": "zstd", "configuration": {"level": 5, "checksum": False}}
+    assert codecs.get("zstd", level=5).to_zarr3() == zarr
+    assert codecs.from_zarr3(zarr) == codecs.from_n5({"type": "zstd", "level": 5}) == codecs.get("zstd", level=5)
+    # zarr 2 in N5
+    zarr2 = {"type": "zstd", "id": "zstd", "level": 1}
+    assert codecs.from_n5(zarr2).to_n5() == zarr2
+
+
+@pytest.mark.parametrize("level", [-131073, 23, "3", 1.5, None])
+def test_wrong_levels(level: object) -> None:
+    with pytest.raises(MetadataError, match="'level'.*from -131072 to 22"):
+        codecs.from_zarr3({"name": "zstd", "configuration": {"level": level}}, "zarr.json")

@@ -1,0 +1,361 @@
+"""For the tests of codec plugins: `check_codec` tries everything that zvcore relies on.
+
+    from zvcore.testing import check_codec
+
+    def test_mine():
+        check_codec(MyCodec(level=3))
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import pickle
+import random
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from zvcore import codecs
+from zvcore.codecs import Codec
+from zvcore.codecs.native import NativeCodec, decode_through
+from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
+
+__all__ = ["check_codec", "sample_data"]
+
+CAPSULE = b"zvcore.codec.v1"
+OK, SPACE = 0, 1
+UNKNOWN = 2**64 - 1
+THREADS = 8
+BOMB = 64 << 20
+GUARD = 64
+
+
+def sample_data() -> dict[str, bytes]:
+    """The byte strings that `check_codec` encodes: what breaks codecs, and what chunks look like."""
+    rng = np.random.default_rng(7)
+    labels = np.repeat(np.repeat(rng.integers(0, 2**40, (12, 12), "u8"), 9, 0), 9, 1)
+    waves = 1000 * np.sin(np.linspace(0, 60, 60_000)) + rng.normal(2000, 30, 60_000)
+    return {
+        "nothing": b"",
+        "one byte": b"\x00",
+        "a few bytes": b"zvcore" * 3,
+        "just over 64 KiB": bytes(range(256)) * 256 + b"!",
+        "zeros": bytes(100_000),
+        "noise": rng.bytes(70_001),
+        "labels": labels.tobytes(),
+        "microscopy": waves.astype(">u2").tobytes(),
+    }
+
+
+def check_codec(codec: Any, samples: Iterable[bytes] | None = None, *, bounded: bool = True) -> None:
+    """Raise AssertionError, saying what is wrong, unless a codec does everything that zvcore relies on.
+
+    `samples` replaces the data of `sample_data`, for a codec that cannot take any bytes whatever. `bounded=False` leaves
+    out that a stream must not take much more memory than it may have; a codec over a library that cannot be stopped
+    needs it, and cannot be called safe for data from strangers.
+    """
+    codec = codecs.as_codec(codec)
+    if codec.kind != "bytes":
+        raise TypeError(f"{codec.name} works on arrays; check_codec is for codecs of bytes")
+    data = dict(sample_data()) if samples is None else {f"sample {i}": bytes(sample) for i, sample in enumerate(samples)}
+    check_value(codec)
+    check_spellings(codec)
+    for what, sample in data.items():
+        check_round_trip(codec, what, sample)
+        check_damaged(codec, what, sample)
+    longest = max(data.values(), key=len)
+    check_buffers(codec, longest[: len(longest) // 48 * 48])
+    check_threads(codec, list(data.values()))
+    if bounded and samples is None:
+        check_bomb(codec)
+    if codec.native:
+        check_table(codec, data)
+
+
+def check_value(codec: Codec) -> None:
+    """Equality, hash, pickle, configuration."""
+    cls = type(codec)
+    assert isinstance(codec.name, str) and codec.name, "a codec needs a name"
+    config = codec.config()
+    assert json.loads(json.dumps(config)) == config, f"config() must be plain JSON, not {config!r}"
+    assert config == codec.config() and config is not codec.config(), "config() must give a new dict each time"
+    for how, twin in (("from_config(config())", cls.from_config(config)), ("pickle", pickle.loads(pickle.dumps(codec)))):
+        assert twin == codec and hash(twin) == hash(codec), f"{how} must give an equal codec with the same hash"
+        assert twin.config() == config, f"{how} must keep the configuration"
+    assert codec != object(), "a codec must not be equal to just anything"
+    info = codecs.available().get(codec.name)
+    if info is not None:
+        assert info.error is None, f"installed, but not usable: {info.error}"
+        assert codecs.get(codec.name, **config) == codec, "what is installed under the codec's name is something else"
+
+
+def check_spellings(codec: Codec) -> None:
+    """Each format's document gives the codec back; members that nobody knows survive."""
+    cls = type(codec)
+    for write, read in ((codec.to_n5, cls.from_n5), (codec.to_zarr3, cls.from_zarr3)):
+        try:
+            document = write()
+        except UnsupportedError:
+            continue
+        assert json.loads(json.dumps(document)) == document, f"{write.__name__}() must be plain JSON, not {document!r}"
+        again = read(document)
+        assert again.encode(b"zvcore") == codec.encode(b"zvcore") or again == codec, f"{document} is read as {again!r}"
+        members = document if "type" in document else document.setdefault("configuration", {})
+        members["zvcore_unknown"] = [1, {"a": None}]
+        again = read(document)
+        written = again.to_n5() if "type" in document else again.to_zarr3()
+        assert written == document, f"unknown members must be kept (expected {document}, found {written})"
+        assert pickle.loads(pickle.dumps(again)) == again, "pickle must keep unknown members"
+
+
+def check_round_trip(codec: Codec, what: str, data: bytes) -> None:
+    """Encode and decode, into new and given memory, within and beyond what is allowed."""
+    stored = codec.encode(data)
+    assert isinstance(stored, bytes), f"encode must give bytes, not {type(stored).__name__}"
+    assert bytes(codec.decode(stored)) == data, f"{what}: decode(encode(data)) is not data"
+    assert bytes(codec.decode(stored, max_size=len(data))) == data, f"{what}: max_size of exactly the data's size must do"
+    # The memory around `out` shows whether the codec keeps to it.
+    room = bytearray(b"\xa5" * (GUARD + len(data) + GUARD))
+    out = memoryview(room)[GUARD : GUARD + len(data)]
+    assert codec.decode(stored, out=out) is out, f"{what}: decode must return out"
+    assert out == data, f"{what}: decode into out is not data"
+    assert room[:GUARD] == room[GUARD + len(data) :] == b"\xa5" * GUARD, f"{what}: decode wrote outside of out"
+    _refused(f"{what}: out one byte too large", lambda: codec.decode(stored, out=bytearray(len(data) + 1)))
+    if data:
+        room = bytearray(b"\xa5" * (len(data) - 1 + GUARD))
+        out = memoryview(room)[: len(data) - 1]
+        _refused(f"{what}: out one byte too small", lambda: codec.decode(stored, out=out))
+        assert room[len(data) - 1 :] == b"\xa5" * GUARD, f"{what}: decode wrote outside of an out that is too small"
+        _refused(f"{what}: max_size one byte too small", lambda: codec.decode(stored, max_size=len(data) - 1))
+        _refused(f"{what}: max_size=0", lambda: codec.decode(stored, max_size=0))
+
+
+def check_damaged(codec: Codec, what: str, data: bytes) -> None:
+    """Streams that are cut off or changed: an error of zvcore, or bytes; never anything else, never too many."""
+    stored = codec.encode(data)
+    chance = random.Random(len(data))
+    cuts = {0, 1, len(stored) // 2, len(stored) - 1, *(chance.randrange(len(stored) + 1) for _ in range(8))}
+    for cut in sorted(cut for cut in cuts if 0 <= cut < len(stored)):
+        out = bytearray(len(data))
+        if _attempt(lambda: codec.decode(stored[:cut], out=out)):
+            # Only what the decoded data does not need may be missing.
+            assert out == data, f"{what}: a stream cut off after {cut} of {len(stored)} bytes decodes to other data"
+        _attempt(lambda: codec.decode(stored[:cut], max_size=len(data)))
+    for _ in range(24 if stored else 0):
+        flipped = bytearray(stored)
+        # Headers are where a wrong bit does most.
+        reach = min(len(stored), 64) if chance.random() < 0.5 else len(stored)
+        flipped[chance.randrange(reach)] ^= 1 << chance.randrange(8)
+        room = bytearray(b"\xa5" * (len(data) + GUARD))
+        out = memoryview(room)[: len(data)]
+        _attempt(lambda: codec.decode(flipped, out=out))
+        assert room[len(data) :] == b"\xa5" * GUARD, f"{what}: decoding a damaged stream wrote outside of out"
+        _attempt(lambda: codec.decode(flipped, max_size=2 * len(data)))
+    _attempt(lambda: codec.decode(chance.randbytes(100), max_size=1 << 20))
+    _attempt(lambda: codec.decode(b"", max_size=1 << 20))
+
+
+def check_buffers(codec: Codec, data: bytes) -> None:
+    """Every kind of buffer is taken for its bytes in C order, and none is changed."""
+    stored = codec.encode(data)
+    array = np.frombuffer(data, "u1")
+    read_only = array.reshape(6, -1)
+    spread = np.zeros((2, *read_only.shape), "u1")[:, :, ::-1]
+    spread[1] = read_only
+    buffers = {
+        "bytearray": bytearray(data),
+        "a read-only memoryview": memoryview(data).toreadonly(),
+        "a two-dimensional array": read_only,
+        "an array of larger items": array.view("<u4"),
+        "an array of dates": array.view("M8[s]"),
+        "an array in Fortran order": np.asfortranarray(read_only),
+        "a strided array": spread[1],
+        "a strided memoryview": memoryview(np.repeat(array, 2))[::2],
+        "an array that starts at an odd address": np.frombuffer(b"\0" + data, "u1")[1:],
+    }
+    for what, buffer in buffers.items():
+        assert bytes(codec.decode(codec.encode(buffer))) == data, f"encode({what}) is not encode(its bytes)"
+    assert np.array_equal(spread[1], read_only) and buffers["bytearray"] == data, "encode must not change its input"
+    for what, kind in (("bytearray", bytearray), ("memoryview", memoryview), ("array", lambda s: np.frombuffer(s, "u1"))):
+        assert bytes(codec.decode(kind(stored))) == data, f"decode(a {what}) is not decode(bytes)"
+    padded = np.zeros(2 * len(stored), "u1")
+    padded[::2] = np.frombuffer(stored, "u1")
+    assert bytes(codec.decode(padded[::2])) == data, "decode(a strided array) is not decode(its bytes)"
+    out = np.zeros(len(data) // 8, "f8")
+    assert codec.decode(stored, out=out) is out and out.tobytes() == data, "decode must fill an out of any item type"
+    for bad in (bytes(len(data)), np.zeros(2 * len(data), "u1")[::2]):
+        try:
+            codec.decode(stored, out=bad)
+        except ValueError:
+            continue
+        raise AssertionError(f"an out that is read-only or strided must be refused by ValueError ({type(bad).__name__})")
+    for bad in ("text", 5, None):
+        for method in (codec.encode, codec.decode):
+            try:
+                method(bad)
+            except TypeError:
+                continue
+            raise AssertionError(f"{method.__name__}({bad!r}) must raise TypeError")
+
+
+def check_threads(codec: Codec, data: list[bytes]) -> None:
+    """One codec object from many threads at once."""
+    stored = [codec.encode(sample) for sample in data]
+    barrier = threading.Barrier(THREADS)
+    faults: list[str] = []
+
+    def work(first: int) -> None:
+        barrier.wait()
+        try:
+            for turn in range(2 * len(data)):
+                i = (first + turn) % len(data)
+                if bytes(codec.decode(stored[i])) != data[i] or bytes(codec.decode(codec.encode(data[i]))) != data[i]:
+                    faults.append(f"in thread {first}, sample {i} came back changed")
+        except BaseException as error:  # noqa: BLE001 - it must not get lost with its thread
+            faults.append(f"in thread {first}: {type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults, f"not safe to use from several threads: {faults[0]}"
+
+
+def check_bomb(codec: Codec) -> None:
+    """A small stream that wants much memory does not get it."""
+    bomb = codec.encode(bytes(BOMB))
+    if len(bomb) > BOMB // 8:
+        return  # it does not compress, so its streams are as large as what they hold
+    for limit in (0, 1000):
+        tracemalloc.start()
+        try:
+            _refused(f"a stream of {BOMB} zeros and max_size={limit}", lambda: codec.decode(bomb, max_size=limit))
+            _refused(f"a stream of {BOMB} zeros and out of {limit} bytes", lambda: codec.decode(bomb, out=bytearray(limit)))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < BOMB // 4, f"a stream of {BOMB} zeros took {peak} bytes before it was refused at {limit}"
+
+
+def _attempt(function: Callable[[], Any]) -> bool:
+    """Whether it went well; only errors of zvcore may happen."""
+    try:
+        function()
+    except ZvcoreError:
+        return False
+    return True
+
+
+def _refused(what: str, function: Callable[[], Any]) -> None:
+    try:
+        function()
+    except CorruptDataError:
+        return
+    raise AssertionError(f"{what}: CorruptDataError expected")
+
+
+# -- the C table --------------------------------------------------------------------------------------------------
+
+
+class _Error(ctypes.Structure):
+    _fields_ = (("struct_size", ctypes.c_uint32), ("lib_code", ctypes.c_int32), ("msg", ctypes.c_char * 248))
+
+
+_u64, _pointer = ctypes.c_uint64, ctypes.c_void_p
+_Work = ctypes.CFUNCTYPE(
+    ctypes.c_int32,
+    *(_pointer, _pointer, _pointer, _u64, _pointer, _u64, ctypes.POINTER(_u64), ctypes.POINTER(_Error)),
+)
+
+
+class _Table(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("lib_version", ctypes.c_char_p),
+        ("flags", _u64),
+        ("cfg", _pointer),
+        ("worker_new", ctypes.CFUNCTYPE(_pointer, _pointer)),
+        ("worker_free", ctypes.CFUNCTYPE(None, _pointer)),
+        ("bound", ctypes.CFUNCTYPE(_u64, _pointer, _u64)),
+        ("decoded_hint", ctypes.CFUNCTYPE(_u64, _pointer, _pointer, _u64)),
+        ("encode", _Work),
+        ("decode", _Work),
+    )
+
+
+class _Direct:
+    """A codec's table, called as the engine calls it."""
+
+    def __init__(self, codec: Codec) -> None:
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        self.capsule = codec.__zv_codec__()
+        self.table = _Table.from_address(pointer(self.capsule, CAPSULE))
+        self.worker = self.table.worker_new(self.table.cfg) if self.table.worker_new else None
+
+    def close(self) -> None:
+        if self.table.worker_free:
+            self.table.worker_free(self.worker)
+
+    def call(self, function: Any, data: bytes, cap: int) -> tuple[int, int, bytes]:
+        """(status, size, written bytes) with room for `cap` bytes; writing more than that is an AssertionError."""
+        room = (ctypes.c_char * (cap + GUARD)).from_buffer(bytearray(b"\xa5" * (cap + GUARD)))
+        size = _u64(0)
+        error = _Error(ctypes.sizeof(_Error), 0, b"")
+        source = ctypes.create_string_buffer(data, len(data)) if data else None
+        target = ctypes.addressof(room) if cap else None
+        status = function(self.table.cfg, self.worker, source, len(data), target, cap, size, error)
+        written = bytes(room)
+        assert written[cap:] == b"\xa5" * GUARD, "the table's functions wrote more bytes than they had room for"
+        assert status != OK or size.value <= cap, "the table's functions claim more bytes than they had room for"
+        return status, size.value, written[: min(size.value, cap)]
+
+
+def check_table(codec: Codec, data: dict[str, bytes]) -> None:
+    """The table on its own: sizes, room, and the same results as the Python methods where there are some."""
+    direct = _Direct(codec)
+    table = direct.table
+    try:
+        assert table.struct_size >= ctypes.sizeof(_Table), "struct_size must be the size of the whole table"
+        assert table.name.decode() == codec.name, f"the table calls itself {table.name!r}, the codec {codec.name!r}"
+        for what, sample in data.items():
+            bound = table.bound(table.cfg, len(sample))
+            status, size, stored = direct.call(table.encode, sample, bound)
+            assert status == OK, f"{what}: encoding with room for bound() bytes gives status {status}"
+            assert size <= bound, f"{what}: encoded to {size} bytes, more than bound() = {bound}"
+            if stored:
+                status, needed, _ = direct.call(table.encode, sample, len(stored) - 1)
+                assert status in (OK, SPACE), f"{what}: encoding without enough room gives status {status}, not ZV_SPACE"
+                assert status == OK or needed == 0 or needed >= len(stored), f"{what}: encode asks for too little room"
+            hint = table.decoded_hint(table.cfg, stored, len(stored)) if table.decoded_hint and stored else UNKNOWN
+            assert hint in (UNKNOWN, len(sample)), f"{what}: decoded_hint is {hint}, the size {len(sample)}"
+            status, size, decoded = direct.call(table.decode, stored, len(sample))
+            assert (status, size, decoded) == (OK, len(sample), sample), f"{what}: decoding with just enough room fails"
+            if sample:
+                for cap in {0, len(sample) // 2, len(sample) - 1}:
+                    status, needed, _ = direct.call(table.decode, stored, cap)
+                    assert status == SPACE, f"{what}: decoding to {cap} of {len(sample)} bytes gives status {status}"
+                    assert needed in (0, len(sample)), f"{what}: decode asks for {needed} bytes, {len(sample)} are needed"
+    finally:
+        direct.close()
+    _check_agreement(codec, data)
+
+
+def _check_agreement(codec: Codec, data: dict[str, bytes]) -> None:
+    if type(codec)._encode is Codec._encode or type(codec)._decode is Codec._decode:
+        return
+    native = NativeCodec(codec.__zv_codec__())
+    for what, sample in data.items():
+        by_table = native.encode(sample)
+        by_python = bytes(codec._encode(memoryview(sample)))
+        assert bytes(native.decode(by_python)) == sample, f"{what}: the table cannot decode what _encode made"
+        for out in (None, bytearray(len(sample))):
+            decoded = decode_through(codec._decode, codec.name, by_table, out, None)
+            assert bytes(decoded) == sample, f"{what}: _decode cannot decode what the table made"
