@@ -36,6 +36,7 @@ class ChunkForm:
     axes      the array's axes from slowest to fastest as the bytes lie: (0, 1, 2) is C order, (2, 1, 0) Fortran order
     edge      chunks that reach over the array's end are stored whole ("full"), cut at the end ("cropped"), or say
               themselves how large they are ("framed")
+    padded    whether framed chunks at the end are written whole
     """
 
     shape: tuple[int, ...]
@@ -43,6 +44,7 @@ class ChunkForm:
     swapped: bool = False
     axes: tuple[int, ...] = ()
     edge: Literal["full", "cropped", "framed"] = "full"
+    padded: bool = False
 
 
 @dataclass
@@ -56,6 +58,8 @@ class Sources:
               object that does not exist is an absent chunk
     blobs     bytes that are at hand already, instead of objects: `key` then indexes this list
     chain     uint8[n], which of the layout's codec chains; None: the first
+    stamps    int64[len(keys), 3]: size, mtime_ns and inode of the object whose index was read, -1 where they are not
+              known; when the file is another one by now, the engine asks `locate` anew
     """
 
     keys: Keys
@@ -64,6 +68,7 @@ class Sources:
     length: npt.NDArray[np.uint64] | None = None
     blobs: Sequence[memoryview] | None = None
     chain: npt.NDArray[np.uint8] | None = None
+    stamps: npt.NDArray[np.int64] | None = None
 
 
 class ValueCodec(Protocol):
