@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.codecs import CodecChain
-    from zvcore.engine import EncodedChunks, Keys
+    from zvcore.engine import Buffers, Keys
     from zvcore.stores import Store
 
 __all__ = ["ABSENT", "ChunkForm", "Layout", "Sources", "ValueCodec"]
@@ -113,7 +113,7 @@ class Layout(ABC):
         """Which objects hold these chunks: (key, rows of `positions`) per shard. Only for layouts with shards."""
         raise TypeError(f"{type(self).__name__} has no shards")
 
-    def update(self, key: str, positions: npt.NDArray[np.int64], chunks: EncodedChunks) -> None:
+    def update(self, key: str, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         """Put these encoded chunks into a shard, keep its other chunks as they are. Called under the lock of the key.
 
         A chunk whose size is ABSENT is taken out. `positions` and `chunks` have the same order.

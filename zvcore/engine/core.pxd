@@ -5,11 +5,12 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from zvcore.codecs.chain cimport CodecChain, Stages
 
 
-cdef extern from "pool.h" nogil:
+cdef extern from "atomics.h" nogil:
     int64_t zv_fetch_add(int64_t *value, int64_t n)
     int zv_load(int *value)
     void zv_store(int *value, int n)
     int64_t zv_load64(int64_t *value)
+    int zv_compare_and_set(int *value, int expected, int wanted)
     int64_t zv_milliseconds()
 
 

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static int zv_open_to_read(const char *path, int *fd) {
+static inline int zv_open_to_read(const char *path, int *fd) {
     do {
         *fd = open(path, O_RDONLY | O_CLOEXEC);
     } while (*fd < 0 && errno == EINTR);
@@ -20,7 +20,7 @@ static int zv_open_to_read(const char *path, int *fd) {
 }
 
 /* The size of an open file; EISDIR and EINVAL for what is not a regular file. */
-static int zv_file_size(int fd, uint64_t *size) {
+static inline int zv_file_size(int fd, uint64_t *size) {
     struct stat st;
     if (fstat(fd, &st) != 0) return errno;
     if (S_ISDIR(st.st_mode)) return EISDIR;
@@ -29,7 +29,7 @@ static int zv_file_size(int fd, uint64_t *size) {
     return 0;
 }
 
-static void zv_file_stamp(int fd, int64_t *stamp) {
+static inline void zv_file_stamp(int fd, int64_t *stamp) {
     struct stat st;
     stamp[0] = stamp[1] = stamp[2] = -1;
     if (fstat(fd, &st) == 0) {
@@ -44,7 +44,7 @@ static void zv_file_stamp(int fd, int64_t *stamp) {
 }
 
 /* Reads up to n bytes; *got is less than n only at the end of the file. */
-static int zv_pread(int fd, uint8_t *dst, uint64_t n, uint64_t offset, uint64_t *got) {
+static inline int zv_pread(int fd, uint8_t *dst, uint64_t n, uint64_t offset, uint64_t *got) {
     *got = 0;
     while (*got < n) {
         size_t want = n - *got > (1u << 30) ? (1u << 30) : (size_t)(n - *got);
@@ -59,7 +59,7 @@ static int zv_pread(int fd, uint8_t *dst, uint64_t n, uint64_t offset, uint64_t 
     return 0;
 }
 
-static int zv_write_all(int fd, const uint8_t *src, uint64_t n) {
+static inline int zv_write_all(int fd, const uint8_t *src, uint64_t n) {
     while (n > 0) {
         size_t want = n > (1u << 30) ? (1u << 30) : (size_t)n;
         ssize_t w = write(fd, src, want);
@@ -74,7 +74,7 @@ static int zv_write_all(int fd, const uint8_t *src, uint64_t n) {
 }
 
 /* Makes the folders above `path`, from `root_length` on; path is changed while it works and is restored. */
-static int zv_make_parents(char *path, size_t root_length) {
+static inline int zv_make_parents(char *path, size_t root_length) {
     for (char *slash = strchr(path + root_length + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         int failed = mkdir(path, 0777) != 0 && errno != EEXIST ? errno : 0;
@@ -86,7 +86,7 @@ static int zv_make_parents(char *path, size_t root_length) {
 
 /* Replaces the file at `path` by head + body through a temporary file beside it and a rename. `path` has `root_length`
  * characters that exist for sure; `temporary` has room for the path and 64 characters more. */
-static int zv_replace_file(char *path, size_t root_length, char *temporary, const char *tag, const uint8_t *head,
+static inline int zv_replace_file(char *path, size_t root_length, char *temporary, const char *tag, const uint8_t *head,
                            uint64_t head_size, const uint8_t *body, uint64_t body_size, int sync) {
     char *name = strrchr(path, '/');
     size_t folder = name == NULL ? 0 : (size_t)(name + 1 - path);
@@ -126,13 +126,9 @@ static int zv_replace_file(char *path, size_t root_length, char *temporary, cons
     return failed;
 }
 
-static int zv_remove_file(const char *path) {
+static inline int zv_remove_file(const char *path) {
     if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR) return 0;
     return errno;
-}
-
-static inline int zv_compare_and_set(int *value, int expected, int wanted) {
-    return __atomic_compare_exchange_n(value, &expected, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 #endif

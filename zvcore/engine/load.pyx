@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.engine.buffers cimport Keys
 from zvcore.engine.core cimport (
-    MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, SYSTEM_FAILURE, TOO_LARGE_FAILURE, Slot, fail, reserve, zv_load,
+    MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, SYSTEM_FAILURE, TOO_LARGE_FAILURE, Slot, fail, reserve, zv_compare_and_set, zv_load,
 )
 
 
@@ -24,7 +24,6 @@ cdef extern from "files.h" nogil:
     int zv_file_size(int fd, uint64_t *size)
     void zv_file_stamp(int fd, int64_t *stamp)
     int zv_pread(int fd, uint8_t *dst, uint64_t n, uint64_t offset, uint64_t *got)
-    int zv_compare_and_set(int *value, int expected, int wanted)
 
 
 cdef extern from "unistd.h" nogil:

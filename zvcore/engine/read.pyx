@@ -38,7 +38,8 @@ cdef struct ReadPlan:
     const uint8_t *chain
     Target target
     # points
-    const int64_t *point_first
+    const int64_t *point_begin
+    const int64_t *point_end
     const int64_t *point_source
     const int64_t *point_target
 
@@ -81,21 +82,21 @@ cdef int read_block(Batch *batch, Slot *slot, ReadPlan *plan, Form form, Selecti
     cdef int chain = plan.chain[chunk] if plan.chain != NULL else 0
     cdef int64_t first, count
     if data == NULL:
-        if plan.point_first != NULL:
-            first = plan.point_first[chunk]
+        if plan.point_begin != NULL:
+            first = plan.point_begin[chunk]
             move_points(form, NULL, NULL, plan.point_source + first * form.ndim, plan.point_target + first,
-                        plan.point_first[chunk + 1] - first, plan.target.data, form.fill, True)
+                        plan.point_end[chunk] - first, plan.target.data, form.fill, True)
         else:
             fill_share(form, selection, position, &plan.target)
         return 0
     form.written_block(position, &block)
-    if form.edge != FRAMED_EDGE and plan.point_first == NULL:
+    if form.edge != FRAMED_EDGE and plan.point_begin == NULL:
         direct = direct_target(form, selection, position, &block, &plan.target)
     if decode_block(batch, slot, form, chain, chunk, data, size, <uint8_t *> direct, &block, &values) != 0:
         return -1
-    if plan.point_first != NULL:
-        first = plan.point_first[chunk]
-        count = plan.point_first[chunk + 1] - first
+    if plan.point_begin != NULL:
+        first = plan.point_begin[chunk]
+        count = plan.point_end[chunk] - first
         move_points(form, <const char *> values, &block, plan.point_source + first * form.ndim, plan.point_target + first,
                     count, plan.target.data, form.fill, True)
     elif values != <uint8_t *> direct:
@@ -160,12 +161,13 @@ cdef Stages **stages_of(list chains) except NULL:
     return stages
 
 
-def read_chunks(Form form, Selection selection, positions, sources, chains, out, root=None, threads=None, progress=None,
-                names=None):
+def read_chunks(Form form, Selection selection, positions, sources, chains, out, root=None, rows=None, threads=None,
+                progress=None, names=None):
     """Read the selected items of these chunks into `out`, whose shape is the selection's `result_shape`.
 
     `positions` are the grid positions of the chunks, `sources` a `zvcore.layout.Sources` with a row for each, `root`
-    the folder of a local store. `names(row)` gives the name of the object for errors when sources has none.
+    the folder of a local store. `rows`, for a selection of points, says which of its chunks these are. `names(row)`
+    gives the name of the object for errors when sources has none.
     """
     cdef Batch batch
     cdef ReadPlan plan
@@ -174,7 +176,7 @@ def read_chunks(Form form, Selection selection, positions, sources, chains, out,
     cdef int thread_number = thread_count(threads)
     cdef const int64_t[:, ::1] position_view
     cdef const uint8_t[::1] chain_view
-    cdef const int64_t[::1] first_view, target_view
+    cdef const int64_t[::1] begin_view, end_view, target_view
     cdef const int64_t[:, ::1] source_view
     cdef list chain_list = list(chains)
     cdef Loader loader
@@ -199,11 +201,12 @@ def read_chunks(Form form, Selection selection, positions, sources, chains, out,
         plan.positions = &position_view[0, 0]
     else:
         plan.positions = NULL
-    plan.point_first = NULL
+    plan.point_begin = NULL
     if selection.is_points:
-        first_view = selection.point_first
+        begin_view, end_view = selection.points_of(rows, count)
         target_view = selection.point_target
-        plan.point_first = &first_view[0]
+        plan.point_begin = &begin_view[0]
+        plan.point_end = &end_view[0]
         plan.point_target = &target_view[0]
         plan.point_source = NULL
         if form.ndim:

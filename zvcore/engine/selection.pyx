@@ -149,7 +149,7 @@ cdef class Selection:
         self.ndim = len(shape)
         if self.ndim > ZV_MAX_NDIM:
             raise ValueError(f"arrays of more than {ZV_MAX_NDIM} dimensions are not supported")
-        self._owned = []
+        self._columns = {}
         for axis in range(self.ndim):
             self.bounds[axis] = shape[axis]
 
@@ -268,7 +268,7 @@ cdef class Selection:
             np.ascontiguousarray(array[order] - chunks * extent, np.int64),
             order,
         ]
-        self._owned.extend(columns)
+        self._columns[axis] = tuple(columns)
         place.kind = LIST_AXIS
         place.count = len(array)
         place.chunk_count = len(first)
@@ -287,30 +287,16 @@ cdef class Selection:
         cdef int axis
         self.result_shape = tuple([self.axes[axis].count for axis in range(self.ndim) if not self.dropped[axis]])
 
-    @property
-    def lists(self):
-        """Per axis, the chunks that a list of coordinates touches, or None for a range."""
-        cdef int axis, place = 0
-        answer = []
-        for axis in range(self.ndim):
-            if self.axes[axis].kind == LIST_AXIS:
-                answer.append(self._owned[4 * place])
-                place += 1
-            else:
-                answer.append(None)
-        return answer
-
     def grid_ranges(self, tuple chunk_shape):
         """Per axis, the chunks that are touched: a range, or an array for a list axis."""
         cdef int axis
         cdef int64_t low, high
         cdef Axis *place
         answer = []
-        lists = self.lists if self.has_lists else None
         for axis in range(self.ndim):
             place = &self.axes[axis]
             if place.kind == LIST_AXIS:
-                answer.append(lists[axis])
+                answer.append(self._columns[axis][0])
             elif place.count == 0:
                 answer.append(range(0))
             else:
@@ -363,6 +349,58 @@ cdef class Selection:
                 columns.append(np.asarray(ranges[axis], np.int64))
         grid = np.meshgrid(*columns, indexing="ij")
         return np.ascontiguousarray(np.stack([plane.ravel() for plane in grid], axis=1), np.int64)
+
+    def points_of(self, rows, Py_ssize_t count):
+        """(first, past the last) point of each of `count` chunks: those in `rows`, or all."""
+        first = self.point_first
+        if rows is None:
+            rows = slice(0, count)
+        else:
+            rows = np.asarray(rows)
+            if len(rows) and (rows.min() < 0 or rows.max() >= len(first) - 1):
+                raise ValueError("rows that the selection does not have")
+        begin = np.ascontiguousarray(first[:-1][rows])
+        end = np.ascontiguousarray(first[1:][rows])
+        if len(begin) != count:
+            raise ValueError("the rows do not fit the chunks")
+        return begin, end
+
+    def share(self, position, tuple chunk_shape, Py_ssize_t row=0):
+        """(index within the chunk, index in the result) of what is selected of one chunk, for numpy.
+
+        The result is to be taken with one axis for each of the array's, those of integers with length one; see
+        `full_shape`. `row` is the chunk's place among all that a selection of points touches.
+        """
+        cdef int axis
+        cdef Share part
+        cdef int64_t begin, end, count, target
+        if self.is_points:
+            begin, end = self.point_first[row], self.point_first[row + 1]
+            source = self.point_source[begin:end]
+            return tuple([source[:, axis] for axis in range(self.ndim)]), self.point_target[begin:end]
+        within, result = [], []
+        for axis in range(self.ndim):
+            if self.axes[axis].kind == LIST_AXIS:
+                chunks, first, source, targets = self._columns[axis]
+                found = int(np.searchsorted(chunks, position[axis]))
+                within.append(source[first[found] : first[found + 1]])
+                result.append(targets[first[found] : first[found + 1]])
+                continue
+            part = share_of(&self.axes[axis], position[axis], chunk_shape[axis])
+            within.append(np.arange(part.source, part.source + part.count * part.step, part.step))
+            target = part.target
+            count = part.count
+            places = np.arange(target, target + count)
+            if self.flipped[axis]:
+                places = self.axes[axis].count - 1 - places
+            result.append(places)
+        return np.ix_(*within), np.ix_(*result)
+
+    @property
+    def full_shape(self):
+        """The shape of the result before the axes of integers are dropped."""
+        cdef int axis
+        return self.result_shape if self.is_points else tuple([self.axes[axis].count for axis in range(self.ndim)])
 
     def covered(self, const int64_t[:, ::1] positions, tuple chunk_shape):
         """For each chunk, whether every one of its items that lies inside the array is selected."""

@@ -41,7 +41,8 @@ cdef struct WritePlan:
     const uint8_t *chain
     const uint8_t *covered
     Target target
-    const int64_t *point_first
+    const int64_t *point_begin
+    const int64_t *point_end
     const int64_t *point_source
     const int64_t *point_target
     int store_empty
@@ -106,10 +107,10 @@ cdef int encode_block(Batch *batch, Slot *slot, WritePlan *plan, Form form, Sele
             fill_chunk(form, slot, &block)
     elif old_values(batch, slot, plan, <Loader> plan.loader, form, chunk, chain, &block) != 0:
         return -1
-    if plan.point_first != NULL:
-        first = plan.point_first[chunk]
+    if plan.point_begin != NULL:
+        first = plan.point_begin[chunk]
         move_points(form, <const char *> slot.values.data, &block, plan.point_source + first * form.ndim,
-                    plan.point_target + first, plan.point_first[chunk + 1] - first, plan.target.data, form.fill, False)
+                    plan.point_target + first, plan.point_end[chunk] - first, plan.target.data, form.fill, False)
     else:
         move_share(form, selection, position, <char *> slot.values.data, &block, &plan.target, False)
     if not plan.store_empty and is_filled(<const char *> slot.values.data, block.nbytes // form.itemsize, form.itemsize,
@@ -170,7 +171,7 @@ class _Files:
         self.keys = keys
 
 
-def encode_chunks(Form form, Selection selection, positions, rows, covered, sources, chains, value, chain=None,
+def encode_chunks(Form form, Selection selection, positions, covered, sources, chains, value, rows=None, chain=None,
                   bint store_empty=False, Keys keys=None, root=None, bint sync=False, threads=None, progress=None,
                   names=None):
     """Encode the chunks at `positions` with the values that the selection assigns to them.
@@ -187,7 +188,7 @@ def encode_chunks(Form form, Selection selection, positions, rows, covered, sour
     cdef int thread_number = thread_count(threads)
     cdef list chain_list = list(chains)
     cdef const int64_t[:, ::1] position_view, source_view
-    cdef const int64_t[::1] first_view, target_view
+    cdef const int64_t[::1] begin_view, end_view, target_view
     cdef const uint8_t[::1] chain_view, covered_view
     cdef Loader loader = None
     cdef Loader files = None
@@ -214,18 +215,12 @@ def encode_chunks(Form form, Selection selection, positions, rows, covered, sour
             raise ValueError("the chain column does not fit the chunks and chains")
         chain_view = chain
         plan.chain = &chain_view[0]
-    plan.point_first = NULL
+    plan.point_begin = NULL
     if selection.is_points:
-        first_view = selection.point_first
+        begin_view, end_view = selection.points_of(rows, count)
         target_view = selection.point_target
-        if len(rows) != count:
-            raise ValueError("the rows do not fit the chunks")
-        # Points are found by the chunk's place in the whole selection.
-        starts = np.asarray(selection.point_first)
-        if not np.array_equal(rows, np.arange(rows[0], rows[0] + count)):
-            raise ValueError("the chunks of a selection of points must follow each other")
-        first_view = starts[rows[0]:]
-        plan.point_first = &first_view[0]
+        plan.point_begin = &begin_view[0]
+        plan.point_end = &end_view[0]
         plan.point_target = &target_view[0]
         plan.point_source = NULL
         if form.ndim:
