@@ -6,18 +6,20 @@ order, partial chunks) is the engine's and `Array`'s work and is the same for al
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
-    from zvcore.codecs import CodecChain
-    from zvcore.engine import Buffers, Keys
+    from zvcore.codecs.chain import CodecChain
+    from zvcore.engine.buffers import Buffers, Keys
     from zvcore.stores import Store
 
 __all__ = ["ABSENT", "ChunkForm", "Layout", "Sources", "ValueCodec"]
@@ -58,8 +60,8 @@ class Sources:
               object that does not exist is an absent chunk
     blobs     bytes that are at hand already, instead of objects: `key` then indexes this list
     chain     uint8[n], which of the layout's codec chains; None: the first
-    stamps    int64[len(keys), 3]: size, mtime_ns and inode of the object whose index was read, -1 where they are not
-              known; when the file is another one by now, the engine asks `locate` anew
+    stamps    what the store's `stamp` gave for each of `keys` when its index was read, or None; when the object is another
+              one by now, `locate` is asked anew
     """
 
     keys: Keys
@@ -68,13 +70,14 @@ class Sources:
     length: npt.NDArray[np.uint64] | None = None
     blobs: Sequence[memoryview] | None = None
     chain: npt.NDArray[np.uint8] | None = None
-    stamps: npt.NDArray[np.int64] | None = None
+    stamps: Sequence[Hashable | None] | None = None
 
 
 class ValueCodec(Protocol):
     """Turns one chunk's bytes into an array and back where a `ChunkForm` cannot say how: strings, pictures, filters.
 
-    It runs in Python under the GIL; the bytes codecs of the chain have been undone before `decode` and follow `encode`.
+    It runs in Python; the bytes codecs of the layout's chain (it has one only) have been undone before `decode` and follow
+    `encode`.
     """
 
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]: ...
@@ -96,6 +99,65 @@ class Layout(ABC):
     value_codec: ValueCodec | None = None
     # Whether chunks that hold nothing but the fill value are stored all the same.
     store_empty: bool = False
+
+    @property
+    def sharded(self) -> bool:
+        """Whether one object holds several chunks."""
+        return self.shard_shape is not None
+
+    @property
+    def chunk_nbytes(self) -> int:
+        return math.prod(self.form.shape) * self.form.dtype.itemsize
+
+    @cached_property
+    def prepared(self) -> Form:
+        """The form as the engine's threads need it."""
+        return Form(self.form, self.shape, self.fill_value, self.framing)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "prepared"}
+
+    def block_shape(self, position: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of one chunk as it is stored when we write it."""
+        if self.form.edge == "full" or self.form.padded:
+            return self.form.shape
+        return self.visible_shape(position)
+
+    def visible_shape(self, position: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the part of a chunk that lies inside the array."""
+        return tuple(
+            min(extent, bound - place * extent)
+            for extent, bound, place in zip(self.form.shape, self.shape, position, strict=True)
+        )
+
+    def decode_values(self, data: memoryview, position: tuple[int, ...]) -> npt.NDArray[Any]:
+        """What the value codec makes of a chunk's bytes, checked; errors say which chunk."""
+        assert self.value_codec is not None
+        shape = self.block_shape(position)
+        try:
+            values = self.value_codec.decode(data, shape)
+        except ZvcoreError as error:
+            raise error.located(key=self.chunk_name(position), chunk=position)
+        if values.shape != shape:
+            raise CorruptDataError(
+                "the chunk has another shape",
+                key=self.chunk_name(position),
+                chunk=position,
+                expected=shape,
+                found=values.shape,
+            )
+        return values
+
+    def is_empty(self, values: npt.NDArray[Any]) -> bool:
+        """Whether a chunk holds nothing but the fill value, bit for bit where there are bits."""
+        if self.form.dtype.hasobject or self.form.dtype.kind == "T":
+            return bool((values == self.fill_value).all())
+        fill = np.array([self.fill_value], self.form.dtype)
+        return values.tobytes() == fill.tobytes() * values.size
+
+    def chain_column(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8] | None:
+        """Which of the chains encodes each chunk; None: the first."""
+        return None
 
     @abstractmethod
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:

@@ -1,1 +1,22 @@
-"""placeholder"""
+"""Runs batches of chunks over threads: fetch, decode, scatter; gather, encode, place."""
+
+from __future__ import annotations
+
+from zvcore.engine.buffers import Buffers, Keys
+from zvcore.engine.cache import IndexCache, index_cache
+from zvcore.engine.core import default_thread_count
+from zvcore.engine.fetching import encode_many, fetch
+from zvcore.engine.form import Form
+from zvcore.engine.selection import Selection
+
+__all__ = [
+    "Buffers",
+    "Form",
+    "IndexCache",
+    "Keys",
+    "Selection",
+    "default_thread_count",
+    "encode_many",
+    "fetch",
+    "index_cache",
+]

@@ -122,6 +122,20 @@ cdef class Buffers:
         self.size[i] = head_size + body_size
         return 0
 
+    @staticmethod
+    def of(items):
+        """Copies of these bytes-like objects; None is an absent one."""
+        cdef Buffers made = Buffers(len(items))
+        cdef Py_ssize_t i
+        cdef const uint8_t[::1] view
+        for i, item in enumerate(items):
+            if item is None:
+                continue
+            view = memoryview(item).cast("B")
+            if made.store(i, NULL, 0, &view[0] if view.shape[0] else NULL, view.shape[0]) != 0:
+                raise MemoryError
+        return made
+
     def __len__(self):
         return self.count
 
@@ -169,6 +183,20 @@ cdef class Buffers:
             chosen.data[i] = self.data[row]
             chosen.size[i] = self.size[row]
         return chosen
+
+    def spread(self, rows, Py_ssize_t count):
+        """These as the given rows of `count`; the others are absent. Shares the memory."""
+        cdef Py_ssize_t i, row
+        cdef Buffers wider = Buffers(count)
+        wider.parent = self
+        if len(rows) != self.count:
+            raise ValueError("a row for each buffer is needed")
+        for i, row in enumerate(rows):
+            if row < 0 or row >= count:
+                raise IndexError(f"buffer {row} of {count}")
+            wider.data[row] = self.data[i]
+            wider.size[row] = self.size[i]
+        return wider
 
     def joined(self):
         """(bytes of all present ones one after the other: uint8[total], where each begins: int64[n + 1])."""

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from zvcore.engine.buffers cimport Keys
 from zvcore.engine.core cimport Slot
+from zvcore.stores.files cimport file_stamp
 
 
 cdef class Loader:
@@ -16,7 +17,8 @@ cdef class Loader:
     cdef const uint64_t *length
     cdef Py_ssize_t object_count
     cdef int *fds                       # per object; -1: not open
-    cdef const int64_t *stamps          # per object (size, mtime_ns, inode), or NULL
+    cdef int64_t *left                  # per object: runs that are still to be done
+    cdef file_stamp *stamps             # per object, inode 0 where it is not known; or NULL
     cdef Py_buffer *views               # per object: bytes at hand instead of files
     cdef uint8_t *present               # per view: whether there are any bytes
     cdef Py_ssize_t view_count
@@ -28,7 +30,8 @@ cdef class Loader:
     cdef const int64_t *order
     cdef const int64_t *runs
 
-    cdef int open_object(self, Slot *slot, int64_t chunk, int64_t which, int *fd) noexcept nogil
+    cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which, int *fd, file_stamp *stamp) noexcept nogil
+    cdef void done_with(self, int64_t run) noexcept nogil
     cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, const uint8_t **data) noexcept nogil
     cdef int load_whole(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data,
                         uint64_t *size) noexcept nogil

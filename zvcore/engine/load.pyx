@@ -10,24 +10,32 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.errno cimport ENOENT, ENOTDIR
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.engine.buffers cimport Keys
 from zvcore.engine.core cimport (
-    MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, SYSTEM_FAILURE, TOO_LARGE_FAILURE, Slot, fail, reserve, zv_compare_and_set, zv_load,
+    MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, SYSTEM_FAILURE, TOO_LARGE_FAILURE, Slot, fail, reserve,
+    zv_compare_and_set, zv_fetch_add, zv_load,
 )
-
-
-cdef extern from "files.h" nogil:
-    int zv_open_to_read(const char *path, int *fd)
-    int zv_file_size(int fd, uint64_t *size)
-    void zv_file_stamp(int fd, int64_t *stamp)
-    int zv_pread(int fd, uint8_t *dst, uint64_t n, uint64_t offset, uint64_t *got)
+from zvcore.stores.files cimport file_stamp, open_object, read_at
 
 
 cdef extern from "unistd.h" nogil:
     int close(int fd)
+
+
+cdef extern from *:
+    """
+    #include <sys/stat.h>
+    static int zv_size_of(int fd, uint64_t *size) {
+        struct stat s;
+        if (fstat(fd, &s) != 0) return -1;
+        *size = (uint64_t)s.st_size;
+        return 0;
+    }
+    """
+    int zv_size_of(int fd, uint64_t *size) nogil
 
 
 cdef enum:
@@ -94,13 +102,16 @@ cdef class Loader:
                 self.offset = &offset_view[0]
                 self.length = &length_view[0]
         if sources.stamps is not None and self.views == NULL:
-            stamps = np.ascontiguousarray(sources.stamps, np.int64).reshape(-1, 3)
-            if len(stamps) != self.object_count:
+            if len(sources.stamps) != self.object_count:
                 raise ValueError("the stamps do not fit the keys")
-            self._owned.append(stamps)
-            stamp_view = stamps
-            if len(stamps):
-                self.stamps = &stamp_view[0, 0]
+            self.stamps = <file_stamp *> calloc(max(self.object_count, 1), sizeof(file_stamp))
+            if self.stamps == NULL:
+                raise MemoryError
+            for i, stamp in enumerate(sources.stamps):
+                if stamp is not None:
+                    if not isinstance(stamp, bytes) or len(<bytes> stamp) != sizeof(file_stamp):
+                        raise ValueError("not a stamp of a local store")
+                    memcpy(&self.stamps[i], <const char *> (<bytes> stamp), sizeof(file_stamp))
         self._plan_runs(threads)
 
     def __dealloc__(self):
@@ -121,6 +132,10 @@ cdef class Loader:
                     close(self.fds[i])
             free(self.fds)
             self.fds = NULL
+        free(self.left)
+        self.left = NULL
+        free(self.stamps)
+        self.stamps = NULL
 
     def _plan_runs(self, int threads):
         cdef Py_ssize_t i, at
@@ -133,6 +148,9 @@ cdef class Loader:
         if self.offset == NULL or self.count <= 1 or self.views != NULL:
             self.run_count = self.count
             return
+        self.left = <int64_t *> calloc(self.object_count, sizeof(int64_t))
+        if self.left == NULL:
+            raise MemoryError
         keys = self._owned[0] if self.key != NULL else np.arange(self.count)
         offsets = self._owned[1] if self.key != NULL else self._owned[0]
         order = np.lexsort((offsets, keys)).astype(np.int64)
@@ -151,6 +169,7 @@ cdef class Loader:
                     continue
                 run_view[self.run_count] = i
                 self.run_count += 1
+                self.left[now] += 1
                 before = now
                 begin = self.offset[at]
                 end = begin + self.length[at]
@@ -175,39 +194,48 @@ cdef class Loader:
             memcpy(path + self.root_length + 1, self.keys.at(which), length + 1)
         return path
 
-    cdef int open_object(self, Slot *slot, int64_t chunk, int64_t which, int *fd) noexcept nogil:
+    cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which, int *fd, file_stamp *stamp) noexcept nogil:
         """An open file for an object of ranges, shared by all threads of the batch."""
-        cdef int64_t stamp[3]
         cdef char *path
-        cdef int status, i
         fd[0] = zv_load(&self.fds[which])
         if fd[0] >= 0:
             return 0
         path = self.path_of(slot, which, 0)
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
-        status = zv_open_to_read(path, fd)
-        if status != 0:
+        fd[0] = open_object(path, stamp)
+        if fd[0] < 0:
             # The index was read a moment ago: an object that is gone now was replaced or deleted by someone.
-            fail(slot, STALE_FAILURE if status == ENOENT and self.stamps != NULL else SYSTEM_FAILURE, chunk)
-            slot.failure.status = status
+            fail(slot, STALE_FAILURE if fd[0] == -ENOENT and self.stamps != NULL else SYSTEM_FAILURE, chunk)
+            slot.failure.status = -fd[0]
             return -1
-        if self.stamps != NULL and self.stamps[3 * which] >= 0:
-            zv_file_stamp(fd[0], stamp)
-            for i in range(3):
-                if stamp[i] != self.stamps[3 * which + i]:
-                    close(fd[0])
-                    return fail(slot, STALE_FAILURE, chunk)
+        if self.stamps != NULL and self.stamps[which].inode and memcmp(stamp, &self.stamps[which], sizeof(file_stamp)):
+            close(fd[0])
+            return fail(slot, STALE_FAILURE, chunk)
         if not zv_compare_and_set(&self.fds[which], -1, fd[0]):
             close(fd[0])
             fd[0] = zv_load(&self.fds[which])
         return 0
 
+    cdef void done_with(self, int64_t run) noexcept nogil:
+        """A run is done. With an object's last run its file is closed: a batch may touch more files than may be open."""
+        cdef int64_t which
+        cdef int fd
+        if self.left == NULL:
+            return
+        which = self.object_of(self.order[self.runs[run]] if self.runs != NULL else run)
+        if zv_fetch_add(&self.left[which], -1) == 1:
+            fd = zv_load(&self.fds[which])
+            if fd >= 0 and zv_compare_and_set(&self.fds[which], fd, -1):
+                close(fd)
+
     cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, const uint8_t **data) noexcept nogil:
         cdef int64_t which = self.object_of(chunk)
-        cdef uint64_t have, got
+        cdef uint64_t have
+        cdef int64_t got
         cdef uint8_t *memory
-        cdef int fd, status
+        cdef file_stamp stamp
+        cdef int fd
         if self.views != NULL:
             have = self.views[which].len if self.present[which] else 0
             if offset > have or length > have - offset:
@@ -218,15 +246,12 @@ cdef class Loader:
                 return -1
             data[0] = <const uint8_t *> self.views[which].buf + offset
             return 0
-        if self.open_object(slot, chunk, which, &fd) != 0:
+        if self.open_once(slot, chunk, which, &fd, &stamp) != 0:
             return -1
-        if length > RUN_SPAN or offset > (<uint64_t> 1 << 62):
+        if length > RUN_SPAN:
             # Before memory is taken for a length that only an index claims.
-            status = zv_file_size(fd, &have)
-            if status != 0:
-                fail(slot, SYSTEM_FAILURE, chunk)
-                slot.failure.status = status
-                return -1
+            if zv_size_of(fd, &have) != 0:
+                return fail(slot, SYSTEM_FAILURE, chunk)
             if offset > have or length > have - offset:
                 fail(slot, RANGE_FAILURE, chunk)
                 slot.failure.offset = offset
@@ -236,12 +261,12 @@ cdef class Loader:
         memory = reserve(&slot.stored, length)
         if memory == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
-        status = zv_pread(fd, memory, length, offset, &got)
-        if status != 0:
+        got = read_at(fd, memory, length, offset) if offset < <uint64_t> 1 << 62 else 0
+        if got < 0:
             fail(slot, SYSTEM_FAILURE, chunk)
-            slot.failure.status = status
+            slot.failure.status = <int> -got
             return -1
-        if got < length:
+        if <uint64_t> got < length:
             fail(slot, RANGE_FAILURE, chunk)
             slot.failure.offset = offset
             slot.failure.length = length
@@ -254,8 +279,9 @@ cdef class Loader:
         cdef int64_t which = self.object_of(chunk)
         cdef char *path
         cdef uint8_t *memory
-        cdef uint64_t got
-        cdef int fd, status
+        cdef int64_t got
+        cdef file_stamp stamp
+        cdef int fd
         if self.views != NULL:
             data[0] = <const uint8_t *> self.views[which].buf if self.present[which] else NULL
             size[0] = self.views[which].len
@@ -264,30 +290,31 @@ cdef class Loader:
         path = self.path_of(slot, which, 0)
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
-        status = zv_open_to_read(path, &fd)
-        if status == ENOENT or status == ENOTDIR:
+        fd = open_object(path, &stamp)
+        if fd == -ENOENT or fd == -ENOTDIR:
             return 0
-        if status == 0:
-            status = zv_file_size(fd, size)
-            if status == 0 and size[0] > size_limit:
-                close(fd)
-                fail(slot, TOO_LARGE_FAILURE, chunk)
-                slot.failure.expected = size_limit
-                slot.failure.found = size[0]
-                return -1
-            if status == 0:
-                memory = reserve(&slot.stored, size[0])
-                if memory == NULL:
-                    close(fd)
-                    return fail(slot, MEMORY_FAILURE, chunk)
-                status = zv_pread(fd, memory, size[0], 0, &got)
-                size[0] = got
-                data[0] = memory
-            close(fd)
-        if status != 0:
+        if fd < 0:
             fail(slot, SYSTEM_FAILURE, chunk)
-            slot.failure.status = status
+            slot.failure.status = -fd
             return -1
+        if stamp.size > size_limit:
+            close(fd)
+            fail(slot, TOO_LARGE_FAILURE, chunk)
+            slot.failure.expected = size_limit
+            slot.failure.found = stamp.size
+            return -1
+        memory = reserve(&slot.stored, stamp.size)
+        if memory == NULL:
+            close(fd)
+            return fail(slot, MEMORY_FAILURE, chunk)
+        got = read_at(fd, memory, stamp.size, 0)
+        close(fd)
+        if got < 0:
+            fail(slot, SYSTEM_FAILURE, chunk)
+            slot.failure.status = <int> -got
+            return -1
+        size[0] = got
+        data[0] = memory
         return 0
 
     cdef int load_one(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data, uint64_t *size) noexcept nogil:

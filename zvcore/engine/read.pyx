@@ -125,7 +125,9 @@ cdef int read_run_of(Batch *batch, Slot *slot, ReadPlan *plan, Loader loader, Fo
 
 cdef int read_run(Batch *batch, Slot *slot, int64_t run) noexcept nogil:
     cdef ReadPlan *plan = <ReadPlan *> batch.plan
-    return read_run_of(batch, slot, plan, <Loader> plan.loader, <Form> plan.form, run)
+    cdef int status = read_run_of(batch, slot, plan, <Loader> plan.loader, <Form> plan.form, run)
+    (<Loader> plan.loader).done_with(run)
+    return status
 
 
 cdef object located(const Failure *failure, list chains, Loader loader, positions, names):
@@ -292,7 +294,9 @@ cdef int fetch_run_of(Batch *batch, Slot *slot, FetchPlan *plan, Loader loader, 
 
 cdef int fetch_run(Batch *batch, Slot *slot, int64_t run) noexcept nogil:
     cdef FetchPlan *plan = <FetchPlan *> batch.plan
-    return fetch_run_of(batch, slot, plan, <Loader> plan.loader, run)
+    cdef int status = fetch_run_of(batch, slot, plan, <Loader> plan.loader, run)
+    (<Loader> plan.loader).done_with(run)
+    return status
 
 
 def fetch_native(sources, Py_ssize_t count, chains, root=None, expected=None, max_size=None, threads=None, progress=None,

@@ -1,34 +1,28 @@
 """Writing: from items to stored bytes, on all threads, without a Python object per chunk."""
 
-import os
-
 import numpy as np
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
+from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.engine.buffers cimport Buffers, Keys
 from zvcore.engine.core cimport (
-    MEMORY_FAILURE, SYSTEM_FAILURE, Batch, Slot, encode_chain, fail, failure_error, reserve, run_batch, thread_count, zv_fetch_add,
+    MEMORY_FAILURE, SYSTEM_FAILURE, Batch, Slot, encode_chain, fail, failure_error, reserve, run_batch, thread_count,
 )
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, Target, aim, move_points, move_share
 from zvcore.engine.load cimport Loader
 from zvcore.engine.read cimport decode_block, located, stages_of, stored_limit
 from zvcore.engine.selection cimport Selection
+from zvcore.stores.files cimport iovec, replace_file
 from zvcore.kernels.blocks cimport copy_block, fill_block, is_filled
 
 
 cdef extern from "files.h" nogil:
-    int zv_replace_file(char *path, size_t root_length, char *temporary, const char *tag, const uint8_t *head,
-                        uint64_t head_size, const uint8_t *body, uint64_t body_size, int sync)
+    int zv_make_parents(char *path, size_t root_length)
     int zv_remove_file(const char *path)
-
-
-# Makes the names of temporary files unique within this process.
-cdef int64_t temporary_number = 0
 
 
 cdef struct WritePlan:
@@ -47,7 +41,6 @@ cdef struct WritePlan:
     const int64_t *point_target
     int store_empty
     int sync
-    long process
 
 
 cdef int old_values(Batch *batch, Slot *slot, WritePlan *plan, Loader loader, Form form, int64_t chunk, int chain,
@@ -139,17 +132,23 @@ cdef int finish(Batch *batch, Slot *slot, WritePlan *plan, int64_t chunk, const 
 
 cdef int write_file(Slot *slot, Loader files, WritePlan *plan, int64_t chunk, const uint8_t *header,
                     uint64_t header_size, const uint8_t *body, uint64_t size) noexcept nogil:
-    cdef Py_ssize_t length = files.root_length + 1 + files.keys.length(chunk) + 1
-    cdef char *path = files.path_of(slot, chunk, length + 128)
-    cdef char tag[64]
+    cdef char *path = files.path_of(slot, chunk, 0)
+    cdef iovec parts[2]
     cdef int status
     if path == NULL:
         return fail(slot, MEMORY_FAILURE, chunk)
     if size == ZV_SIZE_UNKNOWN:
         status = zv_remove_file(path)
     else:
-        snprintf(tag, sizeof(tag), b"%ld-%lld.zvtmp", plan.process, <long long> zv_fetch_add(&temporary_number, 1))
-        status = zv_replace_file(path, files.root_length, path + length, tag, header, header_size, body, size, plan.sync)
+        parts[0].iov_base = <void *> header
+        parts[0].iov_len = header_size
+        parts[1].iov_base = <void *> body
+        parts[1].iov_len = size
+        status = replace_file(path, parts, 2, plan.sync, False)
+        if status == ENOENT:
+            status = zv_make_parents(path, files.root_length)
+            if status == 0:
+                status = replace_file(path, parts, 2, plan.sync, False)
     if status != 0:
         fail(slot, SYSTEM_FAILURE, chunk)
         slot.failure.status = status
@@ -245,7 +244,6 @@ def encode_chunks(Form form, Selection selection, positions, covered, sources, c
     plan.selection = <void *> selection
     plan.store_empty = store_empty
     plan.sync = sync
-    plan.process = os.getpid()
     value = value.view() if value.dtype.kind not in "mMV" else value.view(f"V{value.dtype.itemsize}")
     PyObject_GetBuffer(value, &view, PyBUF_STRIDES)
     batch.chains = NULL
