@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.codecs.base import Codec
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.fetching import fetch
 from zvcore.engine.selection import Selection
 from zvcore.errors import ReadOnlyError
-from zvcore.layout import Layout
 
 if TYPE_CHECKING:
     import dask.array
+
+    from zvcore.codecs.base import Codec
+    from zvcore.layout import Layout
 
 __all__ = ["Array"]
 
@@ -147,7 +148,9 @@ class Array:
         `out` is any writable array (or buffer) of the result's shape and the array's dtype, with any strides.
         `progress(done, total)` is called in this thread now and then, with numbers of chunks.
         """
-        return self._read(Selection.basic(region, self.shape), out, self._threads if threads is None else threads, progress)
+        return self._read(
+            Selection.basic(region, self.shape), out, self._threads if threads is None else threads, progress
+        )
 
     @property
     def oindex(self) -> OrthogonalIndex:
@@ -159,7 +162,7 @@ class Array:
         """Selects single items: by one array of coordinates per axis, or by a mask of the array's shape."""
         return PointIndex(self)
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a store cannot become a numpy array without a copy")
         values = np.asarray(self[...])
@@ -208,7 +211,9 @@ class Array:
 
     def _check_writable(self) -> None:
         if self._read_only:
-            raise ReadOnlyError("the array was opened for reading; open it with mode='r+' to write", key=self._layout.store.root)
+            raise ReadOnlyError(
+                "the array was opened for reading; open it with mode='r+' to write", key=self._layout.store.root
+            )
 
     def _as_values(self, value: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """`value` with numpy's casting and broadcasting, without a copy where none is needed."""
@@ -217,7 +222,9 @@ class Array:
                 value = np.asarray(value)
             else:
                 # Numpy's own assignment checks that Python numbers fit the dtype.
-                given = np.empty(np.shape(value) if not self.dtype.hasobject else np.asarray(value, object).shape, self.dtype)
+                given = np.empty(
+                    np.shape(value) if not self.dtype.hasobject else np.asarray(value, object).shape, self.dtype
+                )
                 given[...] = value
                 value = given
         if value.dtype != self.dtype or not value.dtype.isnative:
@@ -227,7 +234,9 @@ class Array:
         try:
             return np.broadcast_to(value, shape)
         except ValueError:
-            raise ValueError(f"could not broadcast values of shape {value.shape} into a region of shape {shape}") from None
+            raise ValueError(
+                f"could not broadcast values of shape {value.shape} into a region of shape {shape}"
+            ) from None
 
     # --- single chunks
 
@@ -300,7 +309,7 @@ class Array:
     # --- others
 
     def to_dask(self, chunks: Any = None) -> dask.array.Array:
-        """A dask array over this one, cut along its shards (or chunks), so that each task writes or reads whole objects."""
+        """A dask array over this one, cut along its shards (or chunks): each task reads or writes whole objects."""
         import dask.array
 
         return dask.array.from_array(self, chunks=chunks or self.shards or self.chunks, lock=False, asarray=True)

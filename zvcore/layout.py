@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+import numpy as np
 
-    import numpy as np
+from zvcore.engine.form import Form
+from zvcore.engine.sources import ABSENT, Sources
+from zvcore.errors import CorruptDataError, ZvcoreError
+
+if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.codecs.chain import CodecChain
@@ -23,9 +26,6 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = ["ABSENT", "ChunkForm", "Layout", "Sources", "ValueCodec"]
-
-# The length of a chunk that is not there (it reads as the fill value), and the size of one that need not be stored.
-ABSENT = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -49,35 +49,11 @@ class ChunkForm:
     padded: bool = False
 
 
-@dataclass
-class Sources:
-    """Where the stored bytes of some chunks are; row i of each column belongs to the i-th chunk asked for.
-
-    keys      the objects; each named once
-    key       int32[n], which of `keys`; None: row i is object i
-    offset    uint64[n], and
-    length    uint64[n], the byte range, ABSENT length for a chunk that is not stored; both None: whole objects, and an
-              object that does not exist is an absent chunk
-    blobs     bytes that are at hand already, instead of objects: `key` then indexes this list
-    chain     uint8[n], which of the layout's codec chains; None: the first
-    stamps    what the store's `stamp` gave for each of `keys` when its index was read, or None; when the object is another
-              one by now, `locate` is asked anew
-    """
-
-    keys: Keys
-    key: npt.NDArray[np.int32] | None = None
-    offset: npt.NDArray[np.uint64] | None = None
-    length: npt.NDArray[np.uint64] | None = None
-    blobs: Sequence[memoryview] | None = None
-    chain: npt.NDArray[np.uint8] | None = None
-    stamps: Sequence[Hashable | None] | None = None
-
-
 class ValueCodec(Protocol):
     """Turns one chunk's bytes into an array and back where a `ChunkForm` cannot say how: strings, pictures, filters.
 
-    It runs in Python; the bytes codecs of the layout's chain (it has one only) have been undone before `decode` and follow
-    `encode`.
+    It runs in Python; the bytes codecs of the layout's chain (it has one only) have been undone before `decode` and
+    follow `encode`.
     """
 
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,12 @@ import numpy.typing as npt
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.fetching import StaleSourcesError, at_hand
 from zvcore.engine.read import fetch_native, read_chunks
-from zvcore.engine.selection import Selection
 from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ConflictError
-from zvcore.layout import Layout, Sources
+
+if TYPE_CHECKING:
+    from zvcore.engine.selection import Selection
+    from zvcore.layout import Layout, Sources
 
 __all__ = ["read", "update", "write"]
 
@@ -58,7 +60,9 @@ def _windows(count: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
-def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], threads: int | None, progress: Progress | None) -> None:
+def read(
+    layout: Layout, selection: Selection, out: npt.NDArray[Any], threads: int | None, progress: Progress | None
+) -> None:
     """Read the selected items into `out`, whose shape is the selection's `result_shape`."""
     if out.size == 0:
         return
@@ -148,7 +152,9 @@ def _read_values(
         out[...] = target.reshape(out.shape)
 
 
-def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], threads: int | None, progress: Progress | None) -> None:
+def write(
+    layout: Layout, selection: Selection, value: npt.NDArray[Any], threads: int | None, progress: Progress | None
+) -> None:
     """Assign `value`, which has the selection's `result_shape` and the array's dtype, to the selected items."""
     if value.size == 0:
         return

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.codecs.chain import CodecChain
-from zvcore.engine.buffers import Buffers
 from zvcore.engine.read import StaleSourcesError, fetch_native
+from zvcore.engine.sources import ABSENT, Sources
 from zvcore.engine.write import encode_many as _encode_many
-from zvcore.layout import ABSENT, Sources
+from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from zvcore.engine.buffers import Buffers
     from zvcore.stores import Store
 
 __all__ = ["StaleSourcesError", "at_hand", "encode_many", "fetch"]
@@ -100,8 +102,6 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
 
 
 def _ranges(store: Store, key: str, ranges: list[tuple[int, int]], stamp: Any) -> list[memoryview]:
-    from zvcore.errors import ConflictError
-
     try:
         parts = store.get_ranges(key, ranges, stamp=stamp)
     except ConflictError as error:
