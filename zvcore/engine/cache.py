@@ -12,11 +12,14 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from zvcore.errors import ConflictError, ZvcoreError
-from zvcore.stores import Stamp, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from zvcore.stores import Stamp, Store
 
 __all__ = ["IndexCache", "index_cache"]
 
@@ -43,7 +46,7 @@ class _Entry:
 class _Flight:
     """A value being loaded by one thread while others wait for it."""
 
-    __slots__ = ("done", "error", "loader", "loaded", "stamp", "value")
+    __slots__ = ("done", "error", "loaded", "loader", "stamp", "value")
 
     def __init__(self, stamp: Stamp) -> None:
         self.stamp = stamp
@@ -75,9 +78,7 @@ class IndexCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(
-        self, store: Store, key: str, load: Callable[[Stamp], tuple[T, int]], part: Hashable = None
-    ) -> T | None:
+    def get(self, store: Store, key: str, load: Callable[[Stamp], tuple[T, int]], part: Hashable = None) -> T | None:
         """The value made from an object, None if there is no such object.
 
         `load(stamp)` makes it and says how many bytes it takes; it reads the object with `store.get(..., stamp=stamp)`, so
