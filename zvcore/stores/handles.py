@@ -29,16 +29,16 @@ class HandlePool:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def open(self, path: bytes) -> OpenFile:
-        """The file at a path, open to be read from; FileNotFoundError if there is none."""
+    def find(self, path: bytes) -> OpenFile | None:
+        """The file that is kept for this path; the path may lead elsewhere by now."""
         with self._lock:
             file = self._kept.get(path)
             if file is not None:
                 self._kept.move_to_end(path)
-        if file is not None:
-            if file.is_current():
-                return file
-            self.drop(path, file)
+        return file
+
+    def open(self, path: bytes) -> OpenFile:
+        """Open a file to read from it and keep it; FileNotFoundError if there is none."""
         file = self.open_once(path)
         if self.limit > 0:
             surplus = None
