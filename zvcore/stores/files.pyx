@@ -203,7 +203,7 @@ def encode_key(key) -> bytes:
 
 
 def is_key_name(name: bytes) -> bool:
-    """Whether a name found in a folder may be part of a key: neither ours (locks, unfinished writes) nor unspeakable."""
+    """Whether a name found in a folder may be part of a key: neither ours (locks, unfinished writes) nor refused."""
     return check_key(PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name)) == FINE
 
 
@@ -333,8 +333,10 @@ cdef class OpenFile:
         self.descriptor = descriptor
 
     def __dealloc__(self) -> None:
-        if self.descriptor >= 0:
-            close(self.descriptor)
+        cdef int descriptor = self.descriptor
+        if descriptor >= 0:
+            with nogil:
+                close(descriptor)
 
     def stamp(self) -> bytes:
         """The stamp of the open file now, wherever its path leads by now."""

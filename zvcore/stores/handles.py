@@ -88,7 +88,7 @@ class HandlePool:
         self._kept = OrderedDict()
 
 
-def _default_limit() -> int:
+def default_limit() -> int:
     text = os.environ.get("ZVCORE_OPEN_FILES", "")
     if text:
         if not text.isascii() or not text.isdigit():
@@ -100,5 +100,5 @@ def _default_limit() -> int:
     return wanted if allowed == resource.RLIM_INFINITY else min(wanted, allowed // 8)
 
 
-pool = HandlePool(_default_limit())
+pool = HandlePool(default_limit())
 os.register_at_fork(after_in_child=pool.after_fork)
