@@ -75,6 +75,7 @@ LIBRARIES = {
     "libdeflate": Library("libdeflate", "libdeflate.h", "deflate", "libdeflate-dev"),
     "libzstd": Library("libzstd", "zstd.h", "zstd", "libzstd-dev"),
     "liblz4": Library("liblz4", "lz4frame.h", "lz4", "liblz4-dev"),
+    "libxxhash": Library("libxxhash", "xxhash.h", "xxhash", "libxxhash-dev"),
     "blosc": Library("blosc", "blosc.h", "blosc", "libblosc-dev"),
     "bzip2": Library("bzip2", "bzlib.h", "bz2", "libbz2-dev"),
     "liblzma": Library("liblzma", "lzma.h", "lzma", "liblzma-dev"),
@@ -84,7 +85,7 @@ LIBRARIES = {
 NEEDS = {
     "_gzip": ["libdeflate"],
     "_zstd": ["libzstd"],
-    "_lz4": ["liblz4"],
+    "_lz4": ["liblz4", "libxxhash"],
     "_blosc": ["blosc"],
     "_bzip2": ["bzip2"],
     "_xz": ["liblzma"],
@@ -251,7 +252,7 @@ if __name__ == "__main__":
     setup(
         packages=[*find_packages(include=["zvcore", "zvcore.*"]), "zvcore_plugins"],
         package_dir={"zvcore": "zvcore", "zvcore_plugins": "plugins"},
-        package_data={"": ["*.pxd", "*.pyi"], "zvcore": ["py.typed", "include/*.h"]},
+        package_data={"*": ["*.pxd", "*.pyi", "py.typed", "*.h"], "zvcore": ["include/*.h"]},
         include_package_data=False,
         ext_modules=[] if PREBUILT else modules(),
         options={"build": {"build_base": BUILD}},

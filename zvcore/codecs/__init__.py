@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 
 from zvcore.codecs.base import Codec
-from zvcore.codecs.chain import CodecChain
 from zvcore.codecs.parameters import Parameter, param
 from zvcore.codecs.registry import (
     CodecInfo,
@@ -26,7 +25,6 @@ from zvcore.codecs.registry import (
 
 __all__ = [
     "Codec",
-    "CodecChain",
     "CodecInfo",
     "Parameter",
     "as_codec",

@@ -1,7 +1,7 @@
 """Locks on objects that are files: between threads, and between processes that do not know of each other.
 
-The lock of `a/b` is `flock` on the file `a/.b.zvlock`, made when needed and removed after use. A process that dies lets
-go of its locks; the file it leaves behind is taken over by the next.
+The lock of `a/b` is `flock` on the file `a/.b.zvlock`, made when needed and removed after use. A process that dies lets go
+of its locks; the file it leaves behind is taken over by the next.
 """
 
 from __future__ import annotations
@@ -12,26 +12,23 @@ import hashlib
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from types import TracebackType
 
 from zvcore.errors import ConflictError, UnsupportedError
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-__all__ = ["FileLock", "held_locks", "holds", "remove_stale_lock"]
+__all__ = ["FileLock", "holds", "remove_stale_lock"]
 
 _LONGEST_NAME = 255
 
-# Which locks this process holds, and which thread took them: path of the lock file -> (thread, descriptor).
-held_locks: dict[bytes, tuple[int, int]] = {}
+# Which locks this process holds, and in which thread: path of the lock file -> (thread, descriptor).
+_held: dict[bytes, tuple[int, int]] = {}
 
 
 def _close_after_fork() -> None:
     # A child shares its parent's locks through the inherited descriptors, and would keep them past the parent's death.
-    for _, descriptor in held_locks.values():
+    for _, descriptor in _held.values():
         os.close(descriptor)
-    held_locks.clear()
+    _held.clear()
 
 
 os.register_at_fork(after_in_child=_close_after_fork)
@@ -48,7 +45,7 @@ def lock_path(path: bytes) -> bytes:
 
 def holds(path: bytes) -> bool:
     """Whether this thread holds the lock of the object at this path."""
-    held = held_locks.get(lock_path(path))
+    held = _held.get(lock_path(path))
     return held is not None and held[0] == threading.get_ident()
 
 
@@ -62,7 +59,7 @@ class FileLock:
         self._descriptor = -1
 
     def __enter__(self) -> None:
-        if (held := held_locks.get(self._path)) is not None and held[0] == threading.get_ident():
+        if (held := _held.get(self._path)) is not None and held[0] == threading.get_ident():
             raise RuntimeError(f"{self._key}: this thread holds the lock already")
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         while True:
@@ -71,7 +68,7 @@ class FileLock:
                 self._acquire(descriptor, deadline)
                 # The holder before us removed the file: others may already have locked a new one.
                 if self._is_current(descriptor):
-                    held_locks[self._path] = (threading.get_ident(), descriptor)
+                    _held[self._path] = (threading.get_ident(), descriptor)
                     self._descriptor = descriptor
                     return
             except BaseException:
@@ -83,10 +80,10 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         descriptor, self._descriptor = self._descriptor, -1
-        if held_locks.get(self._path, (0, -1))[1] != descriptor:
+        if _held.get(self._path, (0, -1))[1] != descriptor:
             return  # a forked child leaves its parent's block
         # Before the file goes: from then on another thread may enter itself.
-        del held_locks[self._path]
+        del _held[self._path]
         try:
             if self._is_current(descriptor):
                 os.unlink(self._path)
@@ -121,6 +118,7 @@ class FileLock:
             while True:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
                 except BlockingIOError:
                     left = deadline - time.monotonic()
                     if left <= 0:
@@ -128,8 +126,6 @@ class FileLock:
                         raise ConflictError(text, key=self._key) from None
                     time.sleep(min(pause, left))
                     pause = min(pause * 2, 0.05)
-                else:
-                    return
         except OSError as error:
             if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
                 text = f"the file system of {os.fsdecode(self._path)} has no file locks: {error.strerror}"
@@ -148,9 +144,8 @@ def remove_stale_lock(path: bytes) -> bool:
         if not os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False)):
             return False
         os.unlink(path)
+        return True
     except OSError:
         return False
-    else:
-        return True
     finally:
         os.close(descriptor)

@@ -1,0 +1,3 @@
+version: str
+
+def codec_table(cname: str, level: int, shuffle: int, typesize: int, blocksize: int) -> object: ...

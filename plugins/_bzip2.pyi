@@ -1,0 +1,3 @@
+version: str
+
+def codec_table(block_size: int) -> object: ...

@@ -1,0 +1,4 @@
+version: str
+FRAMINGS: dict[str, int]
+
+def codec_table(framing: str, sniff: bool, block_size: int, acceleration: int, level: int, checksum: bool) -> object: ...

@@ -1,0 +1,3 @@
+version: str
+
+def codec_table(preset: int, extreme: bool, memory_limit: int) -> object: ...
