@@ -15,13 +15,14 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: help venv build demo test coverage bench wheel lint types sanitize clean
+.PHONY: help venv build demo test coverage bench bench-smoke wheel pythons lint types sanitize clean
 help:
 	@echo 'make demo       see zvcore work'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
 	@echo 'make coverage   all tests, and which lines of Python they reach'
 	@echo 'make bench      benchmarks beside other implementations (ARGS as above)'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
+	@echo 'make pythons    install the source distribution on every supported Python that is found'
 	@echo 'make lint       ruff, cython-lint'
 	@echo 'make types      mypy, and the stubs against the compiled modules'
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
@@ -70,6 +71,10 @@ coverage: $(stamps)/installed $(stamps)/group-test
 bench: $(stamps)/installed $(stamps)/group-bench
 	$(py) -m pytest bench --benchmark-enable --benchmark-only $(ARGS)
 
+# Each benchmark once, without timing: do they still run?
+bench-smoke: $(stamps)/installed $(stamps)/group-bench
+	$(py) -m pytest bench $(ARGS)
+
 lint: $(stamps)/group-lint
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
@@ -82,8 +87,14 @@ types: $(stamps)/installed $(stamps)/group-lint
 wheel: $(stamps)/system $(stamps)/group-wheel
 	rm -rf dist wheelhouse
 	$(py) -m build --wheel --no-isolation --outdir dist
-	$(py) .ci/repair_wheel.py dist wheelhouse
+	$(py) .ci/repair_wheel.py dist/*.whl wheelhouse
 	$(py) .ci/prove_wheel.py wheelhouse
+
+# A source distribution, installed on each Python that is found.
+pythons: $(stamps)/system $(stamps)/group-wheel
+	rm -rf dist
+	$(py) -m build --sdist --no-isolation --outdir dist
+	.ci/pythons dist/*.tar.gz
 
 # The sanitized modules lie in build/sanitize/site and go before the others on Python's path.
 site := $(CURDIR)/build/sanitize/site

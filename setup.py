@@ -252,7 +252,7 @@ if __name__ == "__main__":
     setup(
         packages=[*find_packages(include=["zvcore", "zvcore.*"]), "zvcore_plugins"],
         package_dir={"zvcore": "zvcore", "zvcore_plugins": "plugins"},
-        package_data={"*": ["*.pxd", "*.pyi", "py.typed", "*.h"], "zvcore": ["include/*.h"]},
+        package_data={"": ["*.pxd", "*.pyi"], "zvcore": ["py.typed", "include/*.h"]},
         include_package_data=False,
         ext_modules=[] if PREBUILT else modules(),
         options={"build": {"build_base": BUILD}},

@@ -60,7 +60,7 @@ def _library() -> Any:
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise UnsupportedError("zvcore was built without libzstd; install numcodecs, or build with libzstd-dev", codec="zstd")
+    raise UnsupportedError("zvcore was built without libzstd: install numcodecs, or build it anew", codec="zstd")
 
 
 def _frame(data: memoryview) -> tuple[int, int | None, int]:
@@ -77,7 +77,7 @@ def _frame(data: memoryview) -> tuple[int, int | None, int]:
     single = descriptor >> 5 & 1
     position = 5 + (not single) + (0, 1, 2, 4)[descriptor & 3]
     width = (single, 2, 4, 8)[descriptor >> 6]
-    content = int.from_bytes(data[position : position + width], "little") + (256 if width == 2 else 0) if width else None
+    content = int.from_bytes(data[position : position + width], "little") + (256 if width == 2 else 0)
     position += width
     most = 0
     last = False
@@ -94,7 +94,7 @@ def _frame(data: memoryview) -> tuple[int, int | None, int]:
     position += 4 * (descriptor >> 2 & 1)
     if position > len(data):
         raise CorruptDataError("the frame ends early")
-    return position, content, most
+    return position, content if width else None, most
 
 
 def _decompress(frame: memoryview, content: int | None, most: int, room: int) -> bytes:

@@ -1,11 +1,67 @@
 """What holds for all tests."""
 
+import importlib
 import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from zvcore.codecs import registry
 
 # Examples take as long as the machine is busy: that says nothing about the code.
 settings.register_profile("zvcore", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 # With CI set, each run tries the same examples: a failure belongs to the change that it appears with.
 settings.register_profile("zvcore-ci", settings.get_profile("zvcore"), derandomize=True, database=None)
 settings.load_profile("zvcore-ci" if os.environ.get("CI") else "zvcore")
+
+
+class ThirdParty:
+    """The codec plugins of `tests/thirdparty`, installed in a folder that can be put on and taken off Python's path."""
+
+    names = ("runs", "cruns")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(self) -> None:
+        sys.path.append(str(self.folder))
+        self._look_again()
+
+    def remove(self) -> None:
+        if str(self.folder) in sys.path:
+            sys.path.remove(str(self.folder))
+            self._look_again()
+
+    def _look_again(self) -> None:
+        importlib.invalidate_caches()
+        for module in ("zvcore_runs", "zvcore_cruns", "_cruns"):
+            sys.modules.pop(module, None)
+        registry.rescan()
+
+
+@pytest.fixture(scope="session")
+def third_party_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pip has installed the distributions of `tests/thirdparty`, built from copies of their sources."""
+    folder = tmp_path_factory.mktemp("thirdparty")
+    sources = []
+    for name in ThirdParty.names:
+        sources.append(str(folder / "sources" / name))
+        shutil.copytree(Path(__file__).parent / "thirdparty" / name, sources[-1])
+    target = folder / "installed"
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index"]
+    subprocess.run([*command, "--target", str(target), *sources], check=True)
+    return target
+
+
+@pytest.fixture
+def third_party(third_party_folder: Path) -> Iterator[ThirdParty]:
+    """Codecs "runs" (Python) and "cruns" (C) from distributions of their own; `remove()` takes them away again."""
+    plugins = ThirdParty(third_party_folder)
+    plugins.install()
+    yield plugins
+    plugins.remove()

@@ -6,24 +6,26 @@ order, partial chunks) is the engine's and `Array`'s work and is the same for al
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import numpy as np
 
-    import numpy as np
+from zvcore.engine.form import Form
+from zvcore.engine.sources import ABSENT, Sources
+from zvcore.errors import CorruptDataError, ZvcoreError
+
+if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from zvcore.codecs import CodecChain
-    from zvcore.engine import EncodedChunks, Keys
+    from zvcore.codecs.chain import CodecChain
+    from zvcore.engine.buffers import Buffers, Keys
     from zvcore.stores import Store
 
 __all__ = ["ABSENT", "ChunkForm", "Layout", "Sources", "ValueCodec"]
-
-# The length of a chunk that is not there (it reads as the fill value), and the size of one that need not be stored.
-ABSENT = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class ChunkForm:
     axes      the array's axes from slowest to fastest as the bytes lie: (0, 1, 2) is C order, (2, 1, 0) Fortran order
     edge      chunks that reach over the array's end are stored whole ("full"), cut at the end ("cropped"), or say
               themselves how large they are ("framed")
+    padded    whether framed chunks at the end are written whole
     """
 
     shape: tuple[int, ...]
@@ -43,33 +46,14 @@ class ChunkForm:
     swapped: bool = False
     axes: tuple[int, ...] = ()
     edge: Literal["full", "cropped", "framed"] = "full"
-
-
-@dataclass
-class Sources:
-    """Where the stored bytes of some chunks are; row i of each column belongs to the i-th chunk asked for.
-
-    keys      the objects; each named once
-    key       int32[n], which of `keys`; None: row i is object i
-    offset    uint64[n], and
-    length    uint64[n], the byte range, ABSENT length for a chunk that is not stored; both None: whole objects, and an
-              object that does not exist is an absent chunk
-    blobs     bytes that are at hand already, instead of objects: `key` then indexes this list
-    chain     uint8[n], which of the layout's codec chains; None: the first
-    """
-
-    keys: Keys
-    key: npt.NDArray[np.int32] | None = None
-    offset: npt.NDArray[np.uint64] | None = None
-    length: npt.NDArray[np.uint64] | None = None
-    blobs: Sequence[memoryview] | None = None
-    chain: npt.NDArray[np.uint8] | None = None
+    padded: bool = False
 
 
 class ValueCodec(Protocol):
     """Turns one chunk's bytes into an array and back where a `ChunkForm` cannot say how: strings, pictures, filters.
 
-    It runs in Python under the GIL; the bytes codecs of the chain have been undone before `decode` and follow `encode`.
+    It runs in Python; the bytes codecs of the layout's chain (it has one only) have been undone before `decode` and
+    follow `encode`.
     """
 
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]: ...
@@ -92,6 +76,65 @@ class Layout(ABC):
     # Whether chunks that hold nothing but the fill value are stored all the same.
     store_empty: bool = False
 
+    @property
+    def sharded(self) -> bool:
+        """Whether one object holds several chunks."""
+        return self.shard_shape is not None
+
+    @property
+    def chunk_nbytes(self) -> int:
+        return math.prod(self.form.shape) * self.form.dtype.itemsize
+
+    @cached_property
+    def prepared(self) -> Form:
+        """The form as the engine's threads need it."""
+        return Form(self.form, self.shape, self.fill_value, self.framing)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "prepared"}
+
+    def block_shape(self, position: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of one chunk as it is stored when we write it."""
+        if self.form.edge == "full" or self.form.padded:
+            return self.form.shape
+        return self.visible_shape(position)
+
+    def visible_shape(self, position: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the part of a chunk that lies inside the array."""
+        return tuple(
+            min(extent, bound - place * extent)
+            for extent, bound, place in zip(self.form.shape, self.shape, position, strict=True)
+        )
+
+    def decode_values(self, data: memoryview, position: tuple[int, ...]) -> npt.NDArray[Any]:
+        """What the value codec makes of a chunk's bytes, checked; errors say which chunk."""
+        assert self.value_codec is not None
+        shape = self.block_shape(position)
+        try:
+            values = self.value_codec.decode(data, shape)
+        except ZvcoreError as error:
+            raise error.located(key=self.chunk_name(position), chunk=position)
+        if values.shape != shape:
+            raise CorruptDataError(
+                "the chunk has another shape",
+                key=self.chunk_name(position),
+                chunk=position,
+                expected=shape,
+                found=values.shape,
+            )
+        return values
+
+    def is_empty(self, values: npt.NDArray[Any]) -> bool:
+        """Whether a chunk holds nothing but the fill value, bit for bit where there are bits."""
+        if self.form.dtype.hasobject or self.form.dtype.kind == "T":
+            return bool((values == self.fill_value).all())
+        fill = np.array([self.fill_value], self.form.dtype)
+        return values.tobytes() == fill.tobytes() * values.size
+
+    def chain_column(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8] | None:
+        """Which of the chains encodes each chunk; None: the first."""
+        return None
+
     @abstractmethod
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         """Where the bytes of these chunks are now. A shard's index is read here, through the store's index cache."""
@@ -108,7 +151,7 @@ class Layout(ABC):
         """Which objects hold these chunks: (key, rows of `positions`) per shard. Only for layouts with shards."""
         raise TypeError(f"{type(self).__name__} has no shards")
 
-    def update(self, key: str, positions: npt.NDArray[np.int64], chunks: EncodedChunks) -> None:
+    def update(self, key: str, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         """Put these encoded chunks into a shard, keep its other chunks as they are. Called under the lock of the key.
 
         A chunk whose size is ABSENT is taken out. `positions` and `chunks` have the same order.

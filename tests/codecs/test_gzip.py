@@ -18,7 +18,7 @@ DATA = bytes(np.random.default_rng(1).integers(0, 20, 70_000, "u1"))
 @pytest.mark.parametrize("data", [b"", b"x", DATA])
 def test_stdlib_reads_what_is_written(level: int, data: bytes) -> None:
     plain = codecs.get("gzip", level=level).encode(data)
-    assert plain[:2] == b"\x1f\x8b" and plain[4:8] == bytes(4)
+    assert (plain[:2], plain[4:8]) == (b"\x1f\x8b", bytes(4)), "a gzip member without a time"
     assert gzip.decompress(plain) == data
     assert zlib.decompress(codecs.get("gzip", level=level, use_zlib=True).encode(data)) == data
 
@@ -34,7 +34,8 @@ def test_members_are_one_stream() -> None:
     codec = codecs.get("gzip")
     assert codec.decode(stream) == DATA + b"end"
     out = bytearray(len(DATA) + 3)
-    assert codec.decode(stream, out=out) is out and out == DATA + b"end"
+    assert codec.decode(stream, out=out) is out
+    assert out == DATA + b"end"
     with pytest.raises(CorruptDataError, match="after the end"):
         codecs.from_neuroglancer("gzip").decode(stream)
 
@@ -48,5 +49,5 @@ def test_sniff_takes_either_framing() -> None:
 
 @pytest.mark.parametrize("level", [-2, 10, "6", True, None, 1.5])
 def test_wrong_levels(level: object) -> None:
-    with pytest.raises(MetadataError, match="'level'.*from -1 to 9"):
+    with pytest.raises(MetadataError, match=r"'level'.*from -1 to 9"):
         codecs.from_n5({"type": "gzip", "level": level}, "a/attributes.json")

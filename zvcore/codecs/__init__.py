@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from zvcore.codecs.base import Codec
+from zvcore.codecs.chain import CodecChain
 from zvcore.codecs.parameters import Parameter, param
 from zvcore.codecs.registry import (
     CodecInfo,
@@ -25,6 +26,7 @@ from zvcore.codecs.registry import (
 
 __all__ = [
     "Codec",
+    "CodecChain",
     "CodecInfo",
     "Parameter",
     "as_codec",

@@ -7,13 +7,14 @@ import inspect
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, dataclass_transform
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, dataclass_transform
 
 from zvcore.codecs.native import NativeCodec, decode_through, readable_bytes
 from zvcore.codecs.parameters import FORMATS, Parameter, param
 from zvcore.errors import MetadataError, UnsupportedError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["Codec"]
 
@@ -141,7 +142,7 @@ class Codec:
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The codec with these parameters, by their own names or those that a format has for them."""
         by_name = {parameter.name: parameter for parameter in cls.parameters}
-        aliases = {alias: parameter.name for parameter in cls.parameters for alias in parameter.spelling.values() if alias}
+        aliases = {alias: p.name for p in cls.parameters for alias in p.spelling.values() if alias is not None}
         legal = cls._keywords()
         values: dict[str, Any] = {}
         for member, value in config.items():
@@ -151,7 +152,8 @@ class Codec:
                 continue
             name = member if member in legal else aliases.get(member)
             if name is None:
-                raise MetadataError(f"there is no parameter {member!r}", codec=cls.name, expected=", ".join(legal) or "none")
+                expected = ", ".join(legal) or "none"
+                raise MetadataError(f"there is no parameter {member!r}", codec=cls.name, expected=expected)
             if name in values:
                 raise MetadataError(f"{member!r} says {name!r} a second time", codec=cls.name)
             values[name] = by_name[name].check(value, cls.name, member) if name in by_name else value
@@ -187,9 +189,10 @@ class Codec:
         return {"type": name, **members, **beside}
 
     @classmethod
-    def from_n5(cls, obj: Mapping[str, Any]) -> Self:
+    def from_n5(cls, obj: Any) -> Self:
         if not isinstance(obj, Mapping):
-            raise MetadataError("a compression must be an object", codec=cls.name, expected='{"type": ...}', found=repr(obj))
+            expected = '{"type": ...}'
+            raise MetadataError("a compression must be an object", codec=cls.name, expected=expected, found=repr(obj))
         return cls._read("n5", obj.get("type"), {key: value for key, value in obj.items() if key != "type"})
 
     def to_zarr3(self) -> dict[str, Any]:
@@ -198,7 +201,7 @@ class Codec:
         return {"name": name, **({"configuration": members} if members else {}), **beside}
 
     @classmethod
-    def from_zarr3(cls, obj: Mapping[str, Any] | str) -> Self:
+    def from_zarr3(cls, obj: Any) -> Self:
         # A codec without configuration may be written as its bare name.
         if isinstance(obj, str):
             obj = {"name": obj}
@@ -231,7 +234,7 @@ class Codec:
             if parameter is None:
                 members[name_here] = value
             elif parameter.written(format, value):
-                members[parameter.spelled(format)] = value
+                members[str(parameter.spelled(format))] = value
         # What was read stays the document's: nobody changes it through the answer.
         return name, {**members, **copy.deepcopy(kept)}, copy.deepcopy(beside)
 

@@ -7,11 +7,13 @@ callers rely on (checked sizes, `out`, errors of one kind, spellings) is then pu
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore.codecs.base import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["complete"]
 
@@ -38,7 +40,7 @@ def complete(cls: Any, name: str | None) -> type[Codec]:
 
 
 @lru_cache(maxsize=256)
-def _completed(cls: type[Any], name: str) -> type[Codec]:
+def _completed(cls: Any, name: str) -> type[Codec]:
     bounded = "max_size" in inspect.signature(cls.decode).parameters
 
     def _encode(self: Any, data: memoryview) -> Any:
@@ -49,9 +51,10 @@ def _completed(cls: type[Any], name: str) -> type[Codec]:
 
     def from_config(kind: type[Any], config: Mapping[str, Any]) -> Any:
         config = {key: value for key, value in config.items() if key != "name" or value != name}
-        own = getattr(cls, "from_config", None)
-        if own is None or getattr(own, "__func__", None) is Codec.from_config.__func__:
-            return Codec.from_config.__func__(kind, config)
+        own: Any = getattr(cls, "from_config", None)
+        inherited: Any = Codec.from_config
+        if own is None or getattr(own, "__func__", None) is inherited.__func__:
+            return inherited.__func__(kind, config)
         codec = own.__func__(kind, config) if inspect.ismethod(own) else own(config)
         if not isinstance(codec, kind):
             # It named its class instead of using what it was called on.
@@ -79,7 +82,7 @@ def _completed(cls: type[Any], name: str) -> type[Codec]:
     return type(cls.__name__, bases, members)
 
 
-def _rebuild(cls: type[Any], name: str, config: dict[str, Any], kept: dict[str, Any]) -> Codec:
+def _rebuild(cls: Any, name: str, config: dict[str, Any], kept: dict[str, Any]) -> Codec:
     codec = _completed(cls, name).from_config(config)
     codec._kept.update(kept)
     return codec

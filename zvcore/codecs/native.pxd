@@ -25,4 +25,5 @@ cdef class NativeCodec:
 # `needed` what the codec said it needs, 0 if unknown. Needs the GIL.
 cpdef object status_error(NativeCodec codec, int32_t status, int32_t lib_code, bytes message, bint decoding,
                           uint64_t cap, uint64_t needed)
-cdef object table_error(NativeCodec codec, int32_t status, const zv_error *err, bint decoding, uint64_t cap, uint64_t needed)
+cdef object table_error(NativeCodec codec, int32_t status, const zv_error *err, bint decoding,
+                        uint64_t cap, uint64_t needed)

@@ -1,4 +1,4 @@
-"""Runs codecs, through their C tables without the GIL or through their Python methods, with the same checks for both."""
+"""Runs codecs: through their C tables without the GIL, or through their Python methods, with the same checks."""
 
 import sys
 
@@ -75,8 +75,6 @@ def decode_limit(max_size):
     global codecs_module
     if max_size is None:
         if codecs_module is None:
-            import zvcore.codecs
-
             codecs_module = sys.modules["zvcore.codecs"]
         max_size = codecs_module.max_decoded_size
     if max_size < 0:
@@ -182,7 +180,8 @@ cpdef object status_error(NativeCodec codec, int32_t status, int32_t lib_code, b
     return ZvcoreError(text, codec=name)
 
 
-cdef object table_error(NativeCodec codec, int32_t status, const zv_error *err, bint decoding, uint64_t cap, uint64_t needed):
+cdef object table_error(NativeCodec codec, int32_t status, const zv_error *err, bint decoding,
+                        uint64_t cap, uint64_t needed):
     # The text is the plugin's: its end is not taken for granted.
     message = (<bytes> err.msg[:sizeof(err.msg)]).split(b"\0", 1)[0]
     return status_error(codec, status, err.lib_code, message, decoding, cap, needed)
@@ -196,13 +195,15 @@ cdef class NativeCodec:
     def __cinit__(self, capsule):
         cdef uint32_t size
         if not PyCapsule_IsValid(capsule, ZV_CODEC_CAPSULE):
-            raise TypeError(f"__zv_codec__() must return a capsule named {ZV_CODEC_CAPSULE.decode()!r}, not {capsule!r}")
+            wanted = ZV_CODEC_CAPSULE.decode()
+            raise TypeError(f"__zv_codec__() must return a capsule named {wanted!r}, not {capsule!r}")
         self.table = <const zv_codec *> PyCapsule_GetPointer(capsule, ZV_CODEC_CAPSULE)
         self.capsule = capsule
         size = self.table.struct_size
         if size < ZV_CODEC_LEAST:
             raise TypeError(f"the codec table is too short (expected at least {ZV_CODEC_LEAST} bytes, found {size})")
-        if self.table.name == NULL or self.table.bound == NULL or self.table.encode == NULL or self.table.decode == NULL:
+        if (self.table.name == NULL or self.table.bound == NULL
+                or self.table.encode == NULL or self.table.decode == NULL):
             raise TypeError("the codec table lacks one of name, bound, encode, decode")
         if (self.table.worker_new == NULL) != (self.table.worker_free == NULL):
             raise TypeError("the codec table has only one of worker_new and worker_free")
@@ -227,7 +228,7 @@ cdef class NativeCodec:
         return self.table.flags
 
     cdef void *take_worker(self) noexcept nogil:
-        """A worker for this thread alone; NULL if the codec has none, or (see `needs_worker`) when memory is short."""
+        """A worker for this thread alone; NULL if the codec has none, or when memory is short."""
         cdef void *worker
         cdef int i
         if self.table.worker_new == NULL:
@@ -261,10 +262,8 @@ cdef class NativeCodec:
         worker = self.take_worker()
         if worker == NULL and table.worker_new != NULL:
             return ZV_NOMEM
-        if decoding:
-            status = table.decode(table.cfg, worker, <const uint8_t *> src.buf, src.len, <uint8_t *> dst, cap, size, err)
-        else:
-            status = table.encode(table.cfg, worker, <const uint8_t *> src.buf, src.len, <uint8_t *> dst, cap, size, err)
+        status = (table.decode if decoding else table.encode)(
+            table.cfg, worker, <const uint8_t *> src.buf, src.len, <uint8_t *> dst, cap, size, err)
         self.give_worker(worker)
         return ZV_INTERNAL if status == ZV_OK and size[0] > cap else status
 
@@ -376,8 +375,10 @@ def decode_through(function, name, data, out, max_size):
     if out is None:
         limit = decode_limit(max_size)
         decoded = called(function, name, view, limit)
-        if memoryview(decoded).nbytes > limit:
-            raise too_large(name, limit, memoryview(decoded).nbytes)
+        if not isinstance(decoded, bytes):
+            decoded = readable_bytes(decoded)
+        if len(decoded) > limit:
+            raise too_large(name, limit, len(decoded))
         return decoded
     get_output(out, &dst)
     try:

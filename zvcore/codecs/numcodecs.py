@@ -9,10 +9,9 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from importlib import metadata
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,9 @@ import numpy.typing as npt
 from zvcore.codecs.base import Codec
 from zvcore.codecs.native import readable_bytes
 from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["PREFIX", "NumcodecsCodec", "adapter"]
 
@@ -139,7 +141,7 @@ class NumcodecsCodec(Codec):
         except Exception as error:
             raise CorruptDataError(f"not valid ({type(error).__name__}: {error})", codec=self.name) from error
         if values.size != size:
-            raise CorruptDataError("another number of values than the chunk", codec=self.name, expected=size, found=values.size)
+            raise CorruptDataError("not as many values as the chunk", codec=self.name, expected=size, found=values.size)
         return values.reshape(shape).astype(dtype, copy=False)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["FORMATS", "Parameter", "param"]
 
@@ -57,7 +59,9 @@ class Parameter:
 
     def written(self, format: str, value: Any) -> bool:
         """Whether a value of this parameter stands in a format's document."""
-        return value is not None and self.spelled(format) is not None and (format not in self.sparse or value != self.default)
+        if value is None or self.spelled(format) is None:
+            return False
+        return format not in self.sparse or value != self.default
 
     def expectation(self) -> str:
         """The legal values, in words."""
@@ -80,16 +84,15 @@ class Parameter:
             good = self._converted(value)
         except (TypeError, ValueError, OverflowError):
             good = _WRONG
-        if good is not _WRONG and good is not None:
-            if self.choices is not None and good not in self.choices:
-                good = _WRONG
-            elif (self.low is not None and good < self.low) or (self.high is not None and good > self.high):
-                good = _WRONG
-        if good is _WRONG:
-            raise MetadataError(
-                f"{(member or self.name)!r} has a wrong value", codec=codec, expected=self.expectation(), found=_short(value)
-            )
+        if good is _WRONG or not (good is None or self._legal(good)):
+            fault = f"{(member or self.name)!r} has a wrong value"
+            raise MetadataError(fault, codec=codec, expected=self.expectation(), found=_short(value))
         return good
+
+    def _legal(self, value: Any) -> bool:
+        if self.choices is not None and value not in self.choices:
+            return False
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
     def _converted(self, value: Any) -> Any:
         if value is None:

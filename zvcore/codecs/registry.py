@@ -15,7 +15,17 @@ from zvcore.codecs.foreign import complete
 from zvcore.codecs.parameters import FORMATS
 from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError
 
-__all__ = ["CodecInfo", "as_codec", "available", "from_n5", "from_neuroglancer", "from_zarr3", "get", "register", "unregister"]
+__all__ = [
+    "CodecInfo",
+    "as_codec",
+    "available",
+    "from_n5",
+    "from_neuroglancer",
+    "from_zarr3",
+    "get",
+    "register",
+    "unregister",
+]
 
 GROUP = "zvcore.codecs"
 NUMCODECS = "numcodecs."
@@ -25,7 +35,7 @@ KNOWN = {
     **dict.fromkeys(("raw", "gzip", "bzip2", "lz4", "xz", "blosc", "zstd"), "zvcore"),
     **dict.fromkeys(("numcodecs.pcodec", "pcodec"), "numcodecs[pcodec]"),
     **dict.fromkeys(("numcodecs.zfpy", "zfpy"), "numcodecs[zfpy]"),
-    **dict.fromkeys(("jpeg", "jpeg2k", "jpegxl", "jpegxr", "webp", "lerc"), "imagecodecs (as numcodecs.imagecodecs_...)"),
+    **dict.fromkeys(("jpeg", "jpeg2k", "jpegxl", "webp", "lerc"), "imagecodecs (as numcodecs.imagecodecs_...)"),
 }
 
 
@@ -84,8 +94,9 @@ def _scan() -> dict[str, list[_Entry]]:
     return entries
 
 
-def _rescan() -> None:
-    """Forget what is installed, so that the next question looks again. For tests and for installers at run time."""
+def rescan() -> None:
+    """Forget what is installed, so that the next question looks again. For programs that install
+    plugins while they run, and for tests."""
     global _entries
     with _lock:
         _entries = None
@@ -116,14 +127,17 @@ def _load(name: str, claims: list[_Entry]) -> type[Codec] | Exception:
     if len(claims) > 1:
         sides = " and ".join(f"{claim.distribution} ({claim.point.value})" for claim in claims)
         return CodecConflictError(
-            f"the codec {name!r} is provided by {sides}; choose one by zvcore.codecs.register({name!r}, cls) or uninstall the other"
+            f"the codec {name!r} is provided by {sides}; "
+            f"choose one by zvcore.codecs.register({name!r}, cls), or uninstall the other"
         )
     claim = claims[0]
     try:
         return complete(claim.point.load(), name)
-    except Exception as error:  # noqa: BLE001 - whatever a plugin does wrong, it must not break the others
+    except Exception as error:
+        # Whatever a plugin does wrong, it must not break the others.
         broken = CodecNotFoundError(
-            f"the codec {name!r} of {claim.distribution} cannot be loaded from {claim.point.value}: {type(error).__name__}: {error}"
+            f"the codec {name!r} of {claim.distribution} cannot be loaded from {claim.point.value}: "
+            f"{type(error).__name__}: {error}"
         )
         broken.__cause__ = error
         return broken
@@ -175,11 +189,11 @@ def _not_found(name: str, format: str | None, where: str | None) -> CodecNotFoun
     try:
         metadata.distribution("zvcore")
     except metadata.PackageNotFoundError:
-        advice.append("zvcore itself is not installed as a distribution, so its own codecs are missing: pip install [-e] .")
+        advice.append("zvcore's own codecs are missing because it is not installed: pip install [-e] .")
     if importlib.util.find_spec("numcodecs") is not None:
         installed += ", and those of numcodecs as numcodecs.<id>"
     if not advice:
-        advice.append(f"install a package with an entry point {name!r} of group {GROUP!r}, or use zvcore.codecs.register")
+        advice.append(f"install a package that has an entry point {name!r} in {GROUP!r}, or use zvcore.codecs.register")
     return CodecNotFoundError(f"{asked}; installed: {installed}; {'; '.join(advice)}", key=where)
 
 
@@ -218,7 +232,7 @@ def available() -> dict[str, CodecInfo]:
             cls = _class(name)
             assert cls is not None
             native, library = _native_part(cls)
-        except Exception as problem:  # noqa: BLE001 - the list is there to show what is broken
+        except Exception as problem:
             error = str(problem)
         infos[name] = CodecInfo(name, distribution, native, error, library)
     return infos
@@ -272,7 +286,7 @@ def from_zarr3(obj: Any, where: str | None = None) -> Codec:
     """The codec that an entry of a Zarr array's `codecs` names; `where` is the document's key, for errors."""
     name = obj.get("name") if isinstance(obj, Mapping) else obj
     if not isinstance(name, str):
-        raise MetadataError("a codec must be an object with a 'name'", key=where, expected='{"name": ...}', found=repr(obj))
+        raise MetadataError("a codec must have a 'name'", key=where, expected='{"name": ...}', found=repr(obj))
     return _described(_find(name, "zarr3", where).from_zarr3, obj, where)
 
 

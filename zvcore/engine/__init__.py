@@ -1,1 +1,26 @@
-"""placeholder"""
+"""Runs batches of chunks over threads: fetch, decode, scatter; gather, encode, place."""
+
+from __future__ import annotations
+
+from zvcore.engine.buffers import Buffers, Keys
+from zvcore.engine.cache import IndexCache, index_cache
+from zvcore.engine.core import default_thread_count
+from zvcore.engine.fetching import StaleSourcesError, encode_many, fetch
+from zvcore.engine.form import Form
+from zvcore.engine.selection import Selection
+from zvcore.engine.sources import ABSENT, Sources
+
+__all__ = [
+    "ABSENT",
+    "Buffers",
+    "Form",
+    "IndexCache",
+    "Keys",
+    "Selection",
+    "Sources",
+    "StaleSourcesError",
+    "default_thread_count",
+    "encode_many",
+    "fetch",
+    "index_cache",
+]

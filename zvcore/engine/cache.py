@@ -1,8 +1,8 @@
 """What was read and decoded once and is wanted again: the indexes of shards.
 
-An entry is used only if the store says that the object is still the one that the entry was made from, so that nobody has
-to announce changes. Whoever changes an object in this process says so all the same (`invalidate`): stamps may be coarser
-than writes.
+An entry is used only if the store says that the object is still the one that the entry was made from, so that nobody
+has to announce changes. Whoever changes an object in this process says so all the same (`invalidate`): stamps may be
+coarser than writes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from zvcore.errors import ConflictError, ZvcoreError
-from zvcore.stores import Stamp, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from zvcore.stores import Stamp, Store
 
 __all__ = ["IndexCache", "index_cache"]
 
@@ -43,7 +46,7 @@ class _Entry:
 class _Flight:
     """A value being loaded by one thread while others wait for it."""
 
-    __slots__ = ("done", "error", "loader", "loaded", "stamp", "value")
+    __slots__ = ("done", "error", "loaded", "loader", "stamp", "value")
 
     def __init__(self, stamp: Stamp) -> None:
         self.stamp = stamp
@@ -57,7 +60,7 @@ class _Flight:
 class IndexCache:
     """The most recently used values, as many as fit into `max_bytes`. 0 keeps nothing.
 
-    All methods may be called from many threads at once. After a fork the child has the entries and none of the loading.
+    All methods may be called from many threads at once. After a fork the child begins with nothing.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -75,14 +78,12 @@ class IndexCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(
-        self, store: Store, key: str, load: Callable[[Stamp], tuple[T, int]], part: Hashable = None
-    ) -> T | None:
+    def get(self, store: Store, key: str, load: Callable[[Stamp], tuple[T, int]], part: Hashable = None) -> T | None:
         """The value made from an object, None if there is no such object.
 
-        `load(stamp)` makes it and says how many bytes it takes; it reads the object with `store.get(..., stamp=stamp)`, so
-        that the value is surely of that version, and may keep the stamp in the value for later reads. `part` tells apart
-        several values made from one object.
+        `load(stamp)` makes it and says how many bytes it takes; it reads the object with `store.get(..., stamp=stamp)`,
+        so that the value is surely of that version, and may keep the stamp in the value for later reads. `part` tells
+        apart several values made from one object.
 
         Threads that want the same value wait for one of them to load it. If that fails, it fails for all of them.
         """
@@ -94,7 +95,7 @@ class IndexCache:
                 if entry is not None:
                     if entry.stamp == stamp:
                         self._entries.move_to_end(name)
-                        return cast(T, entry.value)
+                        return cast("T", entry.value)
                     self._drop(name)
                 if stamp is None:
                     return None
@@ -108,7 +109,7 @@ class IndexCache:
                     raise RuntimeError(f"{key}: loading this index needs this index")
                 flight.done.wait()
                 if flight.loaded:
-                    return cast(T, flight.value)
+                    return cast("T", flight.value)
                 if flight.error is not None:
                     # A copy: each thread adds to its error what it was after.
                     raise copy.copy(flight.error) if isinstance(flight.error, ZvcoreError) else flight.error

@@ -4,3 +4,4 @@ cimport numpy as cnp
 
 cdef cnp.ndarray integers(object values, str name, int ndim)
 cdef cnp.ndarray uint64_column(object values, str name)
+cdef cnp.ndarray uint64_row(object values, str name)

@@ -1,4 +1,4 @@
-"""How the kernels take integers from Python: any integer type, byte order and strides, and nothing that is no integer."""
+"""How the kernels take integers from Python: any integer type, byte order and strides, nothing that is no integer."""
 
 cimport numpy as cnp
 
@@ -11,36 +11,44 @@ cnp.import_array()
 
 cdef cnp.ndarray integers(object values, str name, int ndim):
     """An array of `ndim` axes and of a native (u)int32 or (u)int64 type; shares memory with `values` where it can."""
-    if isinstance(values, np.ndarray):
-        array = values
-    else:
-        array = np.asarray(values)
-        if array.size == 0:
-            array = array.astype(np.int64)
-        elif array.dtype.kind in "fO":
-            # A list that mixes large and small integers, or whose integers are too large.
-            array = _of_python_integers(values, name)
-    if array.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} {'axis' if ndim == 1 else 'axes'}, not {array.ndim}")
-    if array.dtype.kind not in "iu":
+    cdef cnp.ndarray array = values if isinstance(values, np.ndarray) else _array_of(values, name)
+    if cnp.PyArray_NDIM(array) != ndim:
+        raise ValueError(f"{name} must have {ndim} {'axis' if ndim == 1 else 'axes'}, not {cnp.PyArray_NDIM(array)}")
+    if not cnp.PyArray_ISINTEGER(array):
         raise TypeError(f"{name} must be integers, not {array.dtype}")
-    wanted = array.dtype.newbyteorder("=")
-    if wanted.itemsize < 4:
-        wanted = np.dtype(np.int32 if wanted.kind == "i" else np.uint32)
-    return array.astype(wanted, copy=False)
+    if cnp.PyArray_ITEMSIZE(array) < 4:
+        return array.astype(np.int32 if cnp.PyArray_ISSIGNED(array) else np.uint32)
+    if not cnp.PyArray_ISNOTSWAPPED(array):
+        return array.astype(array.dtype.newbyteorder("="))
+    return array
 
 
 cdef cnp.ndarray uint64_column(object values, str name):
     """An array of one axis and of native uint64, with any stride; a negative value is an error that names its row."""
-    array = integers(values, name, 1)
-    if array.dtype.kind == "i":
-        if array.size and array.min() < 0:
-            row = int((array < 0).argmax())
-            raise ValueError(f"{name}[{row}] is {array[row]}, but must be between 0 and 2**64 - 1")
-    return array.astype(np.uint64, copy=False)
+    cdef cnp.ndarray array = integers(values, name, 1)
+    if cnp.PyArray_ISSIGNED(array) and cnp.PyArray_SIZE(array) and array.min() < 0:
+        row = int((array < 0).argmax())
+        raise ValueError(f"{name}[{row}] is {array[row]}, but must be between 0 and 2**64 - 1")
+    if cnp.PyArray_ISUNSIGNED(array) and cnp.PyArray_ITEMSIZE(array) == 8:
+        return array
+    return array.astype(np.uint64)
 
 
-cdef object _of_python_integers(object values, str name):
+cdef cnp.ndarray uint64_row(object values, str name):
+    """As `uint64_column`, but aligned and in one piece."""
+    cdef cnp.ndarray array = uint64_column(values, name)
+    if cnp.PyArray_ISCARRAY_RO(array):
+        return array
+    return np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
+
+
+cdef cnp.ndarray _array_of(object values, str name):
+    array = np.asarray(values)
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "fO":
+        return array
+    # A list that mixes large and small integers, or whose integers are too large.
     array = np.array(values, dtype=object)
     try:
         return np.array([operator.index(value) for value in array.flat], dtype=np.uint64).reshape(array.shape)

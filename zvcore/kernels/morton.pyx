@@ -1,7 +1,7 @@
 """Compressed Morton codes: one number for each position of a grid, near positions near each other.
 
-For i = 0, 1, ... bit i of each coordinate in turn becomes the next bit of the code, lowest bit first; an axis takes part
-while 2**i is smaller than its length. Codes are dense only where all lengths are powers of two.
+For i = 0, 1, ... bit i of each coordinate in turn becomes the next bit of the code, lowest bit first; an axis takes
+part while 2**i is smaller than its length. Codes are dense only where all lengths are powers of two.
 """
 
 cimport numpy as cnp
@@ -94,8 +94,8 @@ cdef _refuse_position(positions, Py_ssize_t begin, tuple shape):
         for axis, length in enumerate(shape):
             coordinate = int(positions[row, axis])
             if not 0 <= coordinate < length:
-                raise ValueError(f"row {row} of coords is {tuple(positions[row].tolist())}: its coordinate {coordinate} "
-                                 f"on axis {axis} lies outside the grid {shape}")
+                raise ValueError(f"row {row} of coords is {tuple(positions[row].tolist())}: its coordinate "
+                                 f"{coordinate} on axis {axis} lies outside the grid {shape}")
 
 
 def compressed_morton_inverse(codes, grid_shape):

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from zvcore.errors import ConflictError, CorruptDataError, ReadOnlyError, UnsupportedError
 from zvcore.stores.files import encode_key
 from zvcore.stores.writing import ANYTHING, Anything, ObjectWriter, SpooledWriter
 
 if TYPE_CHECKING:
+    import builtins
+    from contextlib import AbstractContextManager
+
     from typing_extensions import Buffer
 
 __all__ = ["Stamp", "Store", "prefix_path"]
@@ -29,8 +31,8 @@ class Store(ABC):
     """Where bytes live.
 
     root           URL or path, for messages
-    local_root     the absolute folder as the file system's bytes when objects are plain files below it, which native code
-                   may then open by itself; else None
+    local_root     the absolute folder as the file system's bytes when objects are plain files below it, which native
+                   code may then open by itself; else None
     read_only      every write raises `ReadOnlyError`
     can_lock       whether `lock` works; without it, read-modify-write goes through `put_if_unchanged`
     supports_patch whether `append` and `patch` work
@@ -57,7 +59,7 @@ class Store(ABC):
     @abstractmethod
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
-    ) -> list[memoryview] | None:
+    ) -> builtins.list[memoryview] | None:
         """The bytes of each (offset, length), in the order asked for; None if there is no such object.
 
         All come from one version of the object. Near ranges are fetched together, so what is returned may be views into
@@ -79,8 +81,8 @@ class Store(ABC):
     def settled(self, stamp: Stamp) -> bool:
         """Whether every later change is sure to give another stamp than this one, so that a cache may rely on it.
 
-        Files that changed a few milliseconds ago may change again and look the same. Ask after taking the stamp and before
-        reading the object.
+        Files that changed a few milliseconds ago may change again and look the same. Ask after taking the stamp and
+        before reading the object.
         """
         return True
 
@@ -92,7 +94,7 @@ class Store(ABC):
         """The keys of all objects below a folder, in order."""
 
     @abstractmethod
-    def list_dir(self, prefix: str = "") -> tuple[list[str], list[str]]:
+    def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         """What a folder holds itself, in order: (names of folders, names of objects)."""
 
     # --- writing
@@ -134,7 +136,7 @@ class Store(ABC):
 
     @abstractmethod
     def delete_prefix(self, prefix: str) -> int:
-        """Remove everything below a folder, and the folder: how many objects went. An empty prefix empties the store."""
+        """Remove a folder and everything below it: how many objects went. An empty prefix empties the store."""
 
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
         """Keep other threads and processes from a read-modify-write of this object, as long as they take the lock too.
@@ -153,7 +155,7 @@ class Store(ABC):
     def child(self, prefix: str) -> Store:
         """The store of what lies below a folder."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most stores keep nothing open)
         """Let go of what is kept open. The store can still be used."""
 
     def __repr__(self) -> str:
@@ -178,7 +180,8 @@ def prefix_path(prefix: str) -> str:
 
 
 def as_parts(data: Buffer | Sequence[Buffer]) -> tuple[Buffer, ...]:
-    return tuple(data) if isinstance(data, list | tuple) else (data,)  # type: ignore[arg-type]
+    """What a write was given, as the buffers to write one after the other."""
+    return tuple(data) if isinstance(data, list | tuple) else (cast("Buffer", data),)
 
 
 def check_span(start: int, length: int | None) -> None:

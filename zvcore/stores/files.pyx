@@ -6,7 +6,7 @@ Every call to the system happens without the GIL and may be used from any thread
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EAGAIN, EEXIST, EINTR, EIO, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, errno
+from libc.errno cimport EEXIST, EINTR, EIO, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, errno
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
@@ -103,8 +103,7 @@ cdef extern from *:
     }
     """
     ctypedef long off_t
-    int O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, SEEK_SET
-    int EPERM, EOPNOTSUPP, ENOSYS, EMLINK, ESTALE
+    int O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, SEEK_SET
     size_t ZV_STAMP_TICK
     int zv_stat(const char *path, void *stamp) nogil
     int zv_fstat(int descriptor, void *stamp) nogil
@@ -204,7 +203,7 @@ def encode_key(key) -> bytes:
 
 
 def is_key_name(name: bytes) -> bool:
-    """Whether a name found in a folder may be part of a key: neither ours (locks, unfinished writes) nor unspeakable."""
+    """Whether a name found in a folder may be part of a key: neither ours (locks, unfinished writes) nor refused."""
     return check_key(PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name)) == FINE
 
 
@@ -334,8 +333,10 @@ cdef class OpenFile:
         self.descriptor = descriptor
 
     def __dealloc__(self) -> None:
-        if self.descriptor >= 0:
-            close(self.descriptor)
+        cdef int descriptor = self.descriptor
+        if descriptor >= 0:
+            with nogil:
+                close(descriptor)
 
     def stamp(self) -> bytes:
         """The stamp of the open file now, wherever its path leads by now."""
@@ -357,7 +358,10 @@ cdef class OpenFile:
         cdef int code
         with nogil:
             code = zv_stat(where, &found)
-        return code == 0 and found.inode == self.first.inode and found.device == self.first.device
+        return code == 0 and self.is_same(&found)
+
+    cdef bint is_same(self, const file_stamp *found) noexcept nogil:
+        return found.inode == self.first.inode and found.device == self.first.device
 
     def size(self) -> int:
         cdef file_stamp found
@@ -374,21 +378,35 @@ cdef class OpenFile:
         Never asks for more memory than the file has bytes.
         """
         cdef file_stamp found
-        cdef bytes into
-        cdef char *buffer
-        cdef uint64_t offset, size
-        cdef int64_t count
         cdef int code
         with nogil:
             code = zv_fstat(self.descriptor, &found)
         if code != 0:
             raise failure(code, self.path)
+        return self.read_some(found.size, start, length)
+
+    def read_if_current(self, start, length=None) -> bytes | None:
+        """`read`, unless this file's path leads elsewhere by now: then None."""
+        cdef const char *where = PyBytes_AS_STRING(self.path)
+        cdef file_stamp found
+        cdef int code
+        with nogil:
+            code = zv_stat(where, &found)
+        if code != 0 or not self.is_same(&found):
+            return None
+        return self.read_some(found.size, start, length)
+
+    cdef bytes read_some(self, uint64_t whole, start, length):
+        cdef uint64_t offset, size
+        cdef bytes into
+        cdef char *buffer
+        cdef int64_t count
         # As Python numbers: what is asked for may be larger than any file.
         if start < 0:
-            offset = 0 if -start >= found.size else found.size - <uint64_t>(-start)
+            offset = 0 if -start >= whole else whole - <uint64_t>(-start)
         else:
-            offset = found.size if start >= found.size else start
-        size = found.size - offset
+            offset = whole if start >= whole else start
+        size = whole - offset
         if length is not None and length < size:
             size = length
         into = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)

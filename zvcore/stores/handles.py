@@ -29,16 +29,16 @@ class HandlePool:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def open(self, path: bytes) -> OpenFile:
-        """The file at a path, open to be read from; FileNotFoundError if there is none."""
+    def find(self, path: bytes) -> OpenFile | None:
+        """The file that is kept for this path; the path may lead elsewhere by now."""
         with self._lock:
             file = self._kept.get(path)
             if file is not None:
                 self._kept.move_to_end(path)
-        if file is not None:
-            if file.is_current():
-                return file
-            self.drop(path, file)
+        return file
+
+    def open(self, path: bytes) -> OpenFile:
+        """Open a file to read from it and keep it; FileNotFoundError if there is none."""
         file = self.open_once(path)
         if self.limit > 0:
             surplus = None
@@ -88,7 +88,7 @@ class HandlePool:
         self._kept = OrderedDict()
 
 
-def _default_limit() -> int:
+def default_limit() -> int:
     text = os.environ.get("ZVCORE_OPEN_FILES", "")
     if text:
         if not text.isascii() or not text.isdigit():
@@ -100,5 +100,5 @@ def _default_limit() -> int:
     return wanted if allowed == resource.RLIM_INFINITY else min(wanted, allowed // 8)
 
 
-pool = HandlePool(_default_limit())
+pool = HandlePool(default_limit())
 os.register_at_fork(after_in_child=pool.after_fork)

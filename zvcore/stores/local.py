@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +12,25 @@ from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import files
 from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outside, prefix_path
 from zvcore.stores.handles import pool
-from zvcore.stores.locks import FileLock, holds, remove_stale_lock
+from zvcore.stores.locks import FileLock, held_locks, holds, remove_stale_lock
 from zvcore.stores.ranges import coalesce
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 
 if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Iterator, Sequence
+
     from typing_extensions import Buffer
+
+    from zvcore.stores.files import OpenFile
 
 __all__ = ["LocalStore"]
 
 # Copying this many bytes that nobody wants costs about as much as another request.
 _GAP = 32 * 1024
 _LARGEST_SPAN = 16 * 1024 * 1024
+
+_NOTHING = memoryview(b"")
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
@@ -33,8 +39,8 @@ class LocalStore(Store):
     """A folder. Objects are its regular files, whatever made them; symbolic links to files and folders are followed.
 
     `put` writes a new file beside the old one and renames it, so it replaces a symbolic link, not what that points to.
-    `fsync=True` makes every write durable before it returns. Nothing that other programs may see under an object's name is
-    ever incomplete, except by `append` and `patch`, which change the file itself.
+    `fsync=True` makes every write durable before it returns. What other programs see under an object's name is never
+    incomplete, except by `append` and `patch`, which change the file itself.
 
     Names that begin with a dot and end with `.zvtmp` or `.zvlock` are the store's own and never listed; what a killed
     writer leaves of them harms nothing, and `clean` removes it.
@@ -73,25 +79,59 @@ class LocalStore(Store):
     ) -> bytes | memoryview | None:
         check_span(start, length)
         path = files.join(self._folder, key)
+        # Objects that are read in parts will be read again. Under a lock, only what is opened anew counts: that is what
+        # makes a network file system look at its server.
+        in_parts = (start != 0 or length is not None) and not held_locks
         try:
-            # Objects that are read in parts will be read again.
-            file = pool.open_once(path) if start == 0 and length is None else pool.open(path)
+            if in_parts and (file := pool.find(path)) is not None:
+                data = self._read_kept(file, start, length)
+                if data is not None:
+                    # Afterwards, so that what was read is known to be of that version.
+                    if stamp is not None and file.stamp() != stamp:
+                        raise changed(key, stamp)
+                    return data
+            file = pool.open(path) if in_parts else pool.open_once(path)
         except FileNotFoundError:
             return None
         data = file.read(start, length)
-        # Afterwards, so that what was read is known to be of that version.
         if stamp is not None and file.stamp() != stamp:
             raise changed(key, stamp)
         return data
 
+    def _read_kept(self, file: OpenFile, start: int, length: int | None) -> bytes | None:
+        """None: the file is not the object any more."""
+        try:
+            data = file.read_if_current(start, length)
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+            data = None
+        if data is None:
+            pool.drop(file.path, file)
+        return data
+
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
-    ) -> list[memoryview] | None:
+    ) -> builtins.list[memoryview] | None:
+        path = files.join(self._folder, key)
         try:
-            file = pool.open(files.join(self._folder, key))
+            if not held_locks and (file := pool.find(path)) is not None:
+                if file.is_current():
+                    try:
+                        return self._read_ranges(file, key, ranges, stamp)
+                    except OSError as error:
+                        if error.errno != errno.ESTALE:
+                            raise
+                pool.drop(path, file)
+            file = pool.open_once(path) if held_locks else pool.open(path)
         except FileNotFoundError:
             return None
-        result = [memoryview(b"")] * len(ranges)
+        return self._read_ranges(file, key, ranges, stamp)
+
+    def _read_ranges(
+        self, file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
+    ) -> builtins.list[memoryview]:
+        result = [_NOTHING] * len(ranges)
         for span in coalesce(key, ranges, file.size(), _GAP, _LARGEST_SPAN):
             data = memoryview(file.read(span.start, span.stop - span.start))
             if len(data) != span.stop - span.start:
@@ -108,7 +148,12 @@ class LocalStore(Store):
         return None if stamp is None else files.stamp_size(stamp)
 
     def stamp(self, key: str) -> Stamp | None:
-        return files.stamp(self._folder, key)
+        if not held_locks:
+            return files.stamp(self._folder, key)
+        try:
+            return pool.open_once(files.join(self._folder, key)).stamp()
+        except FileNotFoundError:
+            return None
 
     def settled(self, stamp: Stamp) -> bool:
         return files.settled(stamp)  # type: ignore[arg-type]
@@ -152,7 +197,7 @@ class LocalStore(Store):
         prefix = prefix_path(prefix)
         return files.join(self._folder, prefix) if prefix else self.local_root
 
-    def list_dir(self, prefix: str = "") -> tuple[list[str], list[str]]:
+    def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         folders, objects = [], []
         try:
             entries = os.scandir(self._prefix_folder(prefix))
@@ -182,7 +227,7 @@ class LocalStore(Store):
         self._refuse_if_read_only(key)
         path = files.join(self._folder, key)
         with nullcontext() if holds(path) else self.lock(key):
-            if files.stamp(self._folder, key) != stamp:
+            if self.stamp(key) != stamp:
                 raise changed(key, stamp)
             try:
                 self._replace(path, as_parts(data), exclusive=stamp is None)

@@ -1,7 +1,7 @@
 """Locks on objects that are files: between threads, and between processes that do not know of each other.
 
-The lock of `a/b` is `flock` on the file `a/.b.zvlock`, made when needed and removed after use. A process that dies lets go
-of its locks; the file it leaves behind is taken over by the next.
+The lock of `a/b` is `flock` on the file `a/.b.zvlock`, made when needed and removed after use. A process that dies lets
+go of its locks; the file it leaves behind is taken over by the next.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ import hashlib
 import os
 import threading
 import time
-from types import TracebackType
+from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError
 
-__all__ = ["FileLock", "holds", "remove_stale_lock"]
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["FileLock", "held_locks", "holds", "remove_stale_lock"]
 
 _LONGEST_NAME = 255
 
-# Which locks this process holds, and in which thread: path of the lock file -> (thread, descriptor).
-_held: dict[bytes, tuple[int, int]] = {}
+# Which locks this process holds, and which thread took them: path of the lock file -> (thread, descriptor).
+held_locks: dict[bytes, tuple[int, int]] = {}
 
 
 def _close_after_fork() -> None:
     # A child shares its parent's locks through the inherited descriptors, and would keep them past the parent's death.
-    for _, descriptor in _held.values():
+    for _, descriptor in held_locks.values():
         os.close(descriptor)
-    _held.clear()
+    held_locks.clear()
 
 
 os.register_at_fork(after_in_child=_close_after_fork)
@@ -45,7 +48,7 @@ def lock_path(path: bytes) -> bytes:
 
 def holds(path: bytes) -> bool:
     """Whether this thread holds the lock of the object at this path."""
-    held = _held.get(lock_path(path))
+    held = held_locks.get(lock_path(path))
     return held is not None and held[0] == threading.get_ident()
 
 
@@ -59,7 +62,7 @@ class FileLock:
         self._descriptor = -1
 
     def __enter__(self) -> None:
-        if (held := _held.get(self._path)) is not None and held[0] == threading.get_ident():
+        if (held := held_locks.get(self._path)) is not None and held[0] == threading.get_ident():
             raise RuntimeError(f"{self._key}: this thread holds the lock already")
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         while True:
@@ -68,7 +71,7 @@ class FileLock:
                 self._acquire(descriptor, deadline)
                 # The holder before us removed the file: others may already have locked a new one.
                 if self._is_current(descriptor):
-                    _held[self._path] = (threading.get_ident(), descriptor)
+                    held_locks[self._path] = (threading.get_ident(), descriptor)
                     self._descriptor = descriptor
                     return
             except BaseException:
@@ -80,10 +83,10 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         descriptor, self._descriptor = self._descriptor, -1
-        if _held.get(self._path, (0, -1))[1] != descriptor:
+        if held_locks.get(self._path, (0, -1))[1] != descriptor:
             return  # a forked child leaves its parent's block
         # Before the file goes: from then on another thread may enter itself.
-        del _held[self._path]
+        del held_locks[self._path]
         try:
             if self._is_current(descriptor):
                 os.unlink(self._path)
@@ -118,7 +121,6 @@ class FileLock:
             while True:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return
                 except BlockingIOError:
                     left = deadline - time.monotonic()
                     if left <= 0:
@@ -126,6 +128,8 @@ class FileLock:
                         raise ConflictError(text, key=self._key) from None
                     time.sleep(min(pause, left))
                     pause = min(pause * 2, 0.05)
+                else:
+                    return
         except OSError as error:
             if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
                 text = f"the file system of {os.fsdecode(self._path)} has no file locks: {error.strerror}"
@@ -144,8 +148,9 @@ def remove_stale_lock(path: bytes) -> bool:
         if not os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False)):
             return False
         os.unlink(path)
-        return True
     except OSError:
         return False
+    else:
+        return True
     finally:
         os.close(descriptor)

@@ -6,7 +6,6 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,6 +14,9 @@ from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outs
 from zvcore.stores.files import encode_key
 
 if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Iterator, Sequence
+
     from typing_extensions import Buffer
 
 __all__ = ["MemoryStore"]
@@ -107,7 +109,7 @@ class MemoryStore(Store):
 
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
-    ) -> list[memoryview] | None:
+    ) -> builtins.list[memoryview] | None:
         found = self._memory.objects.get(self._full(key))
         if found is None:
             return None
@@ -136,7 +138,7 @@ class MemoryStore(Store):
         skip = len(self._prefix)
         return iter(sorted(key[skip:] for key in self._below(prefix)))
 
-    def list_dir(self, prefix: str = "") -> tuple[list[str], list[str]]:
+    def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         prefix = prefix_path(prefix)
         skip = len(self._prefix) + (len(prefix) + 1 if prefix else 0)
         folders, objects = set(), []
@@ -148,7 +150,7 @@ class MemoryStore(Store):
                 objects.append(name)
         return sorted(folders), sorted(objects)
 
-    def _below(self, prefix: str) -> list[str]:
+    def _below(self, prefix: str) -> builtins.list[str]:
         prefix = prefix_path(prefix)
         start = self._prefix + (prefix + "/" if prefix else "")
         with self._memory.guard:

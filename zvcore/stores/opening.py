@@ -39,9 +39,7 @@ def open_store(path: str | os.PathLike[str] | Store, mode: str = "r") -> Store:
         raise ValueError(f'mode is "r", "r+" or "w", not {mode!r}')
     if isinstance(path, Store):
         return path
-    text = os.fspath(path)
-    if isinstance(text, bytes):
-        text = os.fsdecode(text)
+    text = os.fsdecode(path)
     url = _URL.fullmatch(text)
     if url is None:
         return _open_folder(text, mode)

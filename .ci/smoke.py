@@ -1,0 +1,64 @@
+"""Whether an installed zvcore works: every codec there and back, by its C library; `--bundled`: by the wheel's own copy.
+
+Needs nothing but zvcore itself.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import zvcore
+from zvcore import codecs, kernels
+
+NATIVE = {
+    "gzip": "libdeflate",
+    "zstd": "libzstd",
+    "lz4": "liblz4",
+    "blosc": "libblosc",
+    "bzip2": "libbz2",
+    "xz": "liblzma",
+}
+
+
+def check_codecs(native: bool) -> None:
+    labels = np.repeat(np.random.default_rng(5).integers(0, 50, 4096, dtype=np.uint32), 64)
+    payload = labels.tobytes()
+    found = codecs.available()
+    assert {"raw", *NATIVE} <= found.keys(), found
+    for name, info in sorted(found.items()):
+        assert info.error is None, info
+        assert info.native or not native, info
+        codec = codecs.get(name)
+        stored = codec.encode(payload)
+        assert bytes(codec.decode(stored, max_size=len(payload))) == payload, name
+        assert name == "raw" or len(stored) < len(payload) // 2, name
+        print(f"{name:6} {len(payload) / len(stored):6.1f} : 1  {info.library or 'in Python'}")
+
+
+def check_bundled() -> None:
+    """Linux: what the process has loaded comes from the folder that auditwheel put beside the package."""
+    package = Path(zvcore.__file__).parent
+    bundled = package.with_name("zvcore.libs")
+    maps = Path("/proc/self/maps").read_text()
+    loaded = sorted({match[0] for match in re.finditer(r"/\S+\.so\S*", maps)})
+    for library in NATIVE.values():
+        copies = [path for path in loaded if Path(path).name.startswith(library)]
+        ours = [path for path in copies if Path(path).parent == bundled]
+        assert ours, f"{library} is loaded from {copies or 'nowhere'}, not from {bundled}"
+        print("loaded", *ours)
+    for module in [*package.rglob("*.so"), *package.with_name("zvcore_plugins").rglob("*.so")]:
+        assert b"-march=native" not in module.read_bytes(), module
+
+
+if __name__ == "__main__":
+    print(f"zvcore {zvcore.__version__} from {Path(zvcore.__file__).parent}")
+    assert kernels.crc32c(b"123456789") == 0xE3069283
+    check_codecs(native="--fallback" not in sys.argv)
+    if "--bundled" in sys.argv:
+        check_bundled()
+    assert Path(zvcore.get_include(), "zv_codec.h").is_file()
+    print("all well")

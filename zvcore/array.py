@@ -1,0 +1,345 @@
+"""The one Array: indexing, reading and writing, the same for all formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore import transfer
+from zvcore.engine.buffers import Buffers
+from zvcore.engine.fetching import fetch
+from zvcore.engine.selection import Selection
+from zvcore.errors import ReadOnlyError
+
+if TYPE_CHECKING:
+    import dask.array
+
+    from zvcore.codecs.base import Codec
+    from zvcore.layout import Layout
+
+__all__ = ["Array"]
+
+Progress = Callable[[int, int], Any]
+
+
+class Array:
+    """A chunked array in a store, indexed like a numpy array.
+
+    `a[...]` reads and assigns with numpy's basic indexing; `a.oindex[...]` takes lists of coordinates per axis and
+    `a.vindex[...]` single points. Axes stand in the order in which the format declares them. An Array may be used from
+    many threads at once, and pickled: it is opened anew from its store.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        format: str,
+        attrs: MutableMapping[str, Any] | Mapping[str, Any] | None = None,
+        codec: Codec | tuple[Codec, ...] | None = None,
+        read_only: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        self._layout = layout
+        self._format = format
+        self._attrs = {} if attrs is None else attrs
+        self._codec = codec
+        self._read_only = read_only or layout.store.read_only
+        self._threads = threads
+
+    # --- what it is
+
+    @property
+    def layout(self) -> Layout:
+        """How the format stores this array."""
+        return self._layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._layout.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._layout.form.dtype
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The shape of a chunk: the smallest part that is read and decoded."""
+        return self._layout.form.shape
+
+    @property
+    def shards(self) -> tuple[int, ...] | None:
+        """The shape of what one object holds, if that is several chunks in the shape of a box."""
+        return self._layout.shard_shape
+
+    @property
+    def fill_value(self) -> Any:
+        return self._layout.fill_value
+
+    @property
+    def format(self) -> str:
+        return self._format
+
+    @property
+    def codec(self) -> Any:
+        """The codec of the chunks, or a tuple of them in the order of encoding."""
+        return self._codec
+
+    @property
+    def attrs(self) -> Any:
+        return self._attrs
+
+    @property
+    def read_only(self) -> bool:
+        return self._read_only
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """How many chunks there are along each axis."""
+        return tuple(-(-bound // extent) for bound, extent in zip(self.shape, self.chunks, strict=True))
+
+    @property
+    def order(self) -> str:
+        """The memory order of results: "F" where chunks lie in Fortran order, so that memory lies as stored."""
+        axes = self._layout.form.axes
+        return "F" if len(axes) > 1 and axes == tuple(reversed(range(len(axes)))) else "C"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d array")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        shards = "" if self.shards is None else f" shards={self.shards}"
+        return (
+            f"<zvcore.Array {self.format} shape={self.shape} dtype={self.dtype} chunks={self.chunks}{shards} "
+            f"in {self._layout.store.root}>"
+        )
+
+    # --- reading
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read(Selection.basic(key, self.shape), None, self._threads, None)
+
+    def read(
+        self,
+        region: Any = ...,
+        out: npt.NDArray[Any] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """What stands inside the brackets of `a[...]`, read into `out` if that is given.
+
+        `out` is any writable array (or buffer) of the result's shape and the array's dtype, with any strides.
+        `progress(done, total)` is called in this thread now and then, with numbers of chunks.
+        """
+        return self._read(
+            Selection.basic(region, self.shape), out, self._threads if threads is None else threads, progress
+        )
+
+    @property
+    def oindex(self) -> OrthogonalIndex:
+        """Selects along each axis on its own: by integers, slices, lists of integers, masks."""
+        return OrthogonalIndex(self)
+
+    @property
+    def vindex(self) -> PointIndex:
+        """Selects single items: by one array of coordinates per axis, or by a mask of the array's shape."""
+        return PointIndex(self)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot become a numpy array without a copy")
+        values = np.asarray(self[...])
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def _read(
+        self, selection: Selection, out: npt.NDArray[Any] | None, threads: int | None, progress: Progress | None
+    ) -> Any:
+        shape = selection.result_shape
+        if out is None:
+            order = "F" if self.order == "F" and not selection.is_points else "C"
+            result = np.empty(shape, self.dtype, order=order)  # type: ignore[call-overload]
+            transfer.read(self._layout, selection, result, threads, progress)
+            return result[()] if not shape else result
+        target = np.asarray(out)
+        if target.shape != shape:
+            raise ValueError(f"out has shape {target.shape}, the region {shape}")
+        if target.dtype != self.dtype:
+            raise ValueError(f"out has dtype {target.dtype}, the array {self.dtype}")
+        if not target.flags.writeable:
+            raise ValueError("out is read-only")
+        if not target.dtype.isnative or (selection.is_points and not target.flags.c_contiguous):
+            values = np.empty(shape, self.dtype)
+            transfer.read(self._layout, selection, values, threads, progress)
+            target[...] = values
+        else:
+            transfer.read(self._layout, selection, target, threads, progress)
+        return out
+
+    # --- writing
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._write(Selection.basic(key, self.shape), value, self._threads, None)
+
+    def write(self, region: Any, value: Any, threads: int | None = None, progress: Progress | None = None) -> None:
+        """Assign to what stands inside the brackets of `a[...]`."""
+        self._write(Selection.basic(region, self.shape), value, self._threads if threads is None else threads, progress)
+
+    def _write(self, selection: Selection, value: Any, threads: int | None, progress: Progress | None) -> None:
+        self._check_writable()
+        transfer.write(self._layout, selection, self._as_values(value, selection.result_shape), threads, progress)
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnlyError(
+                "the array was opened for reading; open it with mode='r+' to write", key=self._layout.store.root
+            )
+
+    def _as_values(self, value: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """`value` with numpy's casting and broadcasting, without a copy where none is needed."""
+        if not isinstance(value, np.ndarray):
+            if isinstance(value, Array) or hasattr(value, "__array__"):
+                value = np.asarray(value)
+            else:
+                # Numpy's own assignment checks that Python numbers fit the dtype.
+                given = np.empty(
+                    np.shape(value) if not self.dtype.hasobject else np.asarray(value, object).shape, self.dtype
+                )
+                given[...] = value
+                value = given
+        if value.dtype != self.dtype or not value.dtype.isnative:
+            value = value.astype(self.dtype)
+        while value.ndim > len(shape) and value.shape[0] == 1:
+            value = value[0]
+        try:
+            return np.broadcast_to(value, shape)
+        except ValueError:
+            raise ValueError(
+                f"could not broadcast values of shape {value.shape} into a region of shape {shape}"
+            ) from None
+
+    # --- single chunks
+
+    def _position(self, position: Any) -> tuple[int, ...]:
+        place = tuple(int(i) for i in (position if isinstance(position, (tuple, list, np.ndarray)) else (position,)))
+        if len(place) != self.ndim:
+            raise IndexError(f"a grid position has {self.ndim} numbers here, not {len(place)}")
+        for axis, (i, count) in enumerate(zip(place, self.grid, strict=True)):
+            if not 0 <= i < count:
+                raise IndexError(f"grid position {place} is outside the grid of {self.grid} chunks (axis {axis})")
+        return place
+
+    def _rows(self, position: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        return np.array([position], np.int64).reshape(1, self.ndim)
+
+    def _block_region(self, position: tuple[int, ...]) -> tuple[slice, ...]:
+        return tuple(
+            slice(i * extent, min((i + 1) * extent, bound))
+            for i, extent, bound in zip(position, self.chunks, self.shape, strict=True)
+        )
+
+    def block_exists(self, position: Any) -> bool:
+        """Whether the chunk at this grid position is stored. Those that are not read as the fill value."""
+        return self.read_encoded(position) is not None
+
+    def read_block(self, position: Any) -> Any:
+        """The values of one chunk, cut at the array's end, or None if it is not stored."""
+        place = self._position(position)
+        return self[self._block_region(place)] if self.block_exists(place) else None
+
+    def write_block(self, position: Any, values: Any) -> None:
+        """Replace one chunk; `values` has its shape, cut at the array's end."""
+        place = self._position(position)
+        shape = self._layout.visible_shape(place)
+        if np.shape(values) != shape:
+            raise ValueError(f"the chunk at {place} has shape {shape}, the values {np.shape(values)}")
+        self[self._block_region(place)] = values
+
+    def delete_block(self, position: Any) -> bool:
+        """Remove one chunk, so that it reads as the fill value. False if it was not stored."""
+        place = self._position(position)
+        self._check_writable()
+        if not self._layout.sharded:
+            return self._layout.store.delete(self._layout.keys(self._rows(place))[0])
+        existed = self.block_exists(place)
+        if existed:
+            self._update(place, Buffers(1))
+        return existed
+
+    def read_encoded(self, position: Any) -> bytes | None:
+        """The bytes of one chunk as they are stored, or None."""
+        place = self._position(position)
+        sources = self._layout.locate(self._rows(place))
+        sources.chain = None
+        data = fetch(self._layout.store, sources, count=1, max_size=1 << 62)[0]
+        return None if data is None else bytes(data)
+
+    def write_encoded(self, position: Any, data: Any) -> None:
+        """Store the bytes of one chunk as they are, without looking into them."""
+        place = self._position(position)
+        self._check_writable()
+        if self._layout.sharded:
+            self._update(place, Buffers.of([data]))
+        else:
+            self._layout.store.put(self._layout.keys(self._rows(place))[0], data)
+
+    def _update(self, position: tuple[int, ...], chunk: Buffers) -> None:
+        transfer.update(self._layout, self._rows(position), chunk)
+
+    # --- others
+
+    def to_dask(self, chunks: Any = None) -> dask.array.Array:
+        """A dask array over this one, cut along its shards (or chunks): each task reads or writes whole objects."""
+        import dask.array
+
+        return dask.array.from_array(self, chunks=chunks or self.shards or self.chunks, lock=False, asarray=True)
+
+
+class OrthogonalIndex:
+    """`array.oindex`."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Any:
+        array = self._array
+        return array._read(Selection.orthogonal(key, array.shape, array.chunks), None, array._threads, None)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array = self._array
+        array._write(Selection.orthogonal(key, array.shape, array.chunks), value, array._threads, None)
+
+
+class PointIndex:
+    """`array.vindex`."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Any:
+        array = self._array
+        return array._read(Selection.points(key, array.shape, array.chunks), None, array._threads, None)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array = self._array
+        array._write(Selection.points(key, array.shape, array.chunks), value, array._threads, None)

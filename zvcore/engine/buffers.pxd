@@ -1,0 +1,31 @@
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+
+cdef class Keys:
+    """Names of objects in a store, in one block of memory: a million keys are no Python objects."""
+    cdef readonly object pool           # uint8: the keys, a NUL after each
+    cdef readonly object ends           # int64[n]: where each key ends (its NUL)
+    cdef Py_ssize_t count
+    cdef const uint8_t *bytes
+    cdef const int64_t *stops
+    cdef const char *at(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t length(self, Py_ssize_t i) noexcept nogil
+
+
+cdef class Buffers:
+    """Byte strings that the engine's threads made; each is one block of C memory."""
+    cdef Py_ssize_t count
+    cdef uint8_t **data
+    cdef uint64_t *size                 # ZV_SIZE_UNKNOWN: there is none
+    cdef Buffers parent                 # whose memory this is, if not its own
+    cdef int store(self, Py_ssize_t i, const uint8_t *head, uint64_t head_size, const uint8_t *body,
+                   uint64_t body_size) noexcept nogil
+
+
+
+
+cdef class Buffer:
+    """One of `Buffers` through the buffer protocol; keeps the others alive too."""
+    cdef Buffers owner
+    cdef uint8_t *data
+    cdef Py_ssize_t size

@@ -1,0 +1,111 @@
+"""Batches of byte strings: read and decoded, or encoded, for whatever is not an array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.codecs.chain import CodecChain
+from zvcore.engine.read import StaleSourcesError, fetch_native
+from zvcore.engine.sources import ABSENT, Sources
+from zvcore.engine.write import encode_many as _encode_many
+from zvcore.errors import ConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from zvcore.engine.buffers import Buffers
+    from zvcore.stores import Store
+
+__all__ = ["StaleSourcesError", "at_hand", "encode_many", "fetch"]
+
+
+def fetch(
+    store: Store,
+    sources: Sources,
+    chains: Sequence[CodecChain] | CodecChain = (),
+    *,
+    count: int | None = None,
+    expected: npt.NDArray[np.uint64] | None = None,
+    max_size: int | None = None,
+    threads: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Buffers:
+    """The decoded bytes behind each row of `sources`, absent for what is not stored.
+
+    Ranges of one object that lie close together are read at once; reading and decoding run on all threads. `expected`
+    gives the decoded sizes where they are known; no row may decode to more than `max_size`. StaleSourcesError when an
+    object is no longer the one that `sources.stamps` speaks of.
+    """
+    if isinstance(chains, CodecChain):
+        chains = (chains,)
+    if count is None:
+        count = row_count(sources)
+    if store.local_root is None:
+        sources = at_hand(store, sources, count)
+    return fetch_native(
+        sources,
+        count,
+        chains or (CodecChain(),),
+        root=store.local_root,
+        expected=expected,
+        max_size=max_size,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def encode_many(
+    items: Sequence[Any],
+    chain: CodecChain,
+    *,
+    threads: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Buffers:
+    """The encoded form of each of these byte strings."""
+    return _encode_many(items, chain, threads=threads, progress=progress)
+
+
+def row_count(sources: Sources) -> int:
+    for column in (sources.key, sources.offset, sources.chain):
+        if column is not None:
+            return len(column)
+    return len(sources.blobs) if sources.blobs is not None else len(sources.keys)
+
+
+def at_hand(store: Store, sources: Sources, count: int) -> Sources:
+    """The same sources with the bytes fetched through the store, for stores whose objects are not local files."""
+    if sources.blobs is not None:
+        return sources
+    key = np.arange(count, dtype=np.int32) if sources.key is None else sources.key
+    blobs: list[Any] = [None] * count
+    if sources.offset is None or sources.length is None:
+        whole = list(store.get_many(list(sources.keys)))
+        for row in range(count):
+            blobs[row] = whole[key[row]]
+    else:
+        present = np.flatnonzero(sources.length != ABSENT)
+        order = present[np.argsort(key[present], kind="stable")]
+        bounds = np.flatnonzero(np.diff(key[order])) + 1
+        for rows in np.split(order, bounds):
+            if not len(rows):
+                continue
+            which = int(key[rows[0]])
+            ranges = [(int(sources.offset[row]), int(sources.length[row])) for row in rows]
+            stamp = None if sources.stamps is None else sources.stamps[which]
+            parts = _ranges(store, sources.keys[which], ranges, stamp)
+            for row, part in zip(rows, parts, strict=True):
+                blobs[row] = part
+    return Sources(keys=sources.keys, blobs=blobs, chain=sources.chain)
+
+
+def _ranges(store: Store, key: str, ranges: list[tuple[int, int]], stamp: Any) -> list[memoryview]:
+    try:
+        parts = store.get_ranges(key, ranges, stamp=stamp)
+    except ConflictError as error:
+        raise StaleSourcesError from error
+    if parts is None:
+        raise StaleSourcesError
+    return parts

@@ -1,0 +1,77 @@
+"""How a chunk's decoded bytes lie, in a form for threads."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from zvcore.engine.selection cimport Axis, Selection
+from zvcore.kernels.blocks cimport ZV_MAX_NDIM
+
+
+cdef extern from "zv_framing.h" nogil:
+    const char *ZV_FRAMING_CAPSULE
+
+    ctypedef struct zv_frame:
+        uint64_t header_size
+        uint64_t shape[32]
+
+    ctypedef struct zv_framing:
+        int32_t struct_size
+        const void *cfg
+        int32_t (*parse)(const void *cfg, const uint8_t *src, uint64_t n, int32_t ndim, zv_frame *frame,
+                         char *message) noexcept nogil
+        uint64_t (*header_bound)(const void *cfg, int32_t ndim) noexcept nogil
+        uint64_t (*write)(const void *cfg, int32_t ndim, const uint64_t *shape, uint8_t *dst) noexcept nogil
+
+
+cdef enum Edge:
+    FULL_EDGE = 0
+    CROPPED_EDGE
+    FRAMED_EDGE
+
+
+# A chunk as it lies in memory.
+cdef struct Block:
+    Py_ssize_t shape[ZV_MAX_NDIM]
+    Py_ssize_t strides[ZV_MAX_NDIM]
+    uint64_t nbytes
+
+
+cdef class Form:
+    cdef readonly int ndim
+    cdef Py_ssize_t itemsize
+    cdef int swap_unit
+    cdef int edge
+    cdef bint padded                    # chunks at the edge are written whole
+    cdef int order[ZV_MAX_NDIM]         # axes from slowest to fastest
+    cdef Py_ssize_t chunk[ZV_MAX_NDIM]
+    cdef int64_t bounds[ZV_MAX_NDIM]
+    cdef readonly uint64_t chunk_nbytes
+    cdef bytes _fill, _stored_fill
+    cdef const char *fill               # one item in native order
+    cdef const char *stored_fill        # the same as it is stored
+    cdef object framing_capsule
+    cdef const zv_framing *framing
+
+    # -1 when the bytes do not fit in 63 bits
+    cdef int lay_out(self, const uint64_t *shape, Block *block) noexcept nogil
+    # The chunk at a grid position as it is written.
+    cdef void written_block(self, const int64_t *position, Block *block) noexcept nogil
+
+
+# Where the result of a selection lies, one entry per axis of the array.
+cdef struct Target:
+    char *data
+    Py_ssize_t strides[ZV_MAX_NDIM]
+
+
+cdef void aim(Selection selection, char *data, const Py_ssize_t *strides, Target *target) noexcept
+
+# Moves the share of a chunk that is selected. With to_result, from the chunk into the result; items that the chunk does
+# not have (a framed chunk smaller than the grid's) are filled. Else from the result (the new values) into the chunk.
+cdef void move_share(Form form, Selection selection, const int64_t *position, char *chunk, const Block *block,
+                     const Target *target, bint to_result) noexcept nogil
+cdef void fill_share(Form form, Selection selection, const int64_t *position, const Target *target) noexcept nogil
+# Whether the selected share of a chunk is the whole chunk, one step at a time, lying in the result as in the chunk.
+cdef char *direct_target(Form form, Selection selection, const int64_t *position, const Block *block,
+                         const Target *target) noexcept nogil
+cdef void move_points(Form form, const char *chunk, const Block *block, const int64_t *source, const int64_t *result_rows,
+                      int64_t count, char *data, const char *fill, bint to_result) noexcept nogil

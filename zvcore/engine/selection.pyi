@@ -1,0 +1,31 @@
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+@final
+class Selection:
+    shape: tuple[int, ...]
+    result_shape: tuple[int, ...]
+    ndim: int
+    has_lists: bool
+    is_points: bool
+    point_positions: npt.NDArray[np.int64]
+    point_first: npt.NDArray[np.int64]
+    point_source: npt.NDArray[np.int64]
+    point_target: npt.NDArray[np.int64]
+    @staticmethod
+    def basic(key: Any, shape: tuple[int, ...]) -> Selection: ...
+    @staticmethod
+    def orthogonal(key: Any, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Selection: ...
+    @staticmethod
+    def points(key: Any, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Selection: ...
+    @property
+    def full_shape(self) -> tuple[int, ...]: ...
+    def grid_ranges(self, chunk_shape: tuple[int, ...]) -> list[range | npt.NDArray[np.int64]]: ...
+    def positions(self, chunk_shape: tuple[int, ...]) -> npt.NDArray[np.int64]: ...
+    def points_of(
+        self, rows: npt.NDArray[np.intp] | None, count: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+    def share(self, position: Any, chunk_shape: tuple[int, ...], row: int = 0) -> tuple[Any, Any]: ...
+    def covered(self, positions: npt.NDArray[np.int64], chunk_shape: tuple[int, ...]) -> npt.NDArray[np.bool_]: ...

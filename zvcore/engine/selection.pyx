@@ -1,0 +1,431 @@
+"""Which items of an array are meant: numpy's indexing, cut along the chunk grid.
+
+A `Selection` is made from what stands inside the brackets. It knows the shape of the result, which chunks it touches
+and which of those it covers whole; the engine's threads cut each chunk's share from it.
+"""
+
+import operator
+
+import numpy as np
+
+from cpython.long cimport PyLong_Check
+from cpython.slice cimport PySlice_Check
+from libc.stdint cimport int64_t
+
+from zvcore.kernels.blocks cimport ZV_MAX_NDIM
+
+
+cdef Share share_of(const Axis *axis, int64_t chunk, int64_t extent) noexcept nogil:
+    cdef Share share
+    cdef int64_t low = chunk * extent - axis.start
+    cdef int64_t first = 0
+    cdef int64_t last
+    if low > 0:
+        first = low if axis.step == 1 else (low + axis.step - 1) // axis.step
+    low += extent
+    if low <= 0:
+        last = 0
+    else:
+        last = low if axis.step == 1 else (low + axis.step - 1) // axis.step
+    if last > axis.count:
+        last = axis.count
+    share.count = last - first if last > first else 0
+    share.target = first
+    share.step = axis.step
+    share.source = axis.start + first * axis.step - chunk * extent
+    return share
+
+
+cdef int64_t find_chunk(const Axis *axis, int64_t chunk) noexcept nogil:
+    cdef int64_t low = 0
+    cdef int64_t high = axis.chunk_count
+    cdef int64_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if axis.chunks[middle] < chunk:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < axis.chunk_count and axis.chunks[low] == chunk else -1
+
+
+cdef object as_int(object item):
+    """An integer index, or None when it is none."""
+    if isinstance(item, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(item)
+    except TypeError:
+        return None
+
+
+cdef int set_integer(Selection selection, int axis, object index) except -1:
+    cdef int64_t bound = selection.bounds[axis]
+    if index < -bound or index >= bound:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {bound}")
+    cdef int64_t value = index
+    selection.axes[axis].start = value + bound if value < 0 else value
+    selection.axes[axis].step = 1
+    selection.axes[axis].count = 1
+    selection.dropped[axis] = True
+    return 0
+
+
+cdef int set_slice(Selection selection, int axis, object item) except -1:
+    cdef int64_t bound = selection.bounds[axis]
+    cdef int64_t start, stop, step, count
+    if item.start is None and item.stop is None and item.step is None:
+        selection.axes[axis].start = 0
+        selection.axes[axis].step = 1
+        selection.axes[axis].count = bound
+        return 0
+    start, stop, step = item.indices(bound)
+    if step > 0:
+        count = (stop - start + step - 1) // step if stop > start else 0
+    else:
+        count = (start - stop - step - 1) // -step if stop < start else 0
+        if count > 0:
+            start += (count - 1) * step
+        step = -step
+        selection.flipped[axis] = True
+    selection.axes[axis].start = start
+    selection.axes[axis].step = step
+    selection.axes[axis].count = count
+    return 0
+
+
+cdef tuple full_key(object key, int ndim):
+    """What stands inside the brackets as one entry per axis, ellipsis and missing trailing axes filled in."""
+    cdef tuple items = key if isinstance(key, tuple) else (key,)
+    cdef list filled = []
+    cdef int ellipses = 0
+    cdef Py_ssize_t missing
+    for item in items:
+        if item is Ellipsis:
+            ellipses += 1
+        elif item is None:
+            raise IndexError("newaxis (None) is not supported: add the axis to the result instead")
+    if ellipses > 1:
+        raise IndexError("an index can have only one ellipsis ('...')")
+    missing = ndim - (len(items) - ellipses)
+    if missing < 0:
+        raise IndexError(f"too many indices: the array has {ndim} dimensions, but {len(items) - ellipses} were indexed")
+    for item in items:
+        if item is Ellipsis:
+            filled.extend([slice(None)] * missing)
+        else:
+            filled.append(item)
+    if not ellipses:
+        filled.extend([slice(None)] * missing)
+    return tuple(filled)
+
+
+cdef object coordinates(object item, int64_t bound, int axis):
+    """An integer array index of one axis as non-negative int64 coordinates, checked."""
+    array = np.asarray(item)
+    if array.dtype.kind == "b":
+        raise IndexError("boolean arrays cannot stand here")
+    if array.size == 0 and array.dtype.kind == "f":
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise IndexError(f"arrays used as indices must be of integer (or boolean) type, not {array.dtype}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise IndexError(f"index {int(array.max())} is out of bounds for axis {axis} with size {bound}")
+    array = array.astype(np.int64)
+    low_or_high = (array < -bound) | (array >= bound)
+    if low_or_high.any():
+        bad = int(array[low_or_high].ravel()[0])
+        raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {bound}")
+    array[array < 0] += bound
+    return array
+
+
+cdef class Selection:
+    """Items of an array of `shape`, chosen as numpy would. Make one with `basic`, `orthogonal` or `points`."""
+
+    def __cinit__(self, tuple shape):
+        cdef int axis
+        self.shape = shape
+        self.ndim = len(shape)
+        if self.ndim > ZV_MAX_NDIM:
+            raise ValueError(f"arrays of more than {ZV_MAX_NDIM} dimensions are not supported")
+        self._columns = {}
+        for axis in range(self.ndim):
+            self.bounds[axis] = shape[axis]
+
+    @staticmethod
+    def basic(object key, tuple shape):
+        """Integers, slices with any step, one ellipsis."""
+        cdef Selection selection = Selection.__new__(Selection, shape)
+        cdef tuple items = full_key(key, selection.ndim)
+        cdef int axis
+        for axis in range(selection.ndim):
+            item = items[axis]
+            if PySlice_Check(item):
+                set_slice(selection, axis, item)
+            elif PyLong_Check(item) and not isinstance(item, bool):
+                set_integer(selection, axis, item)
+            else:
+                index = as_int(item)
+                if index is None:
+                    raise IndexError("only integers, slices and '...' are valid here; use .oindex or .vindex for arrays")
+                set_integer(selection, axis, index)
+        selection._finish()
+        return selection
+
+    @staticmethod
+    def orthogonal(object key, tuple shape, tuple chunk_shape):
+        """Each axis on its own by an integer, a slice, or a one-dimensional array of integers or booleans."""
+        cdef Selection selection = Selection.__new__(Selection, shape)
+        cdef tuple items = full_key(key, selection.ndim)
+        cdef int axis
+        for axis in range(selection.ndim):
+            item = items[axis]
+            if isinstance(item, slice):
+                set_slice(selection, axis, item)
+                continue
+            index = as_int(item) if np.ndim(item) == 0 else None
+            if index is not None:
+                set_integer(selection, axis, index)
+                continue
+            array = np.asarray(item)
+            if array.ndim != 1:
+                raise IndexError(f"oindex takes one-dimensional arrays, axis {axis} has {array.ndim} dimensions")
+            if array.dtype.kind == "b":
+                if len(array) != selection.bounds[axis]:
+                    raise IndexError(
+                        f"boolean index of axis {axis} has {len(array)} entries, the axis has {selection.bounds[axis]}"
+                    )
+                array = np.flatnonzero(array)
+            selection._set_list(axis, coordinates(array, selection.bounds[axis], axis), chunk_shape[axis])
+        selection._finish()
+        return selection
+
+    @staticmethod
+    def points(object key, tuple shape, tuple chunk_shape):
+        """Single items, by one array of integers per axis (broadcast together), or a mask of the array's shape."""
+        cdef Selection selection = Selection.__new__(Selection, shape)
+        cdef int ndim = selection.ndim
+        cdef int axis
+        items = key if isinstance(key, tuple) else (key,)
+        if len(items) == 1 and np.ndim(items[0]) == ndim and np.asarray(items[0]).dtype.kind == "b":
+            mask = np.asarray(items[0])
+            if mask.shape != shape:
+                raise IndexError(f"the mask has shape {mask.shape}, the array {shape}")
+            items = np.nonzero(mask) if ndim else (np.zeros(int(mask), np.int64),)
+        elif len(items) != ndim:
+            raise IndexError(f"vindex takes one array per axis ({ndim}) or a mask of the array's shape, not {len(items)}")
+        arrays = []
+        for axis in range(ndim):
+            if isinstance(items[axis], slice) or items[axis] is Ellipsis or items[axis] is None:
+                raise IndexError("vindex takes arrays of integers for all axes, no slices")
+            arrays.append(coordinates(items[axis], selection.bounds[axis], axis))
+        if ndim == 0:
+            count = len(items[0]) if len(items) else 1
+            selection.result_shape = (count,) if len(items) else ()
+            arrays = [np.zeros((0, count), np.int64)]
+            stacked = np.zeros((0, count), np.int64)
+        else:
+            arrays = np.broadcast_arrays(*arrays)
+            selection.result_shape = arrays[0].shape
+            stacked = np.stack([array.ravel() for array in arrays])
+        count = stacked.shape[1]
+        selection.is_points = True
+        extents = np.array(chunk_shape, np.int64).reshape(ndim, 1)
+        chunks = stacked // extents if ndim else stacked
+        within = stacked - chunks * extents if ndim else stacked
+        order = np.lexsort(chunks[::-1]) if ndim and count else np.arange(count)
+        chunks = chunks[:, order]
+        starts = np.ones(count, bool)
+        if count:
+            starts[1:] = (chunks[:, 1:] != chunks[:, :-1]).any(axis=0) if ndim else False
+        first = np.flatnonzero(starts)
+        selection.point_positions = np.ascontiguousarray(chunks[:, first].T).reshape(len(first), ndim)
+        selection.point_first = np.append(first, count).astype(np.int64)
+        selection.point_source = np.ascontiguousarray(within[:, order].T).reshape(count, ndim)
+        selection.point_target = np.ascontiguousarray(order, np.int64)
+        return selection
+
+    cdef int64_t result_count(self) noexcept:
+        cdef int64_t count = 1
+        cdef int axis
+        for axis in range(self.ndim):
+            count *= self.axes[axis].count
+        return count
+
+    def _set_list(self, int axis, array, int64_t extent):
+        cdef const int64_t[::1] view
+        cdef Axis *place = &self.axes[axis]
+        chunks = array // extent
+        order = np.argsort(chunks, kind="stable").astype(np.int64)
+        chunks = chunks[order]
+        starts = np.ones(len(array), bool)
+        starts[1:] = chunks[1:] != chunks[:-1]
+        first = np.flatnonzero(starts)
+        columns = [
+            np.ascontiguousarray(chunks[first], np.int64),
+            np.append(first, len(array)).astype(np.int64),
+            np.ascontiguousarray(array[order] - chunks * extent, np.int64),
+            order,
+        ]
+        self._columns[axis] = tuple(columns)
+        place.kind = LIST_AXIS
+        place.count = len(array)
+        place.chunk_count = len(first)
+        if len(array):
+            view = columns[0]
+            place.chunks = &view[0]
+            view = columns[1]
+            place.first = &view[0]
+            view = columns[2]
+            place.source = &view[0]
+            view = columns[3]
+            place.target = &view[0]
+        self.has_lists = True
+
+    def _finish(self):
+        cdef int axis
+        self.result_shape = tuple([self.axes[axis].count for axis in range(self.ndim) if not self.dropped[axis]])
+
+    def grid_ranges(self, tuple chunk_shape):
+        """Per axis, the chunks that are touched: a range, or an array for a list axis."""
+        cdef int axis
+        cdef int64_t low, high
+        cdef Axis *place
+        answer = []
+        for axis in range(self.ndim):
+            place = &self.axes[axis]
+            if place.kind == LIST_AXIS:
+                answer.append(self._columns[axis][0])
+            elif place.count == 0:
+                answer.append(range(0))
+            else:
+                low = place.start // <int64_t> chunk_shape[axis]
+                high = (place.start + (place.count - 1) * place.step) // <int64_t> chunk_shape[axis]
+                answer.append(range(low, high + 1))
+        return answer
+
+    def positions(self, tuple chunk_shape):
+        """The grid positions of all chunks that are touched, as int64[n, ndim] in C order of the grid.
+
+        A step larger than a chunk passes over chunks: those are left out.
+        """
+        cdef int axis, ndim = self.ndim
+        cdef int64_t n = 1, i, rest
+        cdef int64_t low[ZV_MAX_NDIM]
+        cdef int64_t length[ZV_MAX_NDIM]
+        cdef int64_t[:, ::1] view
+        if self.is_points:
+            return self.point_positions
+        ranges = self.grid_ranges(chunk_shape)
+        simple = not self.has_lists
+        for axis in range(ndim):
+            length[axis] = len(ranges[axis])
+            n *= length[axis]
+            if simple and length[axis]:
+                low[axis] = ranges[axis].start
+            if self.axes[axis].kind == RANGE_AXIS and self.axes[axis].step > <int64_t> chunk_shape[axis]:
+                simple = False
+        if n == 0:
+            return np.empty((0, ndim), np.int64)
+        if simple:
+            result = np.empty((n, ndim), np.int64)
+            if ndim == 0:
+                return result
+            view = result
+            with nogil:
+                for i in range(n):
+                    rest = i
+                    for axis in range(ndim - 1, -1, -1):
+                        view[i, axis] = low[axis] + rest % length[axis]
+                        rest = rest // length[axis]
+            return result
+        columns = []
+        for axis in range(ndim):
+            if self.axes[axis].kind == RANGE_AXIS and self.axes[axis].step > <int64_t> chunk_shape[axis]:
+                touched = self.axes[axis].start + np.arange(self.axes[axis].count) * self.axes[axis].step
+                columns.append(np.unique(touched // <int64_t> chunk_shape[axis]))
+            else:
+                columns.append(np.asarray(ranges[axis], np.int64))
+        grid = np.meshgrid(*columns, indexing="ij")
+        return np.ascontiguousarray(np.stack([plane.ravel() for plane in grid], axis=1), np.int64)
+
+    def points_of(self, rows, Py_ssize_t count):
+        """(first, past the last) point of each of `count` chunks: those in `rows`, or all."""
+        first = self.point_first
+        if rows is None:
+            rows = slice(0, count)
+        else:
+            rows = np.asarray(rows)
+            if len(rows) and (rows.min() < 0 or rows.max() >= len(first) - 1):
+                raise ValueError("rows that the selection does not have")
+        begin = np.ascontiguousarray(first[:-1][rows])
+        end = np.ascontiguousarray(first[1:][rows])
+        if len(begin) != count:
+            raise ValueError("the rows do not fit the chunks")
+        return begin, end
+
+    def share(self, position, tuple chunk_shape, Py_ssize_t row=0):
+        """(index within the chunk, index in the result) of what is selected of one chunk, for numpy.
+
+        The result is to be taken with one axis for each of the array's, those of integers with length one; see
+        `full_shape`. `row` is the chunk's place among all that a selection of points touches.
+        """
+        cdef int axis
+        cdef Share part
+        cdef int64_t begin, end, count, target
+        if self.is_points:
+            begin, end = self.point_first[row], self.point_first[row + 1]
+            source = self.point_source[begin:end]
+            return tuple([source[:, axis] for axis in range(self.ndim)]), self.point_target[begin:end]
+        within, result = [], []
+        for axis in range(self.ndim):
+            if self.axes[axis].kind == LIST_AXIS:
+                chunks, first, source, targets = self._columns[axis]
+                found = int(np.searchsorted(chunks, position[axis]))
+                within.append(source[first[found] : first[found + 1]])
+                result.append(targets[first[found] : first[found + 1]])
+                continue
+            part = share_of(&self.axes[axis], position[axis], chunk_shape[axis])
+            within.append(np.arange(part.source, part.source + part.count * part.step, part.step))
+            target = part.target
+            count = part.count
+            places = np.arange(target, target + count)
+            if self.flipped[axis]:
+                places = self.axes[axis].count - 1 - places
+            result.append(places)
+        return np.ix_(*within), np.ix_(*result)
+
+    @property
+    def full_shape(self):
+        """The shape of the result before the axes of integers are dropped."""
+        cdef int axis
+        return self.result_shape if self.is_points else tuple([self.axes[axis].count for axis in range(self.ndim)])
+
+    def covered(self, const int64_t[:, ::1] positions, tuple chunk_shape):
+        """For each chunk, whether every one of its items that lies inside the array is selected."""
+        cdef int64_t i, begin, end
+        cdef int axis
+        cdef Axis *place
+        cdef bint whole
+        cdef int64_t extent[ZV_MAX_NDIM]
+        result = np.zeros(positions.shape[0], np.bool_)
+        cdef unsigned char[::1] view = result.view(np.uint8)
+        if self.is_points or self.has_lists:
+            return result
+        for axis in range(self.ndim):
+            extent[axis] = chunk_shape[axis]
+        with nogil:
+            for i in range(positions.shape[0]):
+                whole = True
+                for axis in range(self.ndim):
+                    place = &self.axes[axis]
+                    begin = positions[i, axis] * extent[axis]
+                    end = min(begin + extent[axis], self.bounds[axis])
+                    if place.start > begin or place.start + place.count * place.step < end or (
+                        place.step != 1 and end - begin > 1
+                    ):
+                        whole = False
+                        break
+                view[i] = whole
+        return result

@@ -1,0 +1,43 @@
+"""Where the stored bytes of a batch are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from zvcore.engine.buffers import Keys
+
+__all__ = ["ABSENT", "Sources"]
+
+# The length of a chunk that is not there (it reads as the fill value), and the size of one that need not be stored.
+ABSENT = 2**64 - 1
+
+
+@dataclass
+class Sources:
+    """Where the stored bytes of some chunks are; row i of each column belongs to the i-th chunk asked for.
+
+    keys      the objects; each named once
+    key       int32[n], which of `keys`; None: row i is object i
+    offset    uint64[n], and
+    length    uint64[n], the byte range, ABSENT length for a chunk that is not stored; both None: whole objects, and an
+              object that does not exist is an absent chunk
+    blobs     bytes that are at hand already, instead of objects: `key` then indexes this list
+    chain     uint8[n], which of the layout's codec chains; None: the first
+    stamps    what the store's `stamp` gave for each of `keys` when its index was read, or None; when the object is
+              another one by now, `locate` is asked anew
+    """
+
+    keys: Keys
+    key: npt.NDArray[np.int32] | None = None
+    offset: npt.NDArray[np.uint64] | None = None
+    length: npt.NDArray[np.uint64] | None = None
+    blobs: Sequence[memoryview] | None = None
+    chain: npt.NDArray[np.uint8] | None = None
+    stamps: Sequence[Hashable | None] | None = None

@@ -1,0 +1,387 @@
+"""Moves items between an array's chunks and memory, whatever the format: the way of the data, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine.buffers import Buffers
+from zvcore.engine.fetching import StaleSourcesError, at_hand
+from zvcore.engine.read import fetch_native, read_chunks
+from zvcore.engine.write import encode_chunks, encode_many
+from zvcore.errors import ConflictError
+
+if TYPE_CHECKING:
+    from zvcore.engine.selection import Selection
+    from zvcore.layout import Layout, Sources
+
+__all__ = ["read", "update", "write"]
+
+Progress = Callable[[int, int], Any]
+Rows = npt.NDArray[np.intp]
+
+# How many chunks one native batch takes at most; bounds the memory for their positions and names.
+_BATCH_CHUNKS = 1 << 16
+# How many bytes of chunks are fetched ahead of decoding from stores that are not local.
+_BATCH_BYTES = 64 << 20
+# How many objects are locked at once for read-modify-write.
+_BATCH_LOCKS = 128
+# How often a read or write begins anew because somebody else changed the object in the meantime.
+_ATTEMPTS = 100
+
+
+class _Steps:
+    """Progress over several batches, told as one."""
+
+    def __init__(self, callback: Progress | None, total: int) -> None:
+        self.callback = callback
+        self.total = total
+        self.before = 0
+
+    def of(self, count: int) -> Progress | None:
+        callback = self.callback
+        if callback is None:
+            return None
+        start = self.before
+        self.before += count
+
+        def tell(done: int, items: int) -> None:
+            callback(start + done * count // max(items, 1), self.total)
+
+        return tell
+
+
+def _windows(count: int, size: int) -> Iterator[slice]:
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
+
+
+def read(
+    layout: Layout, selection: Selection, out: npt.NDArray[Any], threads: int | None, progress: Progress | None
+) -> None:
+    """Read the selected items into `out`, whose shape is the selection's `result_shape`."""
+    if out.size == 0:
+        return
+    chunk_shape = layout.form.shape
+    positions = selection.positions(chunk_shape)
+    count = len(positions)
+    local = layout.store.local_root is not None
+    size = _BATCH_CHUNKS if local else max(1, min(_BATCH_CHUNKS, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
+    steps = _Steps(progress, count)
+    if count <= size:
+        _read_window(layout, selection, positions, None, out, threads, steps.of(count))
+        return
+    for window in _windows(count, size):
+        rows = np.arange(window.start, window.stop)
+        _read_window(layout, selection, positions[window], rows, out, threads, steps.of(len(rows)))
+
+
+def _read_window(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    rows: Rows | None,
+    out: npt.NDArray[Any],
+    threads: int | None,
+    progress: Progress | None,
+) -> None:
+    for _ in range(_ATTEMPTS):
+        sources = layout.locate(positions)
+        try:
+            if layout.store.local_root is None:
+                sources = at_hand(layout.store, sources, len(positions))
+            if layout.value_codec is not None:
+                _read_values(layout, selection, positions, rows, sources, out, threads, progress)
+            else:
+                read_chunks(
+                    layout.prepared,
+                    selection,
+                    positions,
+                    sources,
+                    layout.chains,
+                    out,
+                    root=layout.store.local_root,
+                    rows=rows,
+                    threads=threads,
+                    progress=progress,
+                    names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+                )
+        except StaleSourcesError:
+            continue
+        return
+    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+
+
+def _read_values(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    rows: Rows | None,
+    sources: Sources,
+    out: npt.NDArray[Any],
+    threads: int | None,
+    progress: Progress | None,
+) -> None:
+    """`read` for chunks whose bytes only Python can turn into values."""
+    codec = layout.value_codec
+    assert codec is not None
+    chunk_shape = layout.form.shape
+    stored = fetch_native(
+        sources,
+        len(positions),
+        layout.chains,
+        root=layout.store.local_root,
+        threads=threads,
+        progress=progress,
+        names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+    )
+    # A view in the shape that keeps the axes of integers; where the output's strides do not allow one, a copy.
+    target = out.reshape(-1) if selection.is_points else out.reshape(selection.full_shape)
+    for i, position in enumerate(positions):
+        within, place = selection.share(position, chunk_shape, i if rows is None else int(rows[i]))
+        data = stored[i]
+        if data is None:
+            target[place] = layout.fill_value
+        else:
+            target[place] = layout.decode_values(data, tuple(position.tolist()))[within]
+    if not np.shares_memory(target, out):
+        out[...] = target.reshape(out.shape)
+
+
+def write(
+    layout: Layout, selection: Selection, value: npt.NDArray[Any], threads: int | None, progress: Progress | None
+) -> None:
+    """Assign `value`, which has the selection's `result_shape` and the array's dtype, to the selected items."""
+    if value.size == 0:
+        return
+    positions = selection.positions(layout.form.shape)
+    covered = selection.covered(positions, layout.form.shape)
+    steps = _Steps(progress, len(positions))
+    if not layout.sharded:
+        _write_chunks(layout, selection, positions, covered, value, threads, steps)
+    else:
+        _write_shards(layout, selection, positions, covered, value, threads, steps)
+
+
+def _encode(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    rows: Rows,
+    covered: npt.NDArray[np.bool_],
+    value: npt.NDArray[Any],
+    threads: int | None,
+    progress: Progress | None,
+    to_files: bool = False,
+) -> Buffers:
+    """The chunks in `rows` with the new values in them, encoded. With `to_files` they are written at once."""
+    positions = positions[rows]
+    covered = covered[rows]
+    sources = None
+    if not covered.all():
+        sources = layout.locate(positions)
+        if layout.store.local_root is None:
+            sources = at_hand(layout.store, sources, len(positions))
+    if layout.value_codec is not None:
+        return _encode_values(layout, selection, positions, rows, covered, sources, value, threads)
+    root = layout.store.local_root
+    result = encode_chunks(
+        layout.prepared,
+        selection,
+        positions,
+        covered,
+        sources,
+        layout.chains,
+        value,
+        rows=rows if selection.is_points else None,
+        chain=layout.chain_column(positions),
+        store_empty=layout.store_empty,
+        keys=layout.keys(positions) if to_files else None,
+        root=root,
+        sync=getattr(layout.store, "fsync", False),
+        threads=threads,
+        progress=progress,
+        names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+    )
+    return Buffers(0) if result is None else result
+
+
+def _encode_values(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    rows: Rows,
+    covered: npt.NDArray[np.bool_],
+    sources: Sources | None,
+    value: npt.NDArray[Any],
+    threads: int | None,
+) -> Buffers:
+    codec = layout.value_codec
+    assert codec is not None
+    old = None
+    if sources is not None:
+        old = fetch_native(
+            sources,
+            len(positions),
+            layout.chains,
+            root=layout.store.local_root,
+            threads=threads,
+            names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+        )
+    source = value.reshape(-1) if selection.is_points else value.reshape(selection.full_shape)
+    encoded: list[bytes] = []
+    present = []
+    for i, position in enumerate(positions):
+        data = None if old is None or covered[i] else old[i]
+        where = tuple(position.tolist())
+        if data is None:
+            values = np.full(layout.block_shape(where), layout.fill_value, layout.form.dtype)
+        else:
+            values = layout.decode_values(data, where).copy()
+        within, place = selection.share(position, layout.form.shape, int(rows[i]))
+        values[within] = source[place]
+        if layout.store_empty or not layout.is_empty(values):
+            present.append(i)
+            encoded.append(codec.encode(values))
+    results = encode_many(encoded, layout.chains[0], threads=threads)
+    return results if len(present) == len(positions) else results.spread(present, len(positions))
+
+
+def _write_chunks(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    covered: npt.NDArray[np.bool_],
+    value: npt.NDArray[Any],
+    threads: int | None,
+    steps: _Steps,
+) -> None:
+    """One object per chunk. Covered chunks are written without looking; for the others the object is locked."""
+    store = layout.store
+    native = store.local_root is not None and layout.value_codec is None
+    size = _BATCH_CHUNKS if native else max(1, min(_BATCH_CHUNKS, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
+    whole = np.flatnonzero(covered)
+    for window in _windows(len(whole), size):
+        rows = whole[window]
+        encoded = _encode(layout, selection, positions, rows, covered, value, threads, steps.of(len(rows)), native)
+        if not native:
+            _put(layout, list(layout.keys(positions[rows])), encoded)
+    partial = np.flatnonzero(~covered)
+    for window in _windows(len(partial), min(size, _BATCH_LOCKS)):
+        rows = partial[window]
+        keys = list(layout.keys(positions[rows]))
+        tell = steps.of(len(rows))
+        if store.can_lock:
+            with ExitStack() as stack:
+                for key in sorted(keys):
+                    stack.enter_context(store.lock(key))
+                encoded = _encode(layout, selection, positions, rows, covered, value, threads, tell, native)
+                if not native:
+                    _put(layout, keys, encoded)
+        else:
+            for row, key in zip(rows, keys, strict=True):
+                _put_unlocked(layout, selection, positions, np.array([row]), covered, value, key)
+
+
+def _put(layout: Layout, keys: list[str], encoded: Buffers) -> None:
+    for i, key in enumerate(keys):
+        data = encoded[i]
+        if data is None:
+            layout.store.delete(key)
+        else:
+            layout.store.put(key, data)
+
+
+def _put_unlocked(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    rows: Rows,
+    covered: npt.NDArray[np.bool_],
+    value: npt.NDArray[Any],
+    key: str,
+) -> None:
+    """Change one chunk in a store without locks: begin anew whenever somebody else was quicker."""
+    for _ in range(_ATTEMPTS):
+        stamp = layout.store.stamp(key)
+        data = _encode(layout, selection, positions, rows, covered, value, 1, None)[0]
+        try:
+            if data is not None:
+                layout.store.put_if_unchanged(key, data, stamp)
+            elif stamp is not None:
+                layout.store.delete(key)
+        except ConflictError:
+            continue
+        return
+    raise ConflictError("other writers keep changing this object", key=key)
+
+
+def _write_shards(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    covered: npt.NDArray[np.bool_],
+    value: npt.NDArray[Any],
+    threads: int | None,
+    steps: _Steps,
+) -> None:
+    """Several chunks in one object. As many objects at a time as keep the threads busy."""
+    window: list[tuple[str, Rows]] = []
+    held = 0
+    for key, rows in sorted(layout.shards(positions), key=lambda group: group[0]):
+        window.append((key, rows))
+        held += len(rows) * layout.chunk_nbytes
+        if held >= _BATCH_BYTES or len(window) >= _BATCH_LOCKS:
+            _write_shard_window(layout, selection, positions, covered, value, threads, steps, window)
+            window, held = [], 0
+    if window:
+        _write_shard_window(layout, selection, positions, covered, value, threads, steps, window)
+
+
+def _write_shard_window(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    covered: npt.NDArray[np.bool_],
+    value: npt.NDArray[Any],
+    threads: int | None,
+    steps: _Steps,
+    window: list[tuple[str, Rows]],
+) -> None:
+    for _ in range(_ATTEMPTS):
+        try:
+            with ExitStack() as stack:
+                if layout.store.can_lock:
+                    for key, _rows in window:
+                        stack.enter_context(layout.store.lock(key))
+                rows = np.concatenate([rows for _key, rows in window])
+                encoded = _encode(layout, selection, positions, rows, covered, value, threads, steps.of(len(rows)))
+                start = 0
+                while window:
+                    key, own = window[0]
+                    layout.update(key, positions[own], encoded.select(range(start, start + len(own))))
+                    start += len(own)
+                    window.pop(0)
+        except (StaleSourcesError, ConflictError):
+            # Somebody who does not take our locks, or a store without any.
+            continue
+        return
+    raise ConflictError("other writers keep changing this object", key=window[0][0])
+
+
+def update(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
+    """Put encoded chunks into their shards as they are; absent ones are taken out."""
+    for key, rows in sorted(layout.shards(positions), key=lambda group: group[0]):
+        for _ in range(_ATTEMPTS):
+            try:
+                with layout.store.lock(key) if layout.store.can_lock else nullcontext():
+                    layout.update(key, positions[rows], chunks.select(rows))
+            except (StaleSourcesError, ConflictError):
+                continue
+            break
+        else:
+            raise ConflictError("other writers keep changing this object", key=key)
