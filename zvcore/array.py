@@ -180,11 +180,11 @@ class Array:
             order = "F" if self.order == "F" and not selection.is_points else "C"
             result = np.empty(shape, self.dtype, order=order)  # type: ignore[call-overload]
             transfer.read(self._layout, selection, result, threads, progress)
-            return result[()] if not shape else result
+            return result[()] if selection.is_item else result
         target = np.asarray(out)
         if target.shape != shape:
             raise ValueError(f"out has shape {target.shape}, the region {shape}")
-        if target.dtype != self.dtype:
+        if target.dtype.newbyteorder("=") != self.dtype:
             raise ValueError(f"out has dtype {target.dtype}, the array {self.dtype}")
         if not target.flags.writeable:
             raise ValueError("out is read-only")

@@ -36,6 +36,7 @@ cdef class Selection:
     cdef bint dropped[ZV_MAX_NDIM]          # an integer: no axis in the result
     cdef int64_t bounds[ZV_MAX_NDIM]
     cdef readonly bint has_lists
+    cdef readonly bint is_item              # the result is one item, not an array
     cdef dict _columns                      # per list axis, the arrays that `axes` points into
     # Points: `positions` names each chunk once, its points are rows point_first[i]:point_first[i + 1].
     cdef readonly bint is_points

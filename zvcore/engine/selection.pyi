@@ -9,6 +9,7 @@ class Selection:
     result_shape: tuple[int, ...]
     ndim: int
     has_lists: bool
+    is_item: bool
     is_points: bool
     point_positions: npt.NDArray[np.int64]
     point_first: npt.NDArray[np.int64]

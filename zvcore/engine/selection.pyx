@@ -171,6 +171,10 @@ cdef class Selection:
                     raise IndexError("only integers, slices and '...' are valid here; use .oindex or .vindex for arrays")
                 set_integer(selection, axis, index)
         selection._finish()
+        # Numpy gives an item for integers alone, and an array without dimensions when there is an ellipsis.
+        selection.is_item = not selection.result_shape and not any(
+            [part is Ellipsis for part in (key if isinstance(key, tuple) else (key,))]
+        )
         return selection
 
     @staticmethod
