@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes the folders above `path`, from `root_length` on; path is changed while it works and is restored. */
-static inline int zv_make_parents(char *path, size_t root_length) {
-    for (char *slash = strchr(path + root_length + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+/* Makes the folders above an absolute `path`; path is changed while it works and is restored. */
+static inline int zv_make_parents(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         int failed = mkdir(path, 0777) != 0 && errno != EEXIST ? errno : 0;
         *slash = '/';

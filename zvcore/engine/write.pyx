@@ -21,7 +21,7 @@ from zvcore.kernels.blocks cimport copy_block, fill_block, is_filled
 
 
 cdef extern from "files.h" nogil:
-    int zv_make_parents(char *path, size_t root_length)
+    int zv_make_parents(char *path)
     int zv_remove_file(const char *path)
 
 
@@ -146,7 +146,7 @@ cdef int write_file(Slot *slot, Loader files, WritePlan *plan, int64_t chunk, co
         parts[1].iov_len = size
         status = replace_file(path, parts, 2, plan.sync, False)
         if status == ENOENT:
-            status = zv_make_parents(path, files.root_length)
+            status = zv_make_parents(path)
             if status == 0:
                 status = replace_file(path, parts, 2, plan.sync, False)
     if status != 0:
