@@ -369,6 +369,20 @@ def test_huge_parts_are_written_whole(store: LocalStore) -> None:
     assert store.get("x") == b"".join(parts) * 2
 
 
+def test_durable_writes(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "not" / "yet", fsync=True)
+    store.put("a/b/c", b"0")
+    store.put("a/b/c", [b"01", b"23"])
+    store.append("a/b/c", b"45", at=4)
+    store.patch("a/b/c", 1, b"xx")
+    store.put_if_unchanged("a/b/d", b"new", None)
+    store.put_if_unchanged("a/b/d", b"newer", store.stamp("a/b/d"))
+    assert [(key, store.get(key)) for key in store.list()] == [("a/b/c", b"0xx345"), ("a/b/d", b"newer")]
+    with pytest.raises(NotADirectoryError):
+        store.put("a/b/c/d", b"")
+    assert store.child("a").fsync
+
+
 def test_clean(store: LocalStore) -> None:
     store.put("a/x", b"1")
     young = Path(store.root, "a", ".00aa.zvtmp")

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@pytest.fixture(params=["local", "local-fsync", "memory"])
+@pytest.fixture(params=["local", "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "memory":
         return MemoryStore()
-    return LocalStore(tmp_path / "root", fsync=request.param == "local-fsync")
+    return LocalStore(tmp_path / "root")
 
 
 def test_put_get_delete(store: Store) -> None:

@@ -57,6 +57,10 @@ class _Flight:
         self.error: Exception | None = None
 
 
+def _copied(error: Exception) -> Exception:
+    return copy.copy(error) if isinstance(error, ZvcoreError) else error
+
+
 class IndexCache:
     """The most recently used values, as many as fit into `max_bytes`. 0 keeps nothing.
 
@@ -111,8 +115,7 @@ class IndexCache:
                 if flight.loaded:
                     return cast("T", flight.value)
                 if flight.error is not None:
-                    # A copy: each thread adds to its error what it was after.
-                    raise copy.copy(flight.error) if isinstance(flight.error, ZvcoreError) else flight.error
+                    raise _copied(flight.error)
                 continue
             try:
                 return self._load(store, name, flight, load)
@@ -132,7 +135,8 @@ class IndexCache:
         except ConflictError:
             raise  # the others look for themselves
         except Exception as error:
-            flight.error = error
+            # Ours goes on to who asked, and they add to it where it happened to them.
+            flight.error = _copied(error)
             raise
         finally:
             with self._lock:
