@@ -22,16 +22,22 @@ if TYPE_CHECKING:
     from zvcore import stores as stores
     from zvcore import zarr3 as zarr3
     from zvcore import zvf as zvf
+    from zvcore.array import Array as Array
+    from zvcore.opening import create as create
+    from zvcore.opening import open as open
     from zvcore.versions import get_include as get_include
     from zvcore.versions import show_versions as show_versions
 
 # ... and here for Python, with the module that has it ("zvcore": it is a module itself). A test compares the two.
 _ORIGINS = {
+    "Array": "zvcore.array",
     "codecs": "zvcore",
+    "create": "zvcore.opening",
     "errors": "zvcore",
     "get_include": "zvcore.versions",
     "kernels": "zvcore",
     "n5": "zvcore",
+    "open": "zvcore.opening",
     "precomputed": "zvcore",
     "show_versions": "zvcore.versions",
     "stores": "zvcore",

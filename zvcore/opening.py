@@ -1,0 +1,111 @@
+"""The front door: `zvcore.open` and `zvcore.create` find the format and hand over to its package.
+
+A format package offers `detect(store)`, `open(store, mode, **options)` and, if new arrays can be made in it,
+`create(store, **options)`. The store is rooted at the path that the user gave.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.stores import Store, open_store
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from zvcore.array import Array
+
+__all__ = ["create", "detect", "open"]
+
+# In the order in which they are looked for: a Zarr Vectors store is a Zarr group too, and a folder may hold the metadata
+# of both Zarr and N5 for the same chunks.
+FORMATS = ("zvf", "zarr3", "n5", "precomputed")
+
+Path = str | os.PathLike[str] | Store
+Mode = Literal["r", "r+", "w"]
+
+
+def package(format: str) -> ModuleType:
+    """The package of a format."""
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    return importlib.import_module(f"zvcore.{format}")
+
+
+def detect(store: Store) -> str | None:
+    """Which format lies at the root of this store, or None."""
+    for format in FORMATS:
+        if package(format).detect(store):
+            return format
+    return None
+
+
+def open(path: Path, mode: Mode = "r", format: str | None = None, **options: Any) -> Any:
+    """Open what lies at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
+
+    mode      "r" to read only, "r+" to read and write, "w" to begin an empty group (needs `format`)
+    format    "zarr3", "n5", "precomputed" or "zvf"; found out when it is not given
+    options   what only this format has, such as `scale=` for precomputed volumes and `order="C"` for N5
+    """
+    if mode not in ("r", "r+", "w"):
+        raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
+    if mode == "w" and format is None:
+        raise ValueError("mode 'w' needs a format")
+    store = open_store(path, mode)
+    if format is None:
+        format = detect(store)
+        if format is None:
+            raise _nothing_at(store)
+    return package(format).open(store, mode, **options)
+
+
+def create(
+    path: Path,
+    *,
+    format: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    chunks: tuple[int, ...] | None = None,
+    shards: tuple[int, ...] | None = None,
+    codec: Any = "zstd",
+    fill_value: Any = 0,
+    attrs: dict[str, Any] | None = None,
+    overwrite: bool = False,
+    **format_options: Any,
+) -> Array:
+    """Make a new array and open it for writing.
+
+    codec          a name, {"name": ..., parameters}, a Codec, or a list of these
+    shards         the shape of what one object holds, for formats that have shards
+    overwrite      replace what lies at the path; else that is an error
+    """
+    if chunks is not None:
+        format_options["chunks"] = chunks
+    if shards is not None:
+        format_options["shards"] = shards
+    array: Array = package(format).create(
+        open_store(path, "w"),
+        shape=shape,
+        dtype=dtype,
+        codec=codec,
+        fill_value=fill_value,
+        attrs=attrs,
+        overwrite=overwrite,
+        **format_options,
+    )
+    return array
+
+
+def _nothing_at(store: Store) -> ZvcoreError:
+    folders, objects = store.list_dir()
+    if not folders and not objects:
+        return NotFoundError("there is nothing here", key=store.root)
+    return UnsupportedError(
+        "no format that zvcore knows: neither zarr.json nor attributes.json nor info stands here "
+        "(an N5 group without attributes can be opened with format='n5')",
+        key=store.root,
+        found=", ".join(sorted([*folders, *objects])[:5]),
+    )
