@@ -18,7 +18,7 @@ cdef class NativeCodec:
                      zv_error *err) noexcept nogil
     cdef uint64_t hint(self, const Py_buffer *src) noexcept nogil
     cdef int decode_into(self, const Py_buffer *src, object out) except -1
-    cdef object decode_new(self, const Py_buffer *src, uint64_t limit)
+    cdef object decode_new(self, const Py_buffer *src, uint64_t limit, bint expected)
 
 
 # The exception that a status stands for. `cap` is the size that was allowed (ZV_SIZE_UNKNOWN: say nothing of sizes),

@@ -311,7 +311,7 @@ cdef class NativeCodec:
         get_input(data, &src)
         try:
             if out is None:
-                return self.decode_new(&src, decode_limit(max_size))
+                return self.decode_new(&src, decode_limit(max_size), max_size is not None)
             self.decode_into(&src, out)
             return out
         finally:
@@ -338,7 +338,7 @@ cdef class NativeCodec:
         finally:
             PyBuffer_Release(&dst)
 
-    cdef object decode_new(self, const Py_buffer *src, uint64_t limit):
+    cdef object decode_new(self, const Py_buffer *src, uint64_t limit, bint expected):
         cdef zv_error err
         cdef uint64_t cap, size, believed, n = src.len
         cdef int32_t status
@@ -346,7 +346,8 @@ cdef class NativeCodec:
         believed = max(BELIEVED, n * BELIEVED_RATIO) if n < (<uint64_t> 1 << 48) else limit
         cap = self.hint(src)
         if cap == ZV_SIZE_UNKNOWN:
-            cap = max(FIRST_ROOM, n * FIRST_RATIO)
+            # A caller who says how much may come mostly knows how much will.
+            cap = limit if expected and limit <= BELIEVED else max(FIRST_ROOM, n * FIRST_RATIO)
         elif cap > limit:
             raise too_large(self.name, limit, cap)
         cap = min(cap, believed, limit)
