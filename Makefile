@@ -102,7 +102,7 @@ sanitize: $(stamps)/installed $(stamps)/group-test
 	mkdir -p $(site)
 	find $(site) -name '*.py' -delete
 	ZVCORE_SANITIZE=1 $(py) setup.py -q build --build-lib $(site)
-	PYTHONPATH=$(site) .ci/with-sanitizers $(py) -m pytest -p no:faulthandler $(ARGS) \
+	PYTHONPATH=$(site) .ci/with-sanitizers $(py) -m pytest $(ARGS) \
 	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/stores)
 
 clean:

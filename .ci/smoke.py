@@ -1,4 +1,4 @@
-"""Whether an installed zvcore works: every codec there and back, by its C library; `--bundled`: by the wheel's own copy.
+"""Whether an installed zvcore works: every codec there and back, by its C library (`--bundled`: by the wheel's copy).
 
 Needs nothing but zvcore itself.
 """

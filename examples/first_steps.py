@@ -1,4 +1,4 @@
-"""First steps: what `make demo` runs. Every codec that is installed packs a chunk of a brain-like volume and unpacks it.
+"""First steps, as `make demo` runs them: every installed codec packs a piece of a brain-like volume and unpacks it.
 
 Nothing is written to disk. The exit status is 1 if a single byte comes back wrong.
 """

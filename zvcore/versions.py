@@ -34,6 +34,7 @@ def versions() -> dict[str, Any]:
 
     from zvcore import _build
     from zvcore._version import __version__
+    from zvcore.engine import default_thread_count
     from zvcore.kernels import cpu
 
     return {
@@ -44,6 +45,7 @@ def versions() -> dict[str, Any]:
         "platform": platform.platform(),
         "numpy": np.__version__,
         "simd": {"path": cpu.simd_path(), "processor": list(cpu.cpu_features())},
+        "threads": default_thread_count(),
         "build": {
             "kind": _build.kind,
             "compiler": _build.compiler,
@@ -100,6 +102,7 @@ def version_lines(facts: dict[str, Any]) -> Iterator[str]:
         ("platform", facts["platform"]),
         ("numpy", facts["numpy"]),
         ("simd", f"{simd['path']} (processor: {', '.join(simd['processor']) or 'nothing special'})"),
+        ("threads", f"{facts['threads']} (ZVCORE_THREADS says otherwise)"),
         ("built", f"{build['kind']}, {build['compiler']}, Cython {build['cython']}, numpy {build['numpy']}"),
         ("built with", libraries or "no C library"),
         ("partners", ", ".join(f"{name} {version}" for name, version in facts["partners"].items()) or "none"),
