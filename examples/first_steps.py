@@ -16,7 +16,7 @@ import zvcore
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIDE = 128
+SIDE = 96
 
 
 def labels(side: int) -> np.ndarray:
