@@ -101,8 +101,9 @@ def test_lists_and_points(data):
     mirror = values_for(rng, array.dtype, array.shape)
     array[...] = mirror
     lists = [
-        data.draw(st.lists(st.integers(-bound, bound - 1), max_size=2 * bound)) if data.draw(st.booleans()) else
-        np.array(data.draw(st.lists(st.booleans(), min_size=bound, max_size=bound)))
+        data.draw(st.lists(st.integers(-bound, bound - 1), max_size=2 * bound))
+        if data.draw(st.booleans())
+        else np.array(data.draw(st.lists(st.booleans(), min_size=bound, max_size=bound)))
         for bound in array.shape
     ]
     as_numpy = np.ix_(*[np.flatnonzero(one) if isinstance(one, np.ndarray) else np.array(one, int) for one in lists])
@@ -114,9 +115,14 @@ def test_lists_and_points(data):
     assert array.vindex[mask].tobytes() == mirror[mask].tobytes()
 
     value = values_for(rng, array.dtype, mirror[as_numpy].shape)
-    unique = all(len(set(np.arange(bound)[one].tolist())) == len(np.arange(bound)[one]) for one, bound in zip(
-        [np.asarray(one, bool) if isinstance(one, np.ndarray) else np.array(one, int) for one in lists], array.shape,
-        strict=True))
+    unique = all(
+        len(set(np.arange(bound)[one].tolist())) == len(np.arange(bound)[one])
+        for one, bound in zip(
+            [np.asarray(one, bool) if isinstance(one, np.ndarray) else np.array(one, int) for one in lists],
+            array.shape,
+            strict=True,
+        )
+    )
     if unique:
         array.oindex[tuple(lists)] = value
         mirror[as_numpy] = value

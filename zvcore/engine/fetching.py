@@ -98,7 +98,7 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
             parts = _ranges(store, sources.keys[which], ranges, stamp)
             for row, part in zip(rows, parts, strict=True):
                 blobs[row] = part
-    return Sources(keys=sources.keys, blobs=blobs, chain=sources.chain)
+    return Sources(keys=sources.keys, blobs=blobs, chain=sources.chain, origin=sources)
 
 
 def _ranges(store: Store, key: str, ranges: list[tuple[int, int]], stamp: Any) -> list[memoryview]:

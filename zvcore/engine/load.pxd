@@ -11,6 +11,7 @@ cdef class Loader:
     """Where the stored bytes of a batch's chunks are, in a form for threads."""
     cdef Py_ssize_t count
     cdef Keys keys
+    cdef object origin                  # the Sources that the bytes at hand came from, or None
     cdef object _owned                  # arrays and views whose memory the pointers below lead to
     cdef const int32_t *key             # NULL: chunk i is object i
     cdef const uint64_t *offset         # NULL: whole objects

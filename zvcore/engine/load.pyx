@@ -57,6 +57,7 @@ cdef class Loader:
         cdef Py_ssize_t i
         self.count = count
         self._owned = []
+        self.origin = getattr(sources, "origin", None)
         if sources.blobs is not None:
             self.object_count = len(sources.blobs)
             self.views = <Py_buffer *> calloc(max(self.object_count, 1), sizeof(Py_buffer))

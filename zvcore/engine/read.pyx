@@ -20,6 +20,8 @@ from zvcore.engine.form cimport (
 from zvcore.engine.load cimport Loader
 from zvcore.engine.selection cimport Selection
 
+from zvcore.errors import ZvcoreError
+
 
 class StaleSourcesError(Exception):
     """An object was replaced between the reading of its index and of its chunks: locate them anew."""
@@ -136,20 +138,29 @@ cdef object located(const Failure *failure, list chains, Loader loader, position
     if failure.kind == STALE_FAILURE:
         return StaleSourcesError()
     error = failure_error(failure, chains)
-    key = None
-    if chunk >= 0 and loader.keys is not None:
+    if chunk < 0:
+        return error
+    key = offset = length = None
+    origin = loader.origin
+    if loader.keys is not None:
         key = loader.keys[loader.object_of(chunk)]
-    elif chunk >= 0 and names is not None:
+        if loader.offset != NULL and loader.length[chunk] != ZV_SIZE_UNKNOWN:
+            offset, length = loader.offset[chunk], loader.length[chunk]
+    elif origin is not None:
+        key = origin.keys[chunk if origin.key is None else int(origin.key[chunk])]
+        if origin.offset is not None:
+            offset, length = int(origin.offset[chunk]), int(origin.length[chunk])
+    elif names is not None:
         key = names(chunk)
-    if isinstance(error, OSError) and not hasattr(error, "located"):
+    if isinstance(error, OSError) and not isinstance(error, ZvcoreError):
         return OSError(error.errno, error.strerror, key)
-    if not hasattr(error, "located") or chunk < 0:
+    if not isinstance(error, ZvcoreError):
         return error
     error.located(key=key)
     if positions is not None:
         error.located(chunk=tuple([int(i) for i in positions[chunk]]))
-    if loader.offset != NULL and loader.length[chunk] != ZV_SIZE_UNKNOWN and error.offset is None:
-        error.located(offset=loader.offset[chunk], length=loader.length[chunk])
+    if offset is not None and error.offset is None:
+        error.located(offset=offset, length=length)
     return error
 
 

@@ -41,3 +41,5 @@ class Sources:
     blobs: Sequence[memoryview] | None = None
     chain: npt.NDArray[np.uint8] | None = None
     stamps: Sequence[Hashable | None] | None = None
+    # For errors: where `blobs` were fetched from.
+    origin: Sources | None = None

@@ -1,0 +1,398 @@
+"""What the engine says of broken bytes, and what it never does: guess, crash, take memory for a claim, hang."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import zvcore.codecs
+from tests.engine.toy import toy
+from zvcore.codecs import CodecChain
+from zvcore.engine import ABSENT, Buffers, Keys, Sources, encode_many, fetch
+from zvcore.errors import CorruptDataError, ZvcoreError
+from zvcore.stores import LocalStore, MemoryStore
+
+GZIP = zvcore.codecs.get("gzip")
+ZSTD = zvcore.codecs.get("zstd", checksum=True)
+
+
+class Reversed(zvcore.codecs.Codec):
+    """A codec without a C table."""
+
+    name = "reversed"
+
+    def _encode(self, data):
+        return bytes(data)[::-1]
+
+    def _decode(self, data, max_size):
+        if bytes(data[:4]) == b"oops":
+            raise RuntimeError("told to fail")
+        return bytes(data)[::-1]
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request, tmp_path):
+    return LocalStore(tmp_path) if request.param == "local" else MemoryStore()
+
+
+def filled(store, codecs=(GZIP,), per_shard=None, **form):
+    array = toy(store, (20, 30), (8, 10), "u2", per_shard, codecs, **form)
+    array[...] = np.arange(600).reshape(20, 30)
+    return array
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_broken_chunk_is_named_with_everything_that_is_known(store, threads):
+    array = filled(store)
+    data = bytes(store.get("c.1.2"))
+    store.put("c.1.2", data[:-9])
+    with pytest.raises(CorruptDataError) as caught:
+        array.read(threads=threads)
+    assert (caught.value.key, caught.value.chunk, caught.value.codec) == ("c.1.2", (1, 2), "gzip")
+    assert "libdeflate" in str(caught.value)
+    assert (array[:8] == np.arange(240).reshape(8, 30)).all()
+
+
+def test_a_broken_chunk_in_a_shard_is_named_with_its_byte_range(store):
+    array = filled(store, (ZSTD,), (2, 2))
+    data = bytearray(store.get("s0.0"))
+    offset, length = np.frombuffer(data[:64], "<u8").reshape(-1, 2)[3].tolist()
+    data[offset + length - 2] ^= 0x40
+    store.put("s0.0", bytes(data))
+    with pytest.raises(CorruptDataError, match="checksum") as caught:
+        array[...]
+    error = caught.value
+    assert (error.key, error.chunk, error.offset, error.length) == ("s0.0", (1, 1), offset, length)
+
+
+@pytest.mark.parametrize(
+    ("offset", "length"),
+    [(2**64 - 2, 1), (2**63, 2**63 - 1), (10**6, 1), (64, 10**15), (64, 2**40), (2**62, 1), (1, 2**64 - 2)],
+)
+def test_ranges_beyond_the_object(store, offset, length):
+    array = filled(store, (), (2, 2))
+    data = bytearray(store.get("s0.0"))
+    data[16:32] = np.array([offset, length], "<u8").tobytes()
+    store.put("s0.0", bytes(data))
+    with pytest.raises(CorruptDataError, match=r"beyond|outside|past|range") as caught:
+        array[...]
+    assert caught.value.key == "s0.0"
+    assert array[0, 0] == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 159, 161, 320])
+def test_raw_chunks_of_the_wrong_size(store, size):
+    array = filled(store, ())
+    store.put("c.0.0", bytes(size))
+    with pytest.raises(CorruptDataError, match=re.escape(f"expected 160 bytes, found {size}")):
+        array[...]
+    with pytest.raises(CorruptDataError):
+        array[0, 0] = 1
+
+
+def test_a_bomb_is_refused_before_memory_is_taken(store):
+    array = filled(store, (ZSTD,))
+    store.put("c.0.0", zvcore.codecs.get("zstd").encode(bytes(50_000_000)))
+    with pytest.raises(CorruptDataError) as caught:
+        array[...]
+    assert caught.value.key == "c.0.0"
+
+
+def test_a_stored_object_far_too_large_is_not_read(tmp_path):
+    store = LocalStore(tmp_path)
+    array = filled(store, (GZIP,))
+    with open(tmp_path / "c.0.0", "wb") as sparse:
+        sparse.truncate(1 << 40)
+    with pytest.raises(CorruptDataError, match="larger"):
+        array[...]
+
+
+def test_a_codec_without_a_table_gives_the_same_results(store):
+    array = filled(store, (Reversed(), GZIP))
+    assert (array[...] == np.arange(600).reshape(20, 30)).all()
+    array[3:9, 5:25] = 1
+    assert (array[3:9, 5:25] == 1).all()
+    assert array[0, 1] == 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_exception_in_a_codec_is_the_cause_of_the_error(store, threads):
+    array = filled(store, (Reversed(),))
+    store.put("c.0.1", b"oops" + bytes(156))
+    with pytest.raises(CorruptDataError, match="told to fail") as caught:
+        array.read(threads=threads)
+    assert (caught.value.key, caught.value.chunk, caught.value.codec) == ("c.0.1", (0, 1), "reversed")
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_failed_reads_leave_no_files_open(tmp_path):
+    array = filled(LocalStore(tmp_path), (GZIP,), (2, 2))
+    data = bytearray((tmp_path / "s0.0").read_bytes())
+    data[70:90] = bytes(20)
+    (tmp_path / "s0.0").write_bytes(data)
+    with pytest.raises(CorruptDataError):
+        array[...]
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(50):
+        with pytest.raises(CorruptDataError):
+            array[...]
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_more_shards_than_files_may_be_open(tmp_path):
+    import resource
+
+    array = toy(LocalStore(tmp_path), (40, 40), (1, 1), "u1", (1, 2), (), fill_value=9)
+    values = np.arange(1600).reshape(40, 40).astype("u1")
+    array[...] = values
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 80, hard))
+    try:
+        assert (array[...] == values).all()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_shard_replaced_between_index_and_chunks_is_read_anew(tmp_path):
+    array = filled(LocalStore(tmp_path), (), (2, 2))
+    other = toy(LocalStore(tmp_path / "other"), (20, 30), (8, 10), "u2", (2, 2), ())
+    other[...] = 7
+    original = array.layout.locate
+
+    def locate_then_replace(positions):
+        sources = original(positions)
+        for name in ("s0.0", "s0.1", "s1.0", "s1.1"):
+            if (tmp_path / "other" / name).exists():
+                os.replace(tmp_path / "other" / name, tmp_path / name)
+        return sources
+
+    array.layout.locate = locate_then_replace
+    assert (array[...] == 7).all()
+
+
+def test_progress_is_told_and_may_stop_the_batch(store):
+    array = filled(store)
+    told = []
+    array.read(progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (9, 9)
+
+    def stop(done, total):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        array.read(progress=stop)
+    assert (array[...] == np.arange(600).reshape(20, 30)).all()
+
+
+def test_threads_argument_and_environment(store):
+    array = filled(store)
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="threads"):
+            array.read(threads=wrong)
+    code = "import zvcore.engine; print(zvcore.engine.default_thread_count())"
+    for value, expected in (("3", "3"), (None, str(len(os.sched_getaffinity(0))))):
+        env = {key: text for key, text in os.environ.items() if key != "ZVCORE_THREADS"}
+        env |= {} if value is None else {"ZVCORE_THREADS": value}
+        assert (
+            subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout.strip()
+            == expected
+        )
+    env["ZVCORE_THREADS"] = "many"
+    assert (
+        "ZVCORE_THREADS" in subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stderr
+    )
+
+
+SETUP = """
+import os, sys, time, threading
+import numpy as np
+import zvcore.codecs
+from tests.engine.toy import toy
+from zvcore.stores import LocalStore
+array = toy(LocalStore(sys.argv[1]), (256, 512, 512), (64, 64, 64), "u2", None, (zvcore.codecs.get({codec!r}, level={level}),))
+values = np.cumsum(np.random.default_rng(0).integers(-3, 4, array.shape), axis=2).astype("u2")
+"""
+
+
+def script(tmp_path, body, codec="gzip", level=9):
+    code = SETUP.format(codec=codec, level=level) + textwrap.dedent(body)
+    return [sys.executable, "-c", code, str(tmp_path)]
+
+
+def test_ctrl_c_is_answered_at_once(tmp_path):
+    body = """
+        def interrupt():
+            time.sleep(0.5)
+            at[0] = time.monotonic()
+            os.kill(os.getpid(), 2)
+        at = [0]
+        threading.Thread(target=interrupt, daemon=True).start()
+        try:
+            array[...] = values
+        except KeyboardInterrupt:
+            print("answered", time.monotonic() - at[0])
+    """
+    out = subprocess.run(script(tmp_path, body), capture_output=True, text=True, timeout=120)
+    assert out.stdout.startswith("answered"), out.stderr
+    # A quarter of a second on an idle machine; this one may be busy.
+    assert float(out.stdout.split()[1]) < 2
+
+
+def test_a_fork_works_on_both_sides(tmp_path):
+    body = """
+        array[:64] = values[:64]
+        results = []
+        def keep_reading():
+            while not results:
+                array[:64, :128, :128]
+        reader = threading.Thread(target=keep_reading)
+        reader.start()
+        for _ in range(5):
+            pid = os.fork()
+            if pid == 0:
+                same = (array[:64, :64] == values[:64, :64]).all()
+                array[64:128, :64, :64] = values[64:128, :64, :64]
+                os._exit(0 if same else 1)
+            assert os.waitpid(pid, 0)[1] == 0
+        results.append(True)
+        reader.join()
+        assert (array[64:128, :64, :64] == values[64:128, :64, :64]).all()
+        print("fine")
+    """
+    out = subprocess.run(script(tmp_path, body, level=1), capture_output=True, text=True, timeout=120)
+    assert out.stdout.strip() == "fine", out.stderr
+
+
+def test_leaving_python_while_a_thread_reads(tmp_path):
+    body = """
+        array[...] = values
+        def keep_reading():
+            while True:
+                array[...]
+        threading.Thread(target=keep_reading, daemon=True).start()
+        time.sleep(0.2)
+        print("bye")
+    """
+    out = subprocess.run(script(tmp_path, body, level=1), capture_output=True, text=True, timeout=120)
+    assert (out.returncode, out.stdout.strip()) == (0, "bye"), out.stderr
+
+
+def test_many_threads_use_one_array(store):
+    array = filled(store, (GZIP,), (2, 2))
+    expected = np.arange(600).reshape(20, 30)
+    barrier = threading.Barrier(10)
+    wrong = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        barrier.wait()
+        for _ in range(30):
+            i, j = rng.integers(0, 15, 2)
+            if not (array[i : i + 5, j : j + 5] == expected[i : i + 5, j : j + 5]).all():
+                wrong.append((i, j))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("per_shard", [None, (4, 4)])
+def test_processes_that_share_chunks_lose_nothing(tmp_path, per_shard):
+    """Each process writes its own rows; every chunk (and shard) is shared by all."""
+    body = f"""
+        import sys
+        sys.path.insert(0, {os.getcwd()!r})
+        import numpy as np, zvcore.codecs
+        from tests.engine.toy import toy
+        from zvcore.stores import LocalStore
+        me = int(sys.argv[2])
+        array = toy(LocalStore(sys.argv[1]), (64, 64), (8, 8), "u2", {per_shard!r}, (zvcore.codecs.get("zstd"),))
+        for row in range(me, 64, 4):
+            array[row] = np.arange(64) + 64 * row + 1
+    """
+    workers = [subprocess.Popen([sys.executable, "-c", textwrap.dedent(body), str(tmp_path), str(i)]) for i in range(4)]
+    assert [worker.wait(timeout=120) for worker in workers] == [0] * 4
+    array = toy(LocalStore(tmp_path), (64, 64), (8, 8), "u2", per_shard, (zvcore.codecs.get("zstd"),))
+    assert (array[...] == np.arange(64 * 64).reshape(64, 64) + 1).all()
+    assert not [name for name in os.listdir(tmp_path) if name.endswith((".zvtmp", ".zvlock"))]
+
+
+def test_a_killed_writer_leaves_every_chunk_old_or_new(tmp_path):
+    body = """
+        while True:
+            for value in (1, 2):
+                array[:128] = value
+    """
+    array = toy(LocalStore(tmp_path), (256, 512, 512), (64, 64, 64), "u2", None, (zvcore.codecs.get("zstd", level=1),))
+    for _ in range(3):
+        writer = subprocess.Popen(script(tmp_path, body, "zstd", 1))
+        time.sleep(1.5)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        for i in range(2):
+            for j in range(8):
+                block = array[i * 64 : i * 64 + 64, j * 64 : j * 64 + 64, :64]
+                assert block.min() == block.max()
+                assert block.max() in (0, 1, 2)
+
+
+def test_fetch_gives_decoded_bytes_and_tells_absent_from_empty(store):
+    chain = CodecChain((GZIP,))
+    items = [b"", b"a", b"b" * 5000, os.urandom(300)]
+    encoded = encode_many(items, chain)
+    store.put("all", [encoded[i] for i in range(4)])
+    sizes = encoded.sizes
+    offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
+    lengths = sizes.copy()
+    order = np.array([2, 0, 3, 1, 2])
+    sources = Sources(
+        Keys.of(["all"]),
+        np.zeros(6, np.int32),
+        np.append(offsets[order], 0).astype(np.uint64),
+        np.append(lengths[order], ABSENT).astype(np.uint64),
+    )
+    got = fetch(store, sources, chain, threads=2)
+    assert [None if got[i] is None else bytes(got[i]) for i in range(6)] == [items[i] for i in order] + [None]
+    pool, bounds = got.joined()
+    assert pool.tobytes() == b"".join(items[i] for i in order)
+    assert bounds.tolist()[-1] == len(pool)
+    with pytest.raises(ZvcoreError, match="too long"):
+        fetch(store, sources, chain, max_size=100)
+    whole = fetch(store, Sources(Keys.of(["all", "none"])))
+    assert bytes(whole[0]) == b"".join(bytes(encoded[i]) for i in range(4))
+    assert whole[1] is None
+
+
+def test_buffers_share_and_outlive():
+    buffers = Buffers.of([b"one", None, b"", b"four"])
+    chosen = buffers.select([3, 1])
+    view = chosen[0]
+    del buffers, chosen
+    assert bytes(view) == b"four"
+    spread = Buffers.of([b"x"]).spread([2], 4)
+    assert [None if spread[i] is None else bytes(spread[i]) for i in range(4)] == [None, None, b"x", None]
+    assert spread.sizes.tolist() == [ABSENT, ABSENT, 1, ABSENT]
+    for wrong in (4, -5):
+        with pytest.raises(IndexError):
+            spread[wrong]
+
+
+def test_keys():
+    keys = Keys.of(["a/b", "", "ü"])
+    assert list(keys) == ["a/b", "", "ü"]
+    keys = Keys.format(np.array([[1, -2], [30, 4]]), ["c/", ".", "x"])
+    assert [keys[0], keys[-1]] == ["c/1.-2x", "c/30.4x"]
+    with pytest.raises(ValueError, match="NUL"):
+        Keys.of(["a\0b"])
