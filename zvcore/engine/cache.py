@@ -149,6 +149,14 @@ class IndexCache:
             flight.done.set()
         return value
 
+    def resize(self, store: Store, key: str, value: Any, nbytes: int, part: Hashable = None) -> None:
+        """Say that a value which fills as it is used takes this many bytes by now."""
+        name = (store.object_id(key), part)
+        with self._lock:
+            entry = self._entries.get(name)
+            if entry is not None and entry.value is value:
+                self._insert(name, _Entry(entry.stamp, value, nbytes + _ENTRY_BYTES))
+
     def invalidate(self, store: Store, key: str) -> None:
         """Forget all values made from this object, also those that are being loaded."""
         object_id = store.object_id(key)

@@ -8,12 +8,13 @@ import secrets
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from zvcore.stores.handles import pool
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Stamp, Store

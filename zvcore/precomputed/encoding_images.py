@@ -1,0 +1,220 @@
+"""Chunks as pictures: the encodings `jpeg` and `png`, for which the extra `zvcore[images]` installs the libraries.
+
+JPEG is simplejpeg's, which takes what libjpeg only warns of (a stream cut off, a damaged one) for the error that it is;
+PNG is imagecodecs', which has all that the format's users need: 8 and 16 bits, one to four channels.
+
+A picture's width times its height is the number of voxels, whatever the two are; we write x across and y * z down, as
+others do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import imagecodecs
+import numpy as np
+import simplejpeg
+
+from zvcore.codecs import Codec, param
+from zvcore.errors import CorruptDataError, MetadataError
+from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["Jpeg", "JpegChunk", "Png", "PngChunk"]
+
+_PNG_CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}
+# Markers of JPEG that start a frame, but those that say huffman tables, extensions and arithmetic coding.
+_START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+
+
+class _PictureChunk(Codec):
+    """What is common to pictures: raw bytes have the channels apart, pictures have them together."""
+
+    shape: tuple[int, ...] = param((1, 1, 1, 1))
+    itemsize: int = param(1, choices=(1, 2))
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return np.dtype(f"<u{self.itemsize}")
+
+    def _picture(self, data: memoryview) -> np.ndarray[Any, Any]:
+        """(height, width, channels) of raw bytes."""
+        x, y, z, channels = self.shape
+        planes = np.frombuffer(data, self._dtype)
+        if planes.size != x * y * z * channels:
+            raise ValueError(f"{len(data)} bytes are no chunk of shape {self.shape}")
+        return np.ascontiguousarray(np.moveaxis(planes.reshape(channels, y * z, x), 0, -1))
+
+    def _check(self) -> None:
+        if len(self.shape) != 4 or any(size < 1 for size in self.shape):
+            raise MetadataError("a chunk has a shape (x, y, z, channels)", codec=self.name, found=self.shape)
+
+    def _check_header(self, width: int, height: int, channels: int, max_size: int) -> None:
+        x, y, z, wanted = self.shape
+        if width * height != x * y * z or channels != wanted:
+            raise CorruptDataError(
+                "the picture is not one of this chunk",
+                expected=f"{x * y * z} pixels of {wanted} channels",
+                found=f"{width} x {height} of {channels}",
+            )
+        if width * height * channels * self.itemsize > max_size:
+            raise CorruptDataError("the picture is larger than allowed", expected=f"at most {max_size} bytes")
+
+    def _raw(self, picture: np.ndarray[Any, Any]) -> bytes:
+        planes = np.moveaxis(picture.reshape(-1, self.shape[3]), -1, 0)
+        return planes.astype(self._dtype, copy=False).tobytes()
+
+
+class JpegChunk(_PictureChunk):
+    name = "jpeg"
+
+    quality: int = param(75, low=0, high=100)
+
+    def _encode(self, data: memoryview) -> bytes:
+        picture = self._picture(data)
+        if picture.shape[0] > 65535 or picture.shape[1] > 65535:
+            # Any other way to cut the voxels into lines is as good, as long as there is one.
+            count = picture.shape[0] * picture.shape[1]
+            width = next((n for n in range(65535, 0, -1) if count % n == 0), 1)
+            if count // width > 65535:
+                raise MetadataError(
+                    "no picture of at most 65535 x 65535 has as many pixels", codec=self.name, found=count
+                )
+            picture = picture.reshape(count // width, width, -1)
+        gray = self.shape[3] == 1
+        encoded: bytes = simplejpeg.encode_jpeg(
+            picture,
+            quality=self.quality,
+            colorspace="GRAY" if gray else "RGB",
+            colorsubsampling="Gray" if gray else "444",
+        )
+        return encoded
+
+    def _decode(self, data: memoryview, max_size: int) -> bytes:
+        height, width, channels = _jpeg_header(data)
+        self._check_header(width, height, channels, max_size)
+        picture = _called(
+            lambda: simplejpeg.decode_jpeg(bytes(data), colorspace="GRAY" if channels == 1 else "RGB", fastdct=False)
+        )
+        return self._raw(picture)
+
+
+class PngChunk(_PictureChunk):
+    name = "png"
+
+    level: int = param(6, low=0, high=9)
+
+    def _encode(self, data: memoryview) -> bytes:
+        picture = self._picture(data).astype(self._dtype.newbyteorder("="), copy=False)
+        encoded: bytes = imagecodecs.png_encode(picture[..., 0] if self.shape[3] == 1 else picture, level=self.level)
+        return encoded
+
+    def _decode(self, data: memoryview, max_size: int) -> bytes:
+        if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 33:
+            raise CorruptDataError("not a PNG picture")
+        width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+        depth, kind = data[24], data[25]
+        if kind not in _PNG_CHANNELS or depth != 8 * self.itemsize:
+            raise CorruptDataError(
+                "the picture has another kind of pixel", expected=f"{8 * self.itemsize} bits without a palette",
+                found=f"{depth} bits of colour type {kind}",
+            )  # fmt: skip
+        channels = _PNG_CHANNELS[kind]
+        self._check_header(width, height, channels, max_size)
+        picture = np.empty(
+            (height, width) if channels == 1 else (height, width, channels), self._dtype.newbyteorder("=")
+        )
+        _called(lambda: imagecodecs.png_decode(bytes(data), out=picture))
+        return self._raw(picture)
+
+
+def _called(decode: Callable[[], Any]) -> Any:
+    """A decoder's answer; whatever it raises, the bytes are to blame."""
+    try:
+        return decode()
+    except (ValueError, RuntimeError, TypeError, OSError) as error:
+        raise CorruptDataError(f"not a valid picture: {error}") from error
+
+
+def _jpeg_header(data: memoryview) -> tuple[int, int, int]:
+    """(height, width, components), found before any memory is taken for the picture."""
+    if data[:2] != b"\xff\xd8":
+        raise CorruptDataError("not a JPEG picture")
+    at = 2
+    while at + 4 <= len(data):
+        if data[at] != 0xFF:
+            break
+        marker = data[at + 1]
+        if marker == 0xFF:  # padding
+            at += 1
+            continue
+        length = int.from_bytes(data[at + 2 : at + 4], "big")
+        if marker in _START_OF_FRAME:
+            if at + 10 > len(data) or data[at + 4] != 8:
+                break
+            return (
+                int.from_bytes(data[at + 5 : at + 7], "big"),
+                int.from_bytes(data[at + 7 : at + 9], "big"),
+                data[at + 9],
+            )
+        if length < 2 or marker == 0xDA:
+            break
+        at += 2 + length
+    raise CorruptDataError("the JPEG picture has no readable header", offset=at)
+
+
+class Jpeg(ChunkEncoding):
+    name = "jpeg"
+    members = ("jpeg_quality",)
+    compressed = True
+
+    def __init__(self, quality: int = 75) -> None:
+        if isinstance(quality, bool) or not isinstance(quality, int) or not 0 <= quality <= 100:
+            raise MetadataError("jpeg_quality is wrong", expected="an integer from 0 to 100", found=repr(quality))
+        self.quality = quality
+
+    @classmethod
+    def from_scale(cls, scale: Mapping[str, Any]) -> Self:
+        return cls(scale.get("jpeg_quality", 75))
+
+    def to_scale(self) -> dict[str, Any]:
+        return {} if self.quality == 75 else {"jpeg_quality": self.quality}
+
+    def check(self, dtype: np.dtype[Any], channels: int) -> None:
+        if dtype != np.uint8:
+            raise wrong_data(self.name, "data type", "uint8", dtype)
+        if channels not in (1, 3):
+            raise wrong_data(self.name, "number of channels", "1 or 3", channels)
+
+    def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
+        return (JpegChunk(shape=shape, quality=self.quality),)
+
+
+class Png(ChunkEncoding):
+    name = "png"
+    members = ("png_level",)
+    compressed = True
+
+    def __init__(self, level: int = 6) -> None:
+        # -1 is zlib's name for its default.
+        if isinstance(level, bool) or not isinstance(level, int) or not -1 <= level <= 9:
+            raise MetadataError("png_level is wrong", expected="an integer from 0 to 9", found=repr(level))
+        self.level = level
+
+    @classmethod
+    def from_scale(cls, scale: Mapping[str, Any]) -> Self:
+        return cls(scale.get("png_level", 6))
+
+    def to_scale(self) -> dict[str, Any]:
+        return {} if self.level == 6 else {"png_level": self.level}
+
+    def check(self, dtype: np.dtype[Any], channels: int) -> None:
+        if dtype.kind != "u" or dtype.itemsize > 2:
+            raise wrong_data(self.name, "data type", "uint8 or uint16", dtype)
+        if not 1 <= channels <= 4:
+            raise wrong_data(self.name, "number of channels", "1 to 4", channels)
+
+    def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
+        return (PngChunk(shape=shape, level=6 if self.level < 0 else self.level, itemsize=dtype.itemsize),)

@@ -1,0 +1,95 @@
+"""Encoded values on their way into shards: columns that say what they are, and their bytes one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.kernels.ranges import gather_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Entries", "join"]
+
+U64 = npt.NDArray[np.uint64]
+
+
+@dataclass
+class Entries:
+    """Encoded values; row i of each column and the i-th range of `data` belong together.
+
+    hashes    where the value goes: the hashed id, whose low bits are the minishard and whose high bits the shard
+    ids       the ids themselves
+    before    how many bytes of `data` precede the value that no index mentions
+    sizes     how many bytes the value itself has
+    data      for each entry the bytes before it and its value
+    """
+
+    hashes: U64
+    ids: U64
+    before: U64
+    sizes: U64
+    data: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def spans(self) -> U64:
+        """How many bytes of `data` each entry has."""
+        return self.before + self.sizes
+
+    @property
+    def nbytes(self) -> int:
+        return 32 * len(self.ids) + len(self.data)
+
+    def sorted(self) -> Entries:
+        """The same in the order in which they are stored: by shard, minishard and id."""
+        if len(self) < 2:
+            return self
+        ahead = (self.hashes[1:] > self.hashes[:-1]) | (
+            (self.hashes[1:] == self.hashes[:-1]) & (self.ids[1:] >= self.ids[:-1])
+        )
+        if ahead.all():
+            return self
+        order = np.lexsort((self.ids, self.hashes))
+        spans = self.spans
+        ends = np.cumsum(spans, dtype=np.uint64)
+        return Entries(
+            self.hashes[order],
+            self.ids[order],
+            self.before[order],
+            self.sizes[order],
+            gather_ranges(self.data, (ends - spans)[order], spans[order]),
+        )
+
+    def rows(self, first: int, last: int, data: npt.NDArray[np.uint8]) -> Entries:
+        """Some of the rows, with their bytes."""
+        span = slice(first, last)
+        return Entries(self.hashes[span], self.ids[span], self.before[span], self.sizes[span], data)
+
+    def slice(self, first: int, last: int) -> Entries:
+        """Some of the rows, as views."""
+        spans = self.spans
+        start = int(spans[:first].sum())
+        return self.rows(first, last, self.data[start : start + int(spans[first:last].sum())])
+
+
+def join(pieces: Sequence[Entries]) -> Entries:
+    """All pieces, one after the other."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if not pieces:
+        none = np.empty(0, np.uint64)
+        return Entries(none, none, none, none, np.empty(0, np.uint8))
+    return Entries(
+        np.concatenate([piece.hashes for piece in pieces]),
+        np.concatenate([piece.ids for piece in pieces]),
+        np.concatenate([piece.before for piece in pieces]),
+        np.concatenate([piece.sizes for piece in pieces]),
+        np.concatenate([piece.data for piece in pieces]),
+    )

@@ -1,0 +1,44 @@
+"""Chunk ids as callers give them: any integers that fit into 64 bits, checked once and turned into one array."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["MAX_ID", "as_id", "as_ids"]
+
+MAX_ID = 2**64 - 1
+
+
+def as_id(value: SupportsIndex) -> int:
+    """One id as an int. Anything that is no integer is a TypeError, an integer that is no uint64 a ValueError."""
+    number = operator.index(value)
+    if not 0 <= number <= MAX_ID:
+        raise ValueError(f"id {number} is not between 0 and 2**64 - 1")
+    return number
+
+
+def as_ids(values: npt.ArrayLike | Iterable[SupportsIndex]) -> npt.NDArray[np.uint64]:
+    """Ids as a contiguous uint64 array of one dimension; a single integer gives an array of one."""
+    array: npt.NDArray[Any]
+    if isinstance(values, np.ndarray):
+        array = values
+    else:
+        if isinstance(values, (int, np.integer)) and not isinstance(values, bool):
+            values = [values]
+        # By way of as_id: numpy would turn integers on both sides of 2**63 into floats.
+        array = np.fromiter((as_id(value) for value in values), np.uint64)  # type: ignore[union-attr, arg-type]
+    if array.ndim > 1:
+        raise ValueError(f"ids have one dimension, not {array.ndim}")
+    if array.dtype.kind == "i":
+        if array.size and int(array.min()) < 0:
+            raise ValueError(f"id {int(array.min())} is not between 0 and 2**64 - 1")
+    elif array.dtype.kind != "u" and array.size:
+        raise TypeError(f"ids are integers, not {array.dtype}")
+    return np.ascontiguousarray(array, np.uint64).reshape(-1)

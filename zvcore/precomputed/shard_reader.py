@@ -1,0 +1,344 @@
+"""Finding values: which file, which bytes. Shard indices and minishard indices are read once and kept in the cache."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+from zvcore import codecs
+from zvcore.codecs import Codec, CodecChain
+from zvcore.engine import Keys, fetch, index_cache
+from zvcore.engine.fetching import StaleSourcesError
+from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
+from zvcore.layout import ABSENT, Sources
+from zvcore.precomputed._minishard import Minishard, find_many
+from zvcore.precomputed.external_sort import pieces_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from zvcore.precomputed.sharding_spec import ShardingSpec
+    from zvcore.stores import Stamp, Store
+
+__all__ = ["ShardFile", "ShardReader", "chain_for"]
+
+U64 = npt.NDArray[np.uint64]
+
+# A shard index up to this size is read as a whole, a larger one entry by entry.
+WHOLE_INDEX_BYTES = 64 << 10
+# From this many minishard indices on, the engine's threads decode them.
+_BATCH_FROM = 8
+_LISTED_BYTES = 16 << 20
+_COLD_SHARDS_AT_ONCE = 16
+# How often something is looked up anew because its file was replaced meanwhile.
+_ATTEMPTS = 20
+
+T = TypeVar("T")
+
+
+def chain_for(encoding: str, where: str) -> CodecChain:
+    """The codec chain of a `data_encoding` or `minishard_index_encoding`; `where` is the document, for errors."""
+    codec = codecs.from_neuroglancer(encoding, where)
+    return CodecChain(()) if codec.name == "raw" else CodecChain((codec,))
+
+
+class ShardFile:
+    """One version of one shard file: its shard index, and the minishard indices read so far.
+
+    key       the object that holds the shard index
+    data_key  the object that holds everything else; the same one but for the legacy pair of `.index` and `.data`
+    base      where offsets are counted from in the data object
+    limit     how many bytes the data object has
+    stamp     of the object `data_key`, so that values are read from the version whose index was read
+    """
+
+    def __init__(self, spec: ShardingSpec, key: str, data_key: str, base: int, limit: int, stamp: Stamp | None) -> None:
+        self.spec = spec
+        self.key = key
+        self.data_key = data_key
+        self.base = base
+        self.limit = limit
+        self.stamp = stamp
+        self.index: U64 | None = None
+        self.tables: dict[int, Minishard | None] = {}
+        self.nbytes = 0
+        self.lock = threading.Lock()
+
+    def check(self, number: int, start: int, end: int) -> tuple[int, int] | None:
+        """The range of a minishard's index in the data object; None if it has none."""
+        if start == end:
+            return None
+        if start > end or end > self.limit - self.base:
+            raise CorruptDataError(
+                f"the shard index gives minishard {number} a range that the file does not have",
+                key=self.key,
+                offset=16 * number,
+                length=16,
+                expected=f"an ascending range up to {max(0, self.limit - self.base)}",
+                found=f"{start}..{end}",
+            )
+        return self.base + start, end - start
+
+    def minishard(self, number: int, raw: Buffer) -> Minishard:
+        """A minishard's decoded index."""
+        try:
+            return Minishard(raw, self.base, self.limit)
+        except ZvcoreError as error:
+            raise error.located(key=self.data_key, chunk=f"minishard {number}")
+
+
+class ShardReader:
+    """The shards of one store below `prefix` (a folder's key with its slash, or nothing)."""
+
+    def __init__(self, store: Store, spec: ShardingSpec, prefix: str = "") -> None:
+        self.store = store
+        self.spec = spec
+        self.prefix = prefix
+        where = f"{store.root}/{prefix}".rstrip("/")
+        self.index_chain = chain_for(spec.minishard_index_encoding, where)
+        self.data_chain = chain_for(spec.data_encoding, where)
+        self._index_codec: Codec | None = self.index_chain.codecs[0] if self.index_chain.codecs else None
+
+    # Files
+
+    def key(self, shard: int) -> str:
+        return self.prefix + self.spec.shard_name(shard)
+
+    def file(self, shard: int) -> ShardFile | None:
+        """What is known of a shard file as it is now; None if there is none."""
+        key = self.key(shard)
+        cache = index_cache()
+        found = cache.get(self.store, key, lambda stamp: self._open(key, stamp))
+        if found is None:
+            # The obsolete form has the same two parts in two files.
+            index_key = key.removesuffix("shard") + "index"
+            found = cache.get(self.store, index_key, lambda stamp: self._open_pair(index_key, stamp))
+        return found
+
+    def _open(self, key: str, stamp: Stamp) -> tuple[ShardFile, int]:
+        size = self.store.size(key) or 0
+        file = ShardFile(self.spec, key, key, self.spec.index_size, size, stamp)
+        self._read_index(file, size, stamp)
+        return file, file.nbytes
+
+    def _open_pair(self, key: str, stamp: Stamp) -> tuple[ShardFile, int]:
+        data_key = key.removesuffix("index") + "data"
+        data_stamp = self.store.stamp(data_key)
+        limit = self.store.size(data_key)
+        if data_stamp is None or limit is None:
+            raise CorruptDataError("the index file is there but not the data file that it speaks of", key=data_key)
+        file = ShardFile(self.spec, key, data_key, 0, limit, data_stamp)
+        self._read_index(file, self.store.size(key) or 0, stamp)
+        return file, file.nbytes
+
+    def _read_index(self, file: ShardFile, size: int, stamp: Stamp) -> None:
+        wanted = self.spec.index_size
+        if size < wanted:
+            raise CorruptDataError(
+                "the shard index is cut off", key=file.key, offset=0, expected=f"{wanted} bytes", found=size
+            )
+        whole = wanted <= WHOLE_INDEX_BYTES
+        # Even when entries are read one by one: a file that has changed since the stamp was taken is noticed.
+        raw = self.store.get(file.key, 0, wanted if whole else 16, stamp=stamp)
+        if raw is None or len(raw) < (wanted if whole else 16):
+            raise CorruptDataError("the shard index is cut off", key=file.key, offset=0, expected=f"{wanted} bytes")
+        if whole:
+            file.index = np.frombuffer(raw, "<u8").astype(np.uint64).reshape(-1, 2)
+            file.nbytes = file.index.nbytes
+
+    # Minishards
+
+    def tables(self, file: ShardFile, numbers: Sequence[int]) -> list[Minishard | None]:
+        """The indices of these minishards, None for empty ones."""
+        known = file.tables
+        missing = [number for number in numbers if number not in known]
+        if missing:
+            self._load(file, missing)
+        return [known[number] for number in numbers]
+
+    def _load(self, file: ShardFile, numbers: list[int]) -> None:
+        entries = self._entries(file, numbers)
+        ranges = []
+        wanted = []
+        tables: dict[int, Minishard | None] = {}
+        for number, (start, end) in zip(numbers, entries.tolist(), strict=True):
+            found = file.check(number, start, end)
+            if found is None:
+                tables[number] = None
+            else:
+                wanted.append(number)
+                ranges.append(found)
+        taken = 64 * len(tables)
+        if wanted:
+            decoded = self._decode_indices(file, wanted, np.array(ranges, np.uint64))
+            for number, raw in zip(wanted, decoded, strict=True):
+                table = file.minishard(number, raw)
+                tables[number] = table
+                taken += table.nbytes
+        with file.lock:
+            file.tables.update(tables)
+            file.nbytes += taken
+        index_cache().resize(self.store, file.key, file, file.nbytes)
+
+    def _entries(self, file: ShardFile, numbers: list[int]) -> U64:
+        """The entries of the shard index for these minishards."""
+        if file.index is not None:
+            return file.index[np.array(numbers, np.intp)]
+        stamp = file.stamp if file.key == file.data_key else None
+        raw = self.store.get_ranges(file.key, [(16 * number, 16) for number in numbers], stamp=stamp)
+        if raw is None:
+            raise ConflictError("the object was removed while it was being read", key=file.key)
+        return np.frombuffer(b"".join(raw), "<u8").astype(np.uint64).reshape(-1, 2)
+
+    # Ids
+
+    def find(self, wanted: int) -> tuple[ShardFile, int, int] | None:
+        """(file, offset, size) of one value; None if it is not there."""
+        return steadily(lambda: self.find_once(wanted))
+
+    def find_once(self, wanted: int) -> tuple[ShardFile, int, int] | None:
+        shard, minishard = self.spec.place(wanted)
+        file = self.file(shard)
+        if file is None:
+            return None
+        table = self.tables(file, [minishard])[0]
+        if table is None:
+            return None
+        try:
+            place = table.find(wanted)
+        except ZvcoreError as error:
+            raise error.located(key=file.data_key)
+        return None if place is None else (file, *place)
+
+    def locate(self, ids: U64) -> Sources:
+        """Where the values of these ids are; a length of ABSENT for those that are not there."""
+        return steadily(lambda: self._locate(ids))
+
+    def _locate(self, ids: U64) -> Sources:
+        count = len(ids)
+        key = np.zeros(count, np.int32)
+        offsets = np.zeros(count, np.uint64)
+        sizes = np.full(count, ABSENT, np.uint64)
+        names: list[str] = []
+        stamps: list[Stamp | None] = []
+        hashes = self.spec.hashes(ids)
+        order = np.argsort(hashes, kind="stable")
+        ids = ids[order]
+        shards, minishards = self.spec.split(hashes[order])
+        shard_starts = group_starts(shards)
+        bounds = [*shard_starts.tolist(), count]
+        numbers = shards[shard_starts].tolist() if count else []
+        for first, last, file in zip(bounds, bounds[1:], self._files(numbers), strict=False):
+            if file is None:
+                continue
+            starts = group_starts(minishards[first:last])
+            tables = self.tables(file, minishards[first:last][starts].tolist())
+            found, lengths = np.empty(last - first, np.uint64), np.empty(last - first, np.uint64)
+            try:
+                find_many(tables, np.append(starts, last - first), ids[first:last], found, lengths)
+            except ZvcoreError as error:
+                raise error.located(key=file.data_key)
+            rows = order[first:last]
+            key[rows] = len(names)
+            offsets[rows] = found
+            sizes[rows] = lengths
+            names.append(file.data_key)
+            stamps.append(file.stamp)
+        return Sources(Keys.of(names), key, offsets, sizes, stamps=stamps)
+
+    def _files(self, numbers: list[int]) -> list[ShardFile | None]:
+        if len(numbers) > 1 and self.store.local_root is None:
+            # Each costs a request or two, so many are under way at once.
+            with ThreadPoolExecutor(min(len(numbers), _COLD_SHARDS_AT_ONCE)) as pool:
+                return [*pool.map(self.file, numbers)]
+        return [self.file(number) for number in numbers]
+
+    # Listing
+
+    def shards(self) -> list[int]:
+        """The numbers of the shards that have a file, in order."""
+        _, names = self.store.list_dir(self.prefix.rstrip("/"))
+        found = set()
+        for name in names:
+            number = self.spec.shard_number(name)
+            if number is not None and not name.endswith(".data"):
+                found.add(number)
+        return sorted(found)
+
+    def all_tables(self, file: ShardFile, threads: int | None = None) -> Iterator[tuple[int, Minishard]]:
+        """Every minishard of a shard that is not empty, in order. Not kept: listing shall not push out what is in use."""
+        index = self.whole_index(file)
+        numbers = np.flatnonzero(index[:, 0] != index[:, 1])
+        ranges = np.array(
+            [
+                file.check(number, *entry) or (0, 0)
+                for number, entry in zip(numbers.tolist(), index[numbers].tolist(), strict=True)
+            ],
+            np.uint64,
+        ).reshape(-1, 2)
+        for first, last in pieces_of(ranges[:, 1], _LISTED_BYTES):
+            decoded = self._decode_indices(file, numbers[first:last].tolist(), ranges[first:last], threads)
+            for number, raw in zip(numbers[first:last].tolist(), decoded, strict=True):
+                yield number, file.minishard(number, raw)
+
+    def whole_index(self, file: ShardFile) -> U64:
+        """All entries of the shard index: (start, end) per minishard."""
+        if file.index is not None:
+            return file.index
+        stamp = file.stamp if file.key == file.data_key else None
+        raw = self.store.get(file.key, 0, self.spec.index_size, stamp=stamp)
+        if raw is None or len(raw) < self.spec.index_size:
+            raise CorruptDataError("the shard index is cut off", key=file.key, expected=f"{self.spec.index_size} bytes")
+        return np.frombuffer(raw, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
+
+    def _decode_indices(
+        self, file: ShardFile, numbers: list[int], ranges: U64, threads: int | None = None
+    ) -> Sequence[Buffer]:
+        """The decoded indices of these minishards."""
+        if len(numbers) >= _BATCH_FROM:
+            sources = Sources(
+                Keys.of([file.data_key]),
+                np.zeros(len(numbers), np.int32),
+                np.ascontiguousarray(ranges[:, 0]),
+                np.ascontiguousarray(ranges[:, 1]),
+                stamps=[file.stamp],
+            )
+            try:
+                return fetch(self.store, sources, self.index_chain, threads=threads)
+            except ZvcoreError:
+                # Once more one by one, for an error that names the minishard.
+                pass
+        stored = self.store.get_ranges(file.data_key, [(a, b) for a, b in ranges.tolist()], stamp=file.stamp)
+        if stored is None:
+            raise ConflictError("the object was removed while it was being read", key=file.data_key)
+        if self._index_codec is None:
+            return stored
+        decoded = []
+        for number, (offset, size), data in zip(numbers, ranges.tolist(), stored, strict=True):
+            try:
+                decoded.append(self._index_codec.decode(data))
+            except ZvcoreError as error:
+                raise error.located(key=file.data_key, chunk=f"minishard {number}", offset=offset, length=size)
+        return decoded
+
+
+def group_starts(values: U64) -> npt.NDArray[np.intp]:
+    """Where each run of equal values starts."""
+    if not len(values):
+        return np.empty(0, np.intp)
+    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
+
+
+def steadily(read: Callable[[], T]) -> T:
+    """What `read` gives, asked anew as long as the files change under it."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return read()
+        except (ConflictError, StaleSourcesError):
+            continue
+    return read()

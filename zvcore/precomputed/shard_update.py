@@ -1,0 +1,277 @@
+"""Changing some values of shards: each shard is read, merged and written anew, the values that stay as they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+from zvcore.codecs import CodecChain
+from zvcore.engine import index_cache
+from zvcore.errors import ConflictError, CorruptDataError
+from zvcore.precomputed.entries import U64, Entries, join
+from zvcore.precomputed.external_sort import pieces_of
+from zvcore.precomputed.ids import as_ids
+from zvcore.precomputed.shard_builder import ShardBuilder
+from zvcore.precomputed.shard_writer import encoded_entries
+from zvcore.stores.writing import ANYTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from zvcore.precomputed.shard_reader import ShardFile, ShardReader
+
+__all__ = ["Contents", "contents_of", "rewrite_shard", "update_shards"]
+
+_PIECE_BYTES = 8 << 20
+# How often a shard is begun anew because another writer was faster, on stores that cannot be locked.
+_ATTEMPTS = 50
+
+
+def update_shards(
+    reader: ShardReader,
+    values: Mapping[Any, Buffer] | Iterable[Any],
+    *,
+    unindexed: Mapping[Any, Buffer],
+    encoded: bool,
+    deleted: Sequence[int],
+    threads: int | None,
+) -> None:
+    """Put these values into their shards and take others out."""
+    spec = reader.spec
+    chain = CodecChain(()) if encoded else reader.data_chain
+    changes = join([*encoded_entries(values, spec, chain, unindexed, threads)]).sorted()
+    if len(changes) > 1:
+        twice = np.flatnonzero((changes.ids[1:] == changes.ids[:-1]) & (changes.hashes[1:] == changes.hashes[:-1]))
+        if len(twice):
+            raise ValueError(f"id {changes.ids[twice[0]]} is given more than once")
+    # Which ids have said what comes before them; the others keep what they have.
+    told = np.isin(changes.ids, as_ids(unindexed.keys())) if unindexed else changes.before > 0
+    gone = as_ids(deleted)
+    changed_shards, _ = spec.split(changes.hashes)
+    gone_shards, _ = spec.locate(gone)
+    for shard in np.union1d(changed_shards, gone_shards).tolist():
+        rows = np.flatnonzero(changed_shards == shard)
+        first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+        rewrite_shard(
+            reader, shard, changes.slice(first, last), told[first:last], gone[gone_shards == shard], threads=threads
+        )
+
+
+@dataclass
+class Contents:
+    """What a shard file holds: a row for each value, in order of minishard and id, and the bytes that belong to none.
+
+    starts     where the value lies in the data object
+    before     how many bytes directly before it no index mentions
+    loose      (offset, size) of unmentioned bytes that no value follows
+    """
+
+    hashes: U64
+    ids: U64
+    starts: U64
+    sizes: U64
+    before: U64
+    loose: list[tuple[int, int]]
+
+
+def contents_of(reader: ShardReader, file: ShardFile, shard: int, threads: int | None = None) -> Contents:
+    """Everything in a shard file, or CorruptDataError when it is not sound enough to be rewritten."""
+    tables = [*reader.all_tables(file, threads)]
+    empty = np.empty(0, np.uint64)
+    for number, table in tables:
+        bad = np.flatnonzero(table.bad_entries())
+        if len(bad):
+            raise CorruptDataError(
+                "the value lies outside the file; a repair can drop it", key=file.data_key,
+                chunk=int(table.ids[bad[0]]), expected=f"an end at or before byte {file.limit}",
+            )  # fmt: skip
+        if table.has_duplicates:
+            raise CorruptDataError("an id is there more than once", key=file.data_key, chunk=f"minishard {number}")
+    ids = np.concatenate([table.ids for _, table in tables]) if tables else empty
+    numbers = np.repeat([number for number, _ in tables], [len(table) for _, table in tables]).astype(np.uint64)
+    hashes = reader.spec.hashes(ids)
+    own_shards, own_numbers = reader.spec.split(hashes)
+    astray = np.flatnonzero((own_shards != np.uint64(shard)) | (own_numbers != numbers))
+    if len(astray):
+        raise CorruptDataError(
+            "the id belongs to another minishard, where no reader finds it; a repair can move it", key=file.data_key,
+            chunk=int(ids[astray[0]]),
+        )  # fmt: skip
+    starts = np.uint64(file.base) + (np.concatenate([table.starts for _, table in tables]) if tables else empty)
+    sizes = np.concatenate([table.sizes for _, table in tables]) if tables else empty
+    index = reader.whole_index(file)
+    index = index[index[:, 0] != index[:, 1]] + np.uint64(file.base)
+    before, loose = _gaps(starts, sizes, index, file.base, file.limit)
+    order = np.lexsort((ids, hashes))
+    return Contents(hashes[order], ids[order], starts[order], sizes[order], before[order], loose)
+
+
+def _gaps(starts: U64, sizes: U64, index: U64, base: int, limit: int) -> tuple[U64, list[tuple[int, int]]]:
+    """How many unmentioned bytes precede each value, and the unmentioned ranges that precede none.
+
+    Where values share a range, the first of them has the bytes before it.
+    """
+    begins = np.concatenate([starts, index[:, 0], [np.uint64(limit)]])
+    ends = np.concatenate([starts + sizes, index[:, 1], [np.uint64(limit)]])
+    order = np.argsort(begins, kind="stable")
+    begins, ends = begins[order].astype(np.int64), ends[order].astype(np.int64)
+    covered = np.maximum.accumulate(np.concatenate([[base], ends[:-1]]))
+    gaps = np.maximum(begins - covered, 0)
+    before = np.zeros(len(starts), np.uint64)
+    is_value = order < len(starts)
+    before[order[is_value]] = gaps[is_value].astype(np.uint64)
+    rest = np.flatnonzero(~is_value & (gaps > 0))
+    return before, [(int(covered[row]), int(gaps[row])) for row in rest]
+
+
+def rewrite_shard(
+    reader: ShardReader,
+    shard: int,
+    changes: Entries,
+    told: npt.NDArray[np.bool_],
+    gone: U64,
+    threads: int | None = None,
+) -> None:
+    """Put `changes`, which are in order, into a shard and take the ids `gone` out of it.
+
+    `told` says for which of the changes `before` holds; the others keep the unmentioned bytes that precede the old value.
+    """
+    store, key = reader.store, reader.key(shard)
+    if store.can_lock:
+        with store.lock(key):
+            _rewrite(reader, shard, changes, told, gone, threads)
+        return None
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _rewrite(reader, shard, changes, told, gone, threads)
+        except ConflictError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    return None
+
+
+def _rewrite(
+    reader: ShardReader, shard: int, changes: Entries, told: npt.NDArray[np.bool_], gone: U64, threads: int | None
+) -> None:
+    store, key = reader.store, reader.key(shard)
+    stamp = None if store.can_lock else store.stamp(key)
+    file = reader.file(shard)
+    if file is None:
+        old = Contents(*(np.empty(0, np.uint64),) * 5, [])
+    else:
+        old = contents_of(reader, file, shard, threads)
+        if file.key == key and not store.can_lock and file.stamp != stamp:
+            raise ConflictError("the object was changed by someone else in the meantime", key=key)
+    plan = _Plan.merge(old, changes, told, gone)
+    if not len(changes) and len(plan.ids) == len(old.ids):
+        return
+    legacy = file is not None and file.key != key
+    if len(plan.ids):
+        with store.writer(key, ANYTHING if store.can_lock else stamp) as writer:
+            with ShardBuilder(writer, reader.spec, reader.index_chain, threads) as builder:
+                for entries in plan.entries(reader, file, changes):
+                    builder.add(entries)
+                for start, size in old.loose:
+                    builder.add_loose(_read(reader, file, [(start, size)])[0])
+                builder.finish()
+    elif not legacy:
+        store.delete(key)
+    index_cache().invalidate(store, key)
+    if legacy and file is not None:
+        for name in (file.key, file.data_key):
+            store.delete(name)
+            index_cache().invalidate(store, name)
+
+
+@dataclass
+class _Plan:
+    """The new shard: a row per value, in order. `old` and `new` are rows of the old contents and of the changes, or -1."""
+
+    hashes: U64
+    ids: U64
+    before: U64
+    sizes: U64
+    old: npt.NDArray[np.int64]
+    new: npt.NDArray[np.int64]
+    # Where the bytes before the value and the value come from: an offset in the old object, or in the changes' data.
+    before_is_old: npt.NDArray[np.bool_]
+    before_at: U64
+    value_at: U64
+
+    @classmethod
+    def merge(cls, old: Contents, changes: Entries, told: npt.NDArray[np.bool_], gone: U64) -> _Plan:
+        spans = changes.spans
+        data_at = np.cumsum(spans, dtype=np.uint64) - spans
+        stays = ~np.isin(old.ids, gone)
+        replaced = np.isin(old.ids, changes.ids)
+        kept = np.flatnonzero(stays & ~replaced)
+        # The old row of each change, -1 for new ids.
+        by_id = np.argsort(old.ids, kind="stable")
+        place = np.searchsorted(old.ids[by_id], changes.ids)
+        place = np.minimum(place, max(0, len(by_id) - 1))
+        old_row = np.full(len(changes), -1, np.int64)
+        if len(by_id):
+            candidate = by_id[place]
+            known = (old.ids[candidate] == changes.ids) & stays[candidate]
+            old_row[known] = candidate[known]
+        inherits = ~told & (old_row >= 0)
+        before = changes.before.copy()
+        before[inherits] = old.before[old_row[inherits]]
+        before_at = data_at.copy()
+        before_at[inherits] = old.starts[old_row[inherits]] - old.before[old_row[inherits]]
+        plan = cls(
+            np.concatenate([old.hashes[kept], changes.hashes]),
+            np.concatenate([old.ids[kept], changes.ids]),
+            np.concatenate([old.before[kept], before]),
+            np.concatenate([old.sizes[kept], changes.sizes]),
+            np.concatenate([kept, np.full(len(changes), -1)]).astype(np.int64),
+            np.concatenate([np.full(len(kept), -1), np.arange(len(changes))]).astype(np.int64),
+            np.concatenate([np.ones(len(kept), np.bool_), inherits]),
+            np.concatenate([old.starts[kept] - old.before[kept], before_at]),
+            np.concatenate([old.starts[kept], data_at + changes.before]),
+        )
+        order = np.lexsort((plan.ids, plan.hashes))
+        return cls(**{name: getattr(plan, name)[order] for name in cls.__dataclass_fields__})
+
+    def entries(self, reader: ShardReader, file: ShardFile | None, changes: Entries) -> Iterator[Entries]:
+        """The new contents, a few megabytes at a time."""
+        spans = self.before + self.sizes
+        data = memoryview(changes.data)
+        for first, last in pieces_of(spans, _PIECE_BYTES):
+            wanted: list[tuple[int, int]] = []
+            sources: list[memoryview | None] = []
+            rows = slice(first, last)
+            for is_old, before_at, before, value_is_old, value_at, size in zip(
+                self.before_is_old[rows].tolist(), self.before_at[rows].tolist(), self.before[rows].tolist(),
+                (self.old[rows] >= 0).tolist(), self.value_at[rows].tolist(), self.sizes[rows].tolist(), strict=True,
+            ):  # fmt: skip
+                if is_old and value_is_old:
+                    # Both lie together.
+                    wanted.append((before_at, before + size))
+                    sources.append(None)
+                    continue
+                if before:
+                    sources.append(None if is_old else data[before_at : before_at + before])
+                    if is_old:
+                        wanted.append((before_at, before))
+                sources.append(data[value_at : value_at + size])
+            fetched = iter(_read(reader, file, wanted))
+            joined = b"".join([next(fetched) if source is None else source for source in sources])
+            yield Entries(
+                self.hashes[rows], self.ids[rows], self.before[rows], self.sizes[rows], np.frombuffer(joined, np.uint8)
+            )
+
+
+def _read(reader: ShardReader, file: ShardFile | None, ranges: list[tuple[int, int]]) -> list[memoryview]:
+    """These ranges of the old object."""
+    if not ranges:
+        return []
+    assert file is not None
+    parts = reader.store.get_ranges(file.data_key, ranges, stamp=file.stamp)
+    if parts is None:
+        raise ConflictError("the object was removed while it was being read", key=file.data_key)
+    return parts

@@ -1,0 +1,275 @@
+"""A sharded store as a mapping from ids to values."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+from zvcore.engine import Buffers, fetch
+from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, ZvcoreError
+from zvcore.layout import ABSENT
+from zvcore.precomputed.external_sort import pieces_of
+from zvcore.precomputed.ids import MAX_ID, as_id, as_ids
+from zvcore.precomputed.shard_reader import ShardFile, ShardReader, steadily
+from zvcore.precomputed.shard_update import update_shards
+from zvcore.precomputed.sharding_spec import ShardingSpec
+from zvcore.stores import Store, open_store
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["ShardedStore", "as_spec"]
+
+U64 = npt.NDArray[np.uint64]
+T = TypeVar("T")
+
+# What iterating over items holds of their stored bytes.
+_BATCH_BYTES = 8 << 20
+
+
+def as_spec(spec: ShardingSpec | Mapping[str, Any] | str) -> ShardingSpec:
+    """A specification from what users write for one: itself, its JSON object, or the JSON text."""
+    return spec if isinstance(spec, ShardingSpec) else ShardingSpec.from_json(spec)
+
+
+class ShardedStore(Mapping[int, bytes]):
+    """The values of a sharded store by their ids, 0 to 2**64 - 1.
+
+        kv = ShardedStore("skeletons/", spec)
+        kv[720575940621039145]
+        kv.get_many(ids)                     # batched: far faster than one by one
+
+    With mode "r+" `update` and `delete` change it; each shard that they touch is written anew once, atomically and under
+    a lock. Values come out decoded; `read_encoded` gives them as stored.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Store,
+        spec: ShardingSpec | Mapping[str, Any] | str,
+        mode: str = "r",
+        *,
+        threads: int | None = None,
+    ) -> None:
+        if mode not in ("r", "r+"):
+            raise ValueError(f'mode is "r" or "r+", not {mode!r}; write_sharded makes new stores')
+        self.spec = as_spec(spec)
+        self.store = open_store(path, mode)
+        self.mode = mode
+        self.threads = threads
+        self._reader = ShardReader(self.store, self.spec)
+
+    def __repr__(self) -> str:
+        return f"<ShardedStore {self.store.root} ({1 << self.spec.shard_bits} shards, mode {self.mode!r})>"
+
+    # One value
+
+    def __getitem__(self, key: SupportsIndex) -> bytes:
+        value = self.get(key)
+        if value is None:
+            raise NotFoundError(f"there is no value of id {as_id(key)}", key=self.store.root)
+        return value
+
+    @overload
+    def get(self, key: SupportsIndex) -> bytes | None: ...
+    @overload
+    def get(self, key: SupportsIndex, default: bytes | T) -> bytes | T: ...
+    def get(self, key: SupportsIndex, default: Any = None) -> Any:
+        wanted = as_id(key)
+        found = steadily(lambda: self._stored(wanted))
+        if found is None:
+            return default
+        file, offset, data = found
+        chain = self._reader.data_chain.codecs
+        if not chain:
+            return bytes(data)
+        try:
+            return bytes(chain[0].decode(data))
+        except ZvcoreError as error:
+            raise error.located(key=file.data_key, chunk=wanted, offset=offset, length=len(data))
+
+    def _stored(self, wanted: int) -> tuple[ShardFile, int, bytes | memoryview] | None:
+        found = self._reader.find_once(wanted)
+        if found is None:
+            return None
+        file, offset, size = found
+        data = self.store.get(file.data_key, offset, size, stamp=file.stamp)
+        if data is None:
+            raise ConflictError("the object was removed while it was being read", key=file.data_key)
+        if len(data) != size:
+            raise CorruptDataError(
+                "the value is cut off", key=file.data_key, chunk=wanted, offset=offset, expected=f"{size} bytes",
+                found=len(data),
+            )  # fmt: skip
+        return file, offset, data
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, SupportsIndex):
+            return False
+        wanted = key.__index__()
+        return 0 <= wanted <= MAX_ID and self._reader.find(wanted) is not None
+
+    def locate(self, key: SupportsIndex) -> tuple[str, int, int]:
+        """(file, offset, size): where the stored value of an id lies. NotFoundError if there is none."""
+        wanted = as_id(key)
+        found = self._reader.find(wanted)
+        if found is None:
+            raise NotFoundError(f"there is no value of id {wanted}", key=self.store.root)
+        file, offset, size = found
+        return file.data_key, offset, size
+
+    def read_encoded(self, key: SupportsIndex) -> bytes | None:
+        """A value as it is stored; None if there is none."""
+        wanted = as_id(key)
+        found = steadily(lambda: self._stored(wanted))
+        return None if found is None else bytes(found[2])
+
+    def read_before(self, key: SupportsIndex, n: int, start: int = 0, size: int | None = None) -> bytes:
+        """The `n` bytes before the stored value of an id, which no index mentions: the fragments before a mesh manifest.
+
+        With `start` and `size`, only that part of them is read.
+        """
+        if n < 0 or start < 0 or start > n or (size is not None and not 0 <= size <= n - start):
+            raise ValueError(f"there is no part of {size} bytes at {start} in {n} bytes")
+        wanted = as_id(key)
+        length = n - start if size is None else size
+
+        def read() -> bytes:
+            found = self._reader.find_once(wanted)
+            if found is None:
+                raise NotFoundError(f"there is no value of id {wanted}", key=self.store.root)
+            file, offset, _ = found
+            if n > offset - file.base:
+                raise CorruptDataError(
+                    f"there are no {n} bytes before the value", key=file.data_key, chunk=wanted, offset=offset,
+                    expected=f"at most {offset - file.base}",
+                )  # fmt: skip
+            data = self.store.get(file.data_key, offset - n + start, length, stamp=file.stamp)
+            if data is None or len(data) != length:
+                raise ConflictError("the object changed while it was being read", key=file.data_key)
+            return bytes(data)
+
+        return steadily(read)
+
+    # Many values
+
+    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, bytes]:
+        """The values of these ids; those that are missing are left out.
+
+        One pass reads shard indices, one minishard indices, one values, each with as few requests as possible.
+        """
+        wanted = as_ids(ids)
+        values = self._fetch(wanted, encoded=False)
+        return {key: bytes(value) for key, value in zip(wanted.tolist(), values, strict=True) if value is not None}
+
+    def _fetch(self, wanted: U64, *, encoded: bool) -> Buffers:
+        def read() -> Buffers:
+            sources = self._reader.locate(wanted)
+            chain = () if encoded else self._reader.data_chain
+            try:
+                return fetch(self.store, sources, chain, count=len(wanted), threads=self.threads)
+            except ZvcoreError as error:
+                raise self._named(error, wanted, sources)
+
+        return steadily(read)
+
+    def _named(self, error: ZvcoreError, wanted: U64, sources: Any) -> ZvcoreError:
+        """The error with the id of the value that it is about, which the engine does not know."""
+        if error.offset is not None and error.key is not None:
+            rows = np.flatnonzero((sources.offset == np.uint64(error.offset)) & (sources.length != ABSENT))
+            for row in rows.tolist():
+                if sources.keys[int(sources.key[row])] == error.key:
+                    error.chunk = int(wanted[row])
+                    return error
+        return error
+
+    # All of them
+
+    def ids(self) -> U64:
+        """All ids, in ascending order. Reads every index and no value."""
+        found = [np.empty(0, np.uint64)]
+        for shard in self._reader.shards():
+            found.append(steadily(lambda shard=shard: self.shard_ids(shard)))  # type: ignore[misc]
+        ids = np.concatenate(found)
+        ids.sort()
+        twice = np.flatnonzero(ids[1:] == ids[:-1])
+        if len(twice):
+            raise CorruptDataError("an id is there more than once", key=self.store.root, chunk=int(ids[twice[0]]))
+        return ids
+
+    def shard_ids(self, shard: int) -> U64:
+        """The ids of one shard, minishard by minishard."""
+        file = self._reader.file(shard)
+        if file is None:
+            return np.empty(0, np.uint64)
+        tables = [table.ids for _, table in self._reader.all_tables(file, self.threads)]
+        return np.concatenate(tables) if tables else np.empty(0, np.uint64)
+
+    def __len__(self) -> int:
+        return len(self.ids())
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ids().tolist())
+
+    def items(self) -> ItemsView[int, bytes]:
+        return _Items(self)
+
+    def values(self) -> ValuesView[bytes]:
+        return _Values(self)
+
+    def batches(self) -> Iterator[dict[int, bytes]]:
+        """Everything in the order in which it is stored, a few megabytes at a time."""
+        for shard in self._reader.shards():
+            ids = steadily(lambda shard=shard: self.shard_ids(shard))  # type: ignore[misc]
+            sizes = self._reader.locate(ids).length
+            assert sizes is not None
+            for first, last in pieces_of(np.where(sizes == ABSENT, 0, sizes), _BATCH_BYTES):
+                yield self.get_many(ids[first:last])
+
+    # Changes
+
+    def update(
+        self,
+        values: Mapping[Any, Buffer] | Iterable[tuple[SupportsIndex, Buffer]],
+        *,
+        unindexed: Mapping[Any, Buffer] | None = None,
+        encoded: bool = False,
+    ) -> None:
+        """Add values or replace them. Each shard that is touched is written anew once; its other values are copied.
+
+        `unindexed` bytes are put before the value of their id; without any, those that were there stay. With `encoded`,
+        values are stored as they are given.
+        """
+        self._refuse_if_read_only()
+        update_shards(
+            self._reader, values, unindexed=unindexed or {}, encoded=encoded, deleted=(), threads=self.threads
+        )
+
+    def delete(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> None:
+        """Take out values, with the unindexed bytes before them. Ids that are not there are passed over."""
+        self._refuse_if_read_only()
+        update_shards(self._reader, {}, unindexed={}, encoded=False, deleted=as_ids(ids).tolist(), threads=self.threads)
+
+    def _refuse_if_read_only(self) -> None:
+        if self.mode == "r":
+            raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
+
+
+class _Items(ItemsView[int, bytes]):
+    _mapping: ShardedStore
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        for batch in self._mapping.batches():
+            yield from batch.items()
+
+
+class _Values(ValuesView[bytes]):
+    _mapping: ShardedStore
+
+    def __iter__(self) -> Iterator[bytes]:
+        for batch in self._mapping.batches():
+            yield from batch.values()
