@@ -9,15 +9,20 @@ from zvcore.zvf.manifests import (
     encode_manifest,
     encode_manifests,
 )
+from zvcore.zvf.store import Level, Store, is_store, open
 
 __all__ = [
     "FragmentIndex",
+    "Level",
     "ManifestCSR",
     "ManifestTable",
+    "Store",
     "decode_fragments",
     "decode_manifest",
     "decode_manifests",
     "encode_fragments",
     "encode_manifest",
     "encode_manifests",
+    "is_store",
+    "open",
 ]

@@ -287,6 +287,14 @@ class ManifestTable:
             table.damaged = {new: self.damaged[old] for new, old in enumerate(rows.tolist()) if old in self.damaged}
         return table
 
+    def with_ids(self, object_ids: Ints) -> ManifestTable:
+        """The same table with other object ids."""
+        table = ManifestTable(
+            self.offsets, self.coords, self._mode, self.start, self._count, self.pool, self._status, object_ids
+        )
+        table.damaged = self.damaged
+        return table
+
     def check(self, fragment_counts: Mapping[tuple[int, ...], int] | None = None) -> None:
         """Raise for the first row that is damaged, or names a fragment that cannot exist.
 
@@ -409,6 +417,36 @@ class ManifestTable:
     def _refuse_damaged(self, row: int) -> None:
         if row in self.damaged:
             raise self.damaged[row]
+
+
+def concatenated(tables: Sequence[ManifestTable], sid_ndim: int = 0) -> ManifestTable:
+    """The rows of several tables, one table after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    if not tables:
+        empty = np.zeros(0, np.int64)
+        return ManifestTable(np.zeros(1, np.int64), np.zeros((0, sid_ndim), np.int64), None, empty, None, empty)
+    blocks = np.cumsum([0, *(len(table.start) for table in tables)])
+    pools = np.cumsum([0, *(len(table.pool) for table in tables)])
+    uniform = all(table.uniform for table in tables)
+    starts = [
+        table.start if uniform else np.where(table.mode == EXPLICIT, table.start + base, table.start)
+        for table, base in zip(tables, pools, strict=False)
+    ]
+    offsets = [table.offsets[:-1] + base for table, base in zip(tables, blocks, strict=False)]
+    result = ManifestTable(
+        np.concatenate([*offsets, blocks[-1:]]),
+        np.concatenate([table.coords for table in tables]),
+        None if uniform else np.concatenate([table.mode for table in tables]),
+        np.concatenate(starts),
+        None if uniform else np.concatenate([table.count for table in tables]),
+        np.concatenate([table.pool for table in tables]),
+        np.concatenate([table._status for table in tables]),
+    )
+    rows = np.cumsum([0, *map(len, tables)]).tolist()
+    for table, base in zip(tables, rows, strict=False):
+        result.damaged.update({row + base: error for row, error in table.damaged.items()})
+    return result
 
 
 def row_of(object_ids: Ints, order: Ints | None, wanted: Ints) -> Ints:

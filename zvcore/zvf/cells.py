@@ -1,0 +1,263 @@
+"""What a level stores per chunk: cells of bytes on the level's chunk grid, whichever way a store's age lays them out.
+
+Coordinates of chunks are absolute and may be negative; the grid's origin is what the array's attributes say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.kernels import vlen
+from zvcore.zvf.nodes import ArrayNode, Node, join, read_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from zvcore.stores import Store
+
+__all__ = ["CellGrid", "Cells", "GridCells", "SubArrayCells", "coords_key", "open_cells", "parse_key"]
+
+Ints = npt.NDArray[np.int64]
+
+_KEY = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.-?(0|[1-9][0-9]{0,17}))*")
+
+
+def coords_key(coords: Iterable[int]) -> str:
+    return ".".join(map(str, coords))
+
+
+def parse_key(key: Any) -> tuple[int, ...] | None:
+    """Chunk coordinates from their dotted form, None if that is what `key` is not."""
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        return None
+    return tuple(map(int, key.split(".")))
+
+
+@dataclass
+class Cells:
+    """The payloads of some cells, in the order asked for: cell i is `data[starts[i] : starts[i] + lengths[i]]`.
+
+    absent  cells that are not stored; one that is stored and empty has length 0 too
+    """
+
+    data: npt.NDArray[np.uint8]
+    starts: Ints
+    lengths: Ints
+    absent: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> memoryview:
+        start = int(self.starts[index])
+        return self.data.data[start : start + int(self.lengths[index])]
+
+
+class CellGrid(ABC):
+    """One per-chunk array of a level."""
+
+    node: Node
+
+    @property
+    def store(self) -> Store:
+        return self.node.store
+
+    @property
+    def path(self) -> str:
+        return self.node.path
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        return self.node.attrs
+
+    @property
+    @abstractmethod
+    def ndim(self) -> int: ...
+
+    @abstractmethod
+    def read(self, coords: Ints) -> Cells:
+        """The cells of these chunks, int64[n, ndim]. Chunks outside the grid are absent."""
+
+    @abstractmethod
+    def stored(self) -> Ints:
+        """The chunks that have a cell, int64[n, ndim] in numeric order, as the store itself shows them."""
+
+    def listed(self) -> Ints | None:
+        """The chunks that the array's presence list names, in numeric order; None if it has no such list."""
+        return None
+
+    def read_one(self, coords: tuple[int, ...]) -> memoryview | None:
+        cells = self.read(np.array([coords], np.int64).reshape(1, self.ndim))
+        return None if cells.absent[0] else cells[0]
+
+
+class GridCells(CellGrid):
+    """Since 0.9: one array of byte strings whose shape is the grid, flat or in shards."""
+
+    node: ArrayNode
+
+    def __init__(self, node: ArrayNode) -> None:
+        if not node.is_rows:
+            raise UnsupportedError(
+                f"an array of {node.document.get('data_type')!r}, where byte strings are expected", key=node.key
+            )
+        if prod(node.chunk) != 1:
+            raise UnsupportedError(f"chunks of {node.chunk} cells; only one cell per chunk is known", key=node.key)
+        self.node = node
+
+    @property
+    def ndim(self) -> int:
+        return self.node.ndim
+
+    @cached_property
+    def origin(self) -> Ints:
+        given = self.attrs.get("chunk_grid_origin")
+        if not given:
+            return np.zeros(self.ndim, np.int64)
+        if not isinstance(given, list) or len(given) != self.ndim or not all(
+            isinstance(value, int) and abs(value) < 2**62 for value in given
+        ):
+            raise MetadataError("chunk_grid_origin is not one number per axis", key=self.node.key, found=repr(given)[:99])
+        return np.array(given, np.int64)
+
+    def read(self, coords: Ints) -> Cells:
+        positions = coords - self.origin
+        # Coordinates come from stored bytes: a difference may have wrapped, but then it is outside all the same.
+        inside = ((coords >= self.origin) & (positions >= 0) & (positions < np.array(self.node.grid, np.int64))).all(1)
+        chosen = positions if inside.all() else positions[inside]
+        pool, begins, absent = self.node.read_chunks(chosen)
+        starts, lengths, faulty = vlen.split_single_rows(pool.data, begins[:-1], np.diff(begins))
+        if faulty >= 0:
+            raise self._cell_error(pool[begins[faulty] : begins[faulty + 1]], chosen[faulty])
+        if inside.all():
+            return Cells(pool, starts, lengths, absent)
+        rows = np.flatnonzero(inside)
+        cells = Cells(pool, np.zeros(len(coords), np.int64), np.zeros(len(coords), np.int64), ~inside)
+        cells.starts[rows], cells.lengths[rows], cells.absent[rows] = starts, lengths, absent
+        return cells
+
+    def _cell_error(self, data: npt.NDArray[np.uint8], position: Ints) -> CorruptDataError:
+        where = {"key": self.path, "chunk": tuple((position + self.origin).tolist())}
+        try:
+            rows = len(vlen.split_rows(data.data)[0])
+        except ZvcoreError as error:
+            assert isinstance(error, CorruptDataError)
+            error.located(**where)
+            return error
+        return CorruptDataError("a cell that is not one byte string", expected="1 row", found=f"{rows} rows", **where)
+
+    def stored(self) -> Ints:
+        objects = np.array(self.node.stored_objects(), np.int64).reshape(-1, self.ndim)
+        grid = np.array(self.node.outer_grid, np.int64)
+        objects = objects[(objects < grid).all(1)]
+        if not self.node.sharded:
+            return objects + self.origin
+        per = np.array(self.node.per_shard, np.int64)
+        found = []
+        for position in objects.tolist():
+            index = self.node.shard_index(tuple(position))
+            if index is not None:
+                inner = np.stack(np.unravel_index(np.flatnonzero(index[1] != 2**64 - 1), self.node.per_shard), -1)
+                found.append(inner.astype(np.int64) + np.array(position, np.int64) * per)
+        cells = np.concatenate(found) if found else np.zeros((0, self.ndim), np.int64)
+        cells = cells[(cells < np.array(self.node.grid, np.int64)).all(1)]
+        return cells[np.lexsort(cells.T[::-1])] + self.origin
+
+    def listed(self) -> Ints | None:
+        names = self.attrs.get("nonempty_chunks")
+        if not isinstance(names, list):
+            return None
+        parsed = [parse_key(name) for name in names]
+        if any(coords is None or len(coords) != self.ndim for coords in parsed):
+            raise MetadataError("nonempty_chunks holds something that is no chunk", key=self.node.key)
+        coords = np.array(parsed, np.int64).reshape(-1, self.ndim)
+        return np.unique(coords, axis=0) if len(coords) else coords
+
+
+class SubArrayCells(CellGrid):
+    """0.6 to 0.8: a group with one uint8 array per chunk, named by its coordinates, or packed into `__shard_*` arrays."""
+
+    def __init__(self, node: Node, ndim: int) -> None:
+        self.node = node
+        self._ndim = ndim
+
+    @property
+    def ndim(self) -> int:
+        return self._ndim
+
+    @cached_property
+    def _packed(self) -> dict[tuple[int, ...], tuple[ArrayNode, int, int]]:
+        """{chunk: (shard array, offset, length)}"""
+        found = {}
+        for name in self.store.list_dir(self.path)[0]:
+            if not name.startswith("__shard_"):
+                continue
+            shard = read_node(self.store, join(self.path, name))
+            if not isinstance(shard, ArrayNode):
+                raise MetadataError("a shard without metadata", key=join(self.path, name))
+            index = shard.attrs.get("shard_index")
+            index = json.loads(index) if isinstance(index, str) else index
+            if not isinstance(index, dict):
+                raise MetadataError("a shard without an index", key=shard.key)
+            for key, entry in index.items():
+                coords = parse_key(key)
+                if coords is None or not isinstance(entry, list) or len(entry) != 2:
+                    raise MetadataError(f"an entry {key!r} of a shard's index is none", key=shard.key)
+                offset, length = entry
+                size = prod(shard.shape)
+                if not all(isinstance(n, int) for n in entry) or not 0 <= offset <= size or not 0 <= length <= size - offset:
+                    raise CorruptDataError(
+                        "an entry of the shard index leaves the shard", key=shard.key, chunk=coords,
+                        expected=f"within {size} bytes", found=f"{length} bytes at {offset}",
+                    )  # fmt: skip
+                found[coords] = (shard, offset, length)
+        return found
+
+    def read(self, coords: Ints) -> Cells:
+        parts: list[npt.NDArray[np.uint8] | None] = []
+        shards: dict[str, npt.NDArray[np.uint8]] = {}
+        for chunk in map(tuple, coords.tolist()):
+            if chunk in self._packed:
+                shard, offset, length = self._packed[chunk]
+                if shard.path not in shards:
+                    shards[shard.path] = _whole(shard)
+                parts.append(shards[shard.path][offset : offset + length])
+                continue
+            node = read_node(self.store, join(self.path, coords_key(chunk)))
+            parts.append(_whole(node) if isinstance(node, ArrayNode) else None)
+        lengths = np.array([0 if part is None else len(part) for part in parts], np.int64)
+        data = np.concatenate([part for part in parts if part is not None] or [np.zeros(0, np.uint8)])
+        return Cells(data, np.cumsum(lengths) - lengths, lengths, np.array([part is None for part in parts], bool))
+
+    def stored(self) -> Ints:
+        names = [parse_key(name) for name in self.store.list_dir(self.path)[0]]
+        found = {*self._packed, *(coords for coords in names if coords is not None and len(coords) == self.ndim)}
+        return np.array(sorted(found), np.int64).reshape(-1, self.ndim)
+
+
+def _whole(node: ArrayNode) -> npt.NDArray[np.uint8]:
+    """The bytes of an array that is nothing but bytes."""
+    if node.ndim != 1 or node.dtype.itemsize != 1:
+        raise UnsupportedError("not a one-dimensional array of bytes", key=node.key)
+    numbers: npt.NDArray[np.uint8] = node.read_numbers().view(np.uint8)
+    return numbers
+
+
+def open_cells(store: Store, path: str, ndim: int) -> CellGrid:
+    """The per-chunk array at a path, of either generation."""
+    node = read_node(store, path)
+    if node is None:
+        raise NotFoundError("there is no such array", key=path)
+    return GridCells(node) if isinstance(node, ArrayNode) else SubArrayCells(node, ndim)
+
+

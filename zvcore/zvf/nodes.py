@@ -1,0 +1,397 @@
+"""Zarr v3 nodes as Zarr Vectors uses them: groups with attributes, and arrays of byte strings or numbers.
+
+Every array is read the same way, sharded or not: grid positions of inner chunks become ranges of objects (`locate`),
+and the engine fetches and decodes them together.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore import codecs
+from zvcore.engine.cache import index_cache
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.kernels import vlen
+from zvcore.layout import ABSENT, Sources
+from zvcore.zarr3.shard_index import ShardIndexForm
+from zvcore.zvf.fetching import Keys, fetch, make_chain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from zvcore.stores import Stamp, Store
+
+__all__ = ["ArrayNode", "Node", "child_nodes", "document_bytes", "join", "read_node", "require_array"]
+
+Ints = npt.NDArray[np.int64]
+
+ROW_TYPES = ("variable_length_bytes", "bytes", "binary")
+NUMBER_TYPES = (
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    "bool", "float16", "float32", "float64",
+)  # fmt: skip
+MAX_NDIM = 32
+
+
+def join(*parts: str) -> str:
+    return "/".join(part for part in parts if part)
+
+
+def document_bytes(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, indent=2).encode()
+
+
+@dataclass
+class Node:
+    """A group or an array: its zarr.json."""
+
+    store: Store
+    path: str
+    document: dict[str, Any]
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        attributes: dict[str, Any] = self.document.get("attributes") or {}
+        return attributes
+
+    @property
+    def is_array(self) -> bool:
+        return self.document.get("node_type") == "array"
+
+    @property
+    def key(self) -> str:
+        return join(self.path, "zarr.json")
+
+    def child(self, name: str) -> Node | None:
+        return read_node(self.store, join(self.path, name))
+
+
+def read_node(store: Store, path: str) -> Node | None:
+    """The node at a path, None if there is none."""
+    key = join(path, "zarr.json")
+    raw = store.get(key)
+    if raw is None:
+        return None
+    try:
+        document = json.loads(bytes(raw))
+    except (ValueError, RecursionError) as error:
+        raise MetadataError(f"not JSON: {error}", key=key) from None
+    if not isinstance(document, dict) or document.get("node_type") not in ("group", "array"):
+        raise MetadataError("not the metadata of a Zarr v3 group or array", key=key)
+    if document.get("zarr_format") != 3:
+        raise UnsupportedError(f"zarr_format {document.get('zarr_format')!r}", key=key)
+    if not isinstance(document.get("attributes", {}), dict):
+        raise MetadataError("attributes must be an object", key=key)
+    kind = ArrayNode if document["node_type"] == "array" else Node
+    return kind(store, path, document)
+
+
+def require_array(store: Store, path: str) -> ArrayNode:
+    node = read_node(store, path)
+    if not isinstance(node, ArrayNode):
+        raise NotFoundError("there is no such array", key=path)
+    return node
+
+
+def child_nodes(store: Store, path: str) -> Iterator[Node]:
+    """The nodes right below a group, in order of name."""
+    for name in store.list_dir(path)[0]:
+        node = read_node(store, join(path, name))
+        if node is not None:
+            yield node
+
+
+class ArrayNode(Node):
+    """An array of byte strings (`is_rows`) or of numbers (`dtype`), in chunks, perhaps packed into shards."""
+
+    def _bad(self, text: str, found: Any = None) -> MetadataError:
+        return MetadataError(text, key=self.key, found=None if found is None else repr(found)[:200])
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        shape = self.document.get("shape")
+        if not isinstance(shape, list) or len(shape) > MAX_NDIM or not all(_is_count(n) for n in shape):
+            raise self._bad("shape must be a list of sizes", shape)
+        return tuple(shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @cached_property
+    def outer_chunk(self) -> tuple[int, ...]:
+        """The shape of what one object holds: a chunk, or a shard."""
+        grid = self.document.get("chunk_grid")
+        if not isinstance(grid, dict) or grid.get("name") != "regular":
+            raise UnsupportedError("only regular chunk grids can be read", key=self.key)
+        return self._chunk_shape((grid.get("configuration") or {}).get("chunk_shape"))
+
+    def _chunk_shape(self, shape: Any) -> tuple[int, ...]:
+        if not isinstance(shape, list) or len(shape) != self.ndim or not all(_is_count(n) and n > 0 for n in shape):
+            raise self._bad(f"chunk_shape must be a list of {self.ndim} sizes", shape)
+        return tuple(shape)
+
+    @cached_property
+    def _codecs(self) -> list[dict[str, Any]]:
+        """The codecs of a whole object."""
+        return self._codec_list(self.document.get("codecs"))
+
+    def _codec_list(self, given: Any) -> list[dict[str, Any]]:
+        if not isinstance(given, list) or not given:
+            raise self._bad("codecs must be a list", given)
+        found = [{"name": codec} if isinstance(codec, str) else codec for codec in given]
+        for codec in found:
+            if not isinstance(codec, dict) or not isinstance(codec.get("name"), str):
+                raise self._bad("a codec is an object with a name", codec)
+            if not isinstance(codec.get("configuration", {}), dict):
+                raise self._bad("a codec's configuration is an object", codec)
+        return found
+
+    @property
+    def sharded(self) -> bool:
+        return bool(self._codecs[0]["name"] == "sharding_indexed")
+
+    @cached_property
+    def _sharding(self) -> dict[str, Any]:
+        if len(self._codecs) != 1:
+            raise UnsupportedError("shards that are encoded once more as a whole", key=self.key)
+        configuration: dict[str, Any] = self._codecs[0].get("configuration", {})
+        return configuration
+
+    @cached_property
+    def chunk(self) -> tuple[int, ...]:
+        """The shape of what is encoded by itself: a chunk, or an inner chunk of a shard."""
+        if not self.sharded:
+            return self.outer_chunk
+        chunk = self._chunk_shape(self._sharding.get("chunk_shape"))
+        if any(outer % inner for outer, inner in zip(self.outer_chunk, chunk, strict=True)):
+            raise self._bad(f"shards of {self.outer_chunk} do not hold whole chunks of {chunk}")
+        return chunk
+
+    @cached_property
+    def per_shard(self) -> tuple[int, ...]:
+        """How many inner chunks a shard has along each axis."""
+        return tuple(outer // inner for outer, inner in zip(self.outer_chunk, self.chunk, strict=True))
+
+    @cached_property
+    def index_form(self) -> ShardIndexForm:
+        return ShardIndexForm.from_json(self._sharding, self.per_shard, self.key)
+
+    @property
+    def inner_codecs(self) -> list[dict[str, Any]]:
+        """The codecs of a chunk, as the metadata lists them."""
+        return self._codec_list(self._sharding.get("codecs")) if self.sharded else self._codecs
+
+    @cached_property
+    def chain(self) -> Any:
+        """The codecs from bytes to bytes of a chunk."""
+        return make_chain([codecs.from_zarr3(codec, where=self.key) for codec in self.inner_codecs[1:]])
+
+    @property
+    def is_rows(self) -> bool:
+        return bool(self.inner_codecs[0]["name"] == "vlen-bytes" and self.document.get("data_type") in ROW_TYPES)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers, in the byte order in which they are stored."""
+        name = self.document.get("data_type")
+        serializer = self.inner_codecs[0]
+        if name not in NUMBER_TYPES or serializer["name"] != "bytes":
+            raise UnsupportedError(f"data type {name!r} through codec {serializer['name']!r}", key=self.key)
+        endian = serializer.get("configuration", {}).get("endian", "little")
+        if endian not in ("little", "big"):
+            raise self._bad('endian is "little" or "big"', endian)
+        return np.dtype(name).newbyteorder("<" if endian == "little" else ">")
+
+    @cached_property
+    def fill_value(self) -> Any:
+        return _fill_value(self.document.get("fill_value"), self.dtype, self)
+
+    @cached_property
+    def _key_parts(self) -> tuple[str, str]:
+        """(what the keys of the objects begin with, what separates the numbers that follow)."""
+        encoding = self.document.get("chunk_key_encoding") or {}
+        name = encoding.get("name") if isinstance(encoding, dict) else encoding
+        configuration = (encoding.get("configuration") or {}) if isinstance(encoding, dict) else {}
+        separator = configuration.get("separator", {"default": "/", "v2": "."}.get(str(name)))
+        if name not in ("default", "v2") or separator not in ("/", "."):
+            raise UnsupportedError(f"chunk_key_encoding {encoding!r}", key=self.key)
+        folder = self.path + "/" if self.path else ""
+        if name == "v2":
+            return folder + ("" if self.ndim else "0"), separator
+        return folder + ("c" + separator if self.ndim else "c"), separator
+
+    def object_key(self, position: tuple[int, ...]) -> str:
+        prefix, separator = self._key_parts
+        return prefix + separator.join(map(str, position))
+
+    def object_position(self, key: str) -> tuple[int, ...] | None:
+        """The grid position of an object by its key, None for a key that is not one."""
+        prefix, separator = self._key_parts
+        if not key.startswith(prefix):
+            return None
+        parts = key[len(prefix) :].split(separator) if self.ndim else []
+        if len(parts) != self.ndim or not all(part.isdecimal() and len(part) < 19 for part in parts):
+            return None
+        position = tuple(map(int, parts))
+        return position if self.object_key(position) == key else None
+
+    def stored_objects(self) -> list[tuple[int, ...]]:
+        """The positions of the objects that exist, in numeric order, as the store lists them."""
+        folder = self._key_parts[0].rpartition("/")[0]
+        positions = map(self.object_position, self.store.list(folder))
+        return sorted(position for position in positions if position is not None)
+
+    # --- where chunks are
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """How many chunks along each axis."""
+        return tuple(-(-size // chunk) for size, chunk in zip(self.shape, self.chunk, strict=True))
+
+    @property
+    def outer_grid(self) -> tuple[int, ...]:
+        """How many objects along each axis."""
+        return tuple(-(-size // chunk) for size, chunk in zip(self.shape, self.outer_chunk, strict=True))
+
+    def shard_index(self, position: tuple[int, ...]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None:
+        """(offsets, lengths) of the chunks of one shard in C order, None if there is no such shard."""
+        key = self.object_key(position)
+        form = self.index_form
+
+        def load(stamp: Stamp) -> tuple[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], int]:
+            size = self.store.size(key)
+            if form.location == "start":
+                raw = self.store.get(key, 0, form.size, stamp=stamp)
+            else:
+                raw = self.store.get(key, -form.size, stamp=stamp)
+            if raw is None or size is None:
+                raise CorruptDataError("the shard went away while it was read", key=key)
+            columns = form.parse(raw, size, key)
+            return columns, columns[0].nbytes + columns[1].nbytes
+
+        return index_cache().get(self.store, key, load, part=("shard index", form))
+
+    def locate(self, positions: Ints) -> Sources:
+        """Where the chunks at these grid positions, int64[n, ndim], are stored."""
+        if not self.sharded:
+            return Sources(Keys.of([self.object_key(position) for position in map(tuple, positions.tolist())]))
+        per = np.array(self.per_shard, np.int64)
+        outer = positions // per
+        inner = np.ravel_multi_index(tuple((positions - outer * per).T), self.per_shard) if len(positions) else outer[:, :0]
+        flat = np.ravel_multi_index(tuple(outer.T), tuple(max(n, 1) for n in self.outer_grid))
+        shards, which = np.unique(flat, return_inverse=True)
+        offset = np.zeros(len(positions), np.uint64)
+        length = np.full(len(positions), ABSENT, np.uint64)
+        names = []
+        for number, shard in enumerate(shards.tolist()):
+            place = tuple(int(i) for i in np.unravel_index(shard, self.outer_grid))
+            names.append(self.object_key(place))
+            index = self.shard_index(place)
+            if index is not None:
+                mine = which == number
+                offset[mine] = index[0][inner[mine]]
+                length[mine] = index[1][inner[mine]]
+        return Sources(Keys.of(names), which.astype(np.int32), offset, length)
+
+    # --- what they hold
+
+    def read_chunks(self, positions: Ints) -> tuple[npt.NDArray[np.uint8], Ints, npt.NDArray[np.bool_]]:
+        """Decoded chunks: (all bytes, int64[n + 1] where each begins, which are not stored)."""
+        return fetch(self.store, self.locate(positions), self.chain, len(positions))
+
+    def read_rows(self, stop: int | None = None) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
+        """All byte strings of a one-dimensional array: (bytes, starts, lengths). Absent chunks give empty ones."""
+        if not self.is_rows or self.ndim != 1:
+            raise UnsupportedError("not a one-dimensional array of byte strings", key=self.key)
+        rows = self.shape[0] if stop is None else min(stop, self.shape[0])
+        count = -(-rows // self.chunk[0])
+        positions = np.arange(count, dtype=np.int64).reshape(-1, 1)
+        pool, begins, absent = self.read_chunks(positions)
+        # A shape is only a number in a file: as many rows as there are bytes to show for it.
+        self._refuse_unbacked(rows, 8 * int((~absent).sum()) * self.chunk[0])
+        starts = np.zeros(rows, np.int64)
+        lengths = np.zeros(rows, np.int64)
+        for chunk in np.flatnonzero(~absent).tolist():
+            first = chunk * self.chunk[0]
+            taken = min(self.chunk[0], rows - first)
+            at, sizes = self._split(pool[begins[chunk] : begins[chunk + 1]], chunk, taken)
+            starts[first : first + taken] = at[:taken] + begins[chunk]
+            lengths[first : first + taken] = sizes[:taken]
+        return pool, starts, lengths
+
+    def _split(self, data: npt.NDArray[np.uint8], chunk: int, wanted: int) -> tuple[Ints, Ints]:
+        try:
+            at, sizes = vlen.split_rows(data.data)
+        except ZvcoreError as error:
+            raise error.located(key=self.object_key((chunk,)) if not self.sharded else self.path, chunk=chunk) from None
+        if len(at) < wanted or len(at) > self.chunk[0]:
+            raise CorruptDataError(
+                "a chunk with another number of rows", key=self.path, chunk=chunk, expected=self.chunk[0], found=len(at)
+            )
+        return at, sizes
+
+    def row_chunk(self, chunk: int) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
+        """One chunk of a one-dimensional array of byte strings: (bytes, starts, lengths)."""
+        taken = min(self.chunk[0], self.shape[0] - chunk * self.chunk[0])
+        pool, _, absent = self.read_chunks(np.array([[chunk]], np.int64))
+        if absent[0]:
+            self._refuse_unbacked(taken, 0)
+            return pool, np.zeros(taken, np.int64), np.zeros(taken, np.int64)
+        at, sizes = self._split(pool, chunk, taken)
+        return pool, at[:taken], sizes[:taken]
+
+    def read_numbers(self, stop: int | None = None) -> npt.NDArray[Any]:
+        """All numbers, in native byte order; of the first axis only `stop` rows."""
+        shape = self.shape if stop is None else (min(stop, self.shape[0]), *self.shape[1:])
+        grid = [-(-size // chunk) for size, chunk in zip(shape, self.chunk, strict=True)]
+        if prod(grid) > 2**31:
+            raise self._bad("an array of more than 2**31 chunks", self.shape)
+        positions = np.array(list(np.ndindex(*grid)), np.int64).reshape(prod(grid), self.ndim)
+        pool, begins, absent = self.read_chunks(positions)
+        self._refuse_unbacked(prod(shape), int((~absent).sum()) * prod(self.chunk))
+        out = np.full(shape, self.fill_value, self.dtype.newbyteorder("="))
+        for number in np.flatnonzero(~absent).tolist():
+            data = pool[begins[number] : begins[number + 1]]
+            if len(data) != prod(self.chunk) * self.dtype.itemsize:
+                raise CorruptDataError(
+                    "a chunk of the wrong size", key=self.path, chunk=tuple(positions[number].tolist()),
+                    expected=prod(self.chunk) * self.dtype.itemsize, found=len(data),
+                )  # fmt: skip
+            values = data.view(self.dtype).reshape(self.chunk)
+            begin = positions[number] * np.array(self.chunk, np.int64)
+            to = tuple(slice(b, min(b + c, n)) for b, c, n in zip(begin.tolist(), self.chunk, shape, strict=True))
+            out[to] = values[tuple(slice(0, part.stop - part.start) for part in to)]
+        return out
+
+    def _refuse_unbacked(self, wanted: int, backed: int) -> None:
+        """Absent chunks may read as fill values, but not so many that a number in a file takes all memory."""
+        if wanted > max(backed, 0) + 2**24:
+            raise CorruptDataError(
+                "an array of which almost nothing is stored", key=self.path, expected=f"{wanted} items", found=backed
+            )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
+
+
+def _fill_value(value: Any, dtype: np.dtype[Any], node: ArrayNode) -> Any:
+    try:
+        if dtype.kind == "f":
+            if isinstance(value, str):
+                if value.startswith("0x"):
+                    raw = int(value, 16).to_bytes(dtype.itemsize, "little")
+                    return np.frombuffer(raw, dtype.newbyteorder("<"))[0]
+                return np.dtype(dtype).type({"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}[value])
+            return dtype.newbyteorder("=").type(0.0 if value is None else value)
+        return np.array(0 if value is None else value, dtype.newbyteorder("="))[()]
+    except (ValueError, TypeError, KeyError, OverflowError):
+        raise MetadataError("fill_value does not fit the data type", key=node.key, found=repr(value)) from None

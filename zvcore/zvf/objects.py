@@ -1,0 +1,278 @@
+"""The object index of a level: which ids there are, and the manifest of each, in every layout that stores have."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine.cache import index_cache
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.zvf.manifests import ManifestTable, concatenated, missing_object, row_of, table_from
+from zvcore.zvf.nodes import ArrayNode, Node, read_node, require_array
+
+if TYPE_CHECKING:
+    from zvcore.stores import Stamp, Store
+
+__all__ = ["LAYOUTS", "ObjectIndex", "open_objects"]
+
+Ints = npt.NDArray[np.int64]
+
+V1, V2, DENSE, LEGACY = "vlen_manifests_v1", "vlen_manifests_v2", "dense_manifests_v1", "data + offsets"
+LAYOUTS = (V1, V2, DENSE, LEGACY)
+
+# A coordinate has 8 bytes; a rank beyond this is not one.
+MAX_SID_NDIM = 32
+
+
+class ObjectIndex:
+    """The objects of one level. Row and id are two things: ids may have gaps and any order."""
+
+    def __init__(self, node: Node, layout: str) -> None:
+        self.node = node
+        self.store: Store = node.store
+        self.path = node.path
+        self.layout = layout
+
+    # --- what the metadata says
+
+    @cached_property
+    def sid_ndim(self) -> int:
+        return self._number("sid_ndim", 0, MAX_SID_NDIM)
+
+    @cached_property
+    def declared(self) -> int:
+        """How many rows the metadata says there are."""
+        return self._number("num_objects", 0, 2**62)
+
+    def _number(self, name: str, least: int, most: int) -> int:
+        value = self.node.attrs.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise MetadataError(f"object_index does not say its {name}", key=self.node.key, found=repr(value))
+        return value
+
+    @cached_property
+    def _manifests(self) -> ArrayNode:
+        node = require_array(self.store, f"{self.path}/manifests")
+        if not node.is_rows or node.ndim != 1:
+            raise UnsupportedError("manifests that are not a one-dimensional array of byte strings", key=node.key)
+        return node
+
+    def __len__(self) -> int:
+        """How many rows there are: after a torn append the metadata and the array may disagree."""
+        if self.layout == DENSE:
+            return min(self.declared, self._dense("manifest_spans").shape[0])
+        return self.declared if self.layout == LEGACY else min(self.declared, self._manifests.shape[0])
+
+    # --- ids
+
+    @cached_property
+    def ids(self) -> Ints:
+        """The id of each row."""
+        if self.layout in (V2, DENSE):
+            node = read_node(self.store, f"{self.path}/object_ids")
+            if isinstance(node, ArrayNode):
+                if node.ndim != 1 or node.dtype.kind not in "iu":
+                    raise UnsupportedError("object_ids are not one-dimensional integers", key=node.key)
+                ids = node.read_numbers(len(self))
+                if len(ids) < len(self):
+                    raise CorruptDataError(
+                        "fewer object ids than manifests", key=node.key, expected=len(self), found=len(ids)
+                    )
+                return ids.astype(np.int64)
+            if self.layout == V2:
+                raise NotFoundError("the table of object ids is missing", key=f"{self.path}/object_ids")
+        return np.arange(len(self), dtype=np.int64)
+
+    @cached_property
+    def _order(self) -> Ints | None:
+        """What sorts the ids; None if they are sorted."""
+        sorted_already = len(self.ids) < 2 or bool((self.ids[1:] >= self.ids[:-1]).all())
+        return None if sorted_already else np.argsort(self.ids, kind="stable")
+
+    def rows(self, ids: Any) -> Ints:
+        """The row of each id, -1 for one that is not there."""
+        return row_of(self.ids, self._order, np.asarray(ids, np.int64))
+
+    def rows_of_all(self, ids: Any) -> Ints:
+        """The row of each id; one that is not there raises."""
+        wanted = id_array(ids)
+        rows = self.rows(wanted)
+        if len(rows) and rows.min() < 0:
+            raise missing_object(wanted[np.argmin(rows)], len(self), self.path)
+        return rows
+
+    # --- manifests
+
+    def manifest(self, object_id: int) -> ManifestTable:
+        """A table of one row: the object's manifest."""
+        row = int(self.rows_of_all([object_id])[0])
+        return self.table([row])
+
+    def table(self, rows: Any = None) -> ManifestTable:
+        """The manifests of these rows, or of all. Damaged ones are in the table's `damaged`."""
+        if rows is None:
+            return self._whole()
+        rows = np.asarray(rows, np.int64)
+        if self.layout not in (V1, V2):
+            return self._whole().select(rows)
+        size = self._manifests.chunk[0]
+        chunks = np.unique(rows // size)
+        if len(chunks) == 1:
+            table = self._chunk(int(chunks[0]))
+            local = rows - chunks[0] * size
+            if len(rows) == 1:
+                table = table[int(local[0]) : int(local[0]) + 1]
+            elif len(rows) != len(table) or not np.array_equal(local, np.arange(len(table))):
+                table = table.select(local)
+        else:
+            base = np.searchsorted(chunks, rows // size)
+            tables = [self._chunk(chunk) for chunk in chunks.tolist()]
+            begins = np.cumsum([0, *(len(table) for table in tables)])
+            table = concatenated(tables).select(begins[base] + rows % size)
+        return table.with_ids(self.ids[rows])
+
+    def _chunk(self, chunk: int) -> ManifestTable:
+        """The manifests of one chunk of the array; decoded once as long as its object does not change."""
+        node = self._manifests
+        position = (chunk // node.per_shard[0],) if node.sharded else (chunk,)
+        key = node.object_key(position)
+
+        def load(stamp: Stamp) -> tuple[ManifestTable, int]:
+            table = self._located(table_from(*node.row_chunk(chunk), self.sid_ndim, keep_damaged=True), chunk)
+            return table, table.nbytes
+
+        # The shape takes part: an append lengthens the last chunk's use without touching what is in it.
+        found = index_cache().get(self.store, key, load, part=("manifests", chunk, node.shape, self.sid_ndim))
+        if found is not None:
+            return found
+        rows = min(node.chunk[0], node.shape[0] - chunk * node.chunk[0])
+        empty = np.zeros(rows, np.int64)
+        return table_from(np.zeros(0, np.uint8), empty, empty, self.sid_ndim)
+
+    def _located(self, table: ManifestTable, chunk: int) -> ManifestTable:
+        for row, error in table.damaged.items():
+            error.chunk = None
+            error.located(key=f"{self.path}/manifests", chunk=f"row {row + chunk * self._manifests.chunk[0]}")
+        return table
+
+    def _whole(self) -> ManifestTable:
+        if self.layout == DENSE:
+            return self._dense_table().with_ids(self.ids)
+        if self.layout == LEGACY:
+            return self._legacy_table().with_ids(self.ids)
+        node = self._manifests
+        count = -(-len(self) // node.chunk[0])
+        if count <= 4:
+            table = concatenated([self._chunk(chunk) for chunk in range(count)], self.sid_ndim)
+            return (table if len(table) == len(self) else table[: len(self)]).with_ids(self.ids)
+        table = self._located(table_from(*node.read_rows(len(self)), self.sid_ndim, keep_damaged=True), 0)
+        return table.with_ids(self.ids)
+
+    def blobs(self) -> list[bytes]:
+        """The stored manifests, one per row."""
+        if self.layout == DENSE:
+            raise UnsupportedError("this layout stores no manifest blobs", key=self.path)
+        data, starts, lengths = self._legacy_rows() if self.layout == LEGACY else self._manifests.read_rows(len(self))
+        view = data.data
+        return [bytes(view[a : a + n]) for a, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
+
+    # --- the other layouts
+
+    def _dense(self, name: str) -> ArrayNode:
+        node = require_array(self.store, f"{self.path}/{name}")
+        if node.ndim != 2 or node.dtype.kind not in "iu":
+            raise UnsupportedError(f"{name} is not a table of integers", key=node.key)
+        return node
+
+    def _dense_table(self) -> ManifestTable:
+        spans = self._dense("manifest_spans").read_numbers(len(self)).astype(np.int64)
+        blocks = self._dense("manifest_blocks").read_numbers().astype(np.int64)
+        if spans.shape[1:] != (2,) or blocks.shape[1:] != (self.sid_ndim + 1,):
+            raise MetadataError(
+                "manifest_spans has 2 columns and manifest_blocks one more than coordinates", key=self.node.key,
+                found=f"{spans.shape} and {blocks.shape}",
+            )  # fmt: skip
+        start, count = spans.T
+        wrong = (start < 0) | (count < 0) | (count > len(blocks)) | (start > len(blocks) - count)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise CorruptDataError(
+                "a span leaves the blocks", key=f"{self.path}/manifest_spans", chunk=f"row {row}",
+                expected=f"within {len(blocks)}", found=f"{count[row]} from {start[row]}",
+            )  # fmt: skip
+        offsets = np.zeros(len(spans) + 1, np.int64)
+        np.cumsum(count, out=offsets[1:])
+        # Spans may share blocks: the sum is checked against what is really there to be shared.
+        if offsets[-1] > 2**31:
+            raise CorruptDataError("spans of more than 2**31 blocks", key=f"{self.path}/manifest_spans")
+        at = np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], count)
+        coords = np.ascontiguousarray(blocks[at, :-1])
+        return ManifestTable(offsets, coords, None, np.ascontiguousarray(blocks[at, -1]), None, np.zeros(0, np.int64))
+
+    def _legacy_rows(self) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
+        data = _byte_blob(self.store, f"{self.path}/data")
+        raw = _byte_blob(self.store, f"{self.path}/offsets")
+        where = f"{self.path}/offsets"
+        if len(raw) != 8 * len(self):
+            raise CorruptDataError("one offset of 8 bytes per object", key=where, expected=8 * len(self), found=len(raw))
+        starts = np.frombuffer(raw.tobytes(), "<i8").astype(np.int64)
+        ends = np.append(starts[1:], len(data))
+        if len(starts) and (starts[0] != 0 or (ends < starts).any() or starts[-1] > len(data)):
+            row = int(np.argmax(ends < starts)) if starts[0] == 0 else 0
+            raise CorruptDataError(
+                "offsets must begin at 0, not decrease and stay within the data", key=where, chunk=f"row {row}",
+                expected=f"at most {len(data)}", found=f"{starts[row]}..{ends[row]}",
+            )  # fmt: skip
+        return data, starts, ends - starts
+
+    def _legacy_table(self) -> ManifestTable:
+        table = table_from(*self._legacy_rows(), self.sid_ndim, keep_damaged=True)
+        for row, error in table.damaged.items():
+            error.chunk = None
+            error.located(key=f"{self.path}/data", chunk=f"row {row}")
+        return table
+
+
+def _byte_blob(store: Store, path: str) -> npt.NDArray[np.uint8]:
+    node = require_array(store, path)
+    if node.ndim != 1 or node.dtype.itemsize != 1:
+        raise UnsupportedError("not a one-dimensional array of bytes", key=node.key)
+    return node.read_numbers().view(np.uint8)
+
+
+def id_array(ids: Any) -> Ints:
+    """Object ids as users give them."""
+    array = np.asarray(ids)
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(f"object ids are a sequence of integers, got {array.dtype} of shape {array.shape}")
+    if array.dtype.kind == "u" and array.max() > 2**63 - 1:
+        raise NotFoundError(f"Object ID {array.max()} is not in this level")
+    return array.astype(np.int64)
+
+
+def open_objects(store: Store, level: str) -> ObjectIndex | None:
+    """The object index of a level, None if it has none. A layout that is not known is refused by name."""
+    path = f"{level}/object_index"
+    node = read_node(store, path)
+    if node is None:
+        return None
+    if node.is_array:
+        raise UnsupportedError("object_index is an array: the layout before 0.6", key=node.key)
+    layout = node.attrs.get("layout")
+    if layout is None:
+        folders = set(store.list_dir(path)[0])
+        if {"data", "offsets"} <= folders:
+            return ObjectIndex(node, LEGACY)
+        if "manifest_spans" in folders and "manifests" not in folders:
+            return ObjectIndex(node, DENSE)
+        if not folders and "sid_ndim" not in node.attrs:
+            return None
+        raise UnsupportedError(f"an object index without a layout, of {sorted(folders)}", key=node.key)
+    if layout not in (V1, V2, DENSE):
+        raise UnsupportedError(f"object index layout {layout!r}; known are {', '.join(LAYOUTS)}", key=node.key)
+    return ObjectIndex(node, layout)

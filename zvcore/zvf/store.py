@@ -1,0 +1,325 @@
+"""Zarr Vectors stores and their levels: what they declare and what they hold."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.stores import open_store
+from zvcore.zvf import links as link_reading
+from zvcore.zvf import reading
+from zvcore.zvf.attributes import AttributeForm, object_attribute, read_groups
+from zvcore.zvf.cells import CellGrid, open_cells
+from zvcore.zvf.fragments import FragmentIndex, decode_fragments
+from zvcore.zvf.nodes import Node, join, read_node
+from zvcore.zvf.objects import ObjectIndex, open_objects
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from zvcore.stores import Store as ByteStore
+    from zvcore.zvf.manifests import ManifestTable
+    from zvcore.zvf.reading import Vectors
+
+__all__ = ["Level", "Store", "is_store", "open"]
+
+Ints = npt.NDArray[np.int64]
+
+# Formats whose stores this package knows. Layouts are told apart by what is there; the version only says no in time.
+_KNOWN = re.compile(r"0\.[6-9](\.|$)")
+
+SEQUENTIAL = ("polyline", "streamline", "line")
+
+
+def open(path: str | os.PathLike[str] | ByteStore, mode: str = "r") -> Store:
+    """The Zarr Vectors store at a path or URL."""
+    return Store(open_store(path, mode))
+
+
+def is_store(store: ByteStore) -> bool:
+    """Whether a Zarr Vectors store begins here."""
+    try:
+        node = read_node(store, "")
+    except (MetadataError, UnsupportedError):
+        return False
+    return node is not None and "zarr_vectors" in node.attrs
+
+
+class Store:
+    """A Zarr Vectors store: a pyramid of levels over one space."""
+
+    def __init__(self, store: ByteStore) -> None:
+        self.store = store
+        node = read_node(store, "")
+        if node is None:
+            raise NotFoundError("there is no Zarr Vectors store", key=store.root)
+        metadata = node.attrs.get("zarr_vectors")
+        if not isinstance(metadata, dict):
+            raise MetadataError("the root has no zarr_vectors block: no Zarr Vectors store", key=node.key)
+        self.node = node
+        self.metadata: dict[str, Any] = metadata
+        if not isinstance(self.version, str) or not _KNOWN.match(self.version):
+            raise UnsupportedError(f"Zarr Vectors format {self.version!r}; 0.6 to 0.9 are known", key=node.key)
+
+    @property
+    def version(self) -> Any:
+        return self.metadata.get("zv_version")
+
+    @property
+    def ndim(self) -> int:
+        """How many coordinates a position has."""
+        return len(self.chunk_shape)
+
+    @cached_property
+    def chunk_shape(self) -> tuple[float, ...]:
+        return checked_shape(self.metadata.get("chunk_shape"), None, self.node.key)
+
+    @property
+    def bounds(self) -> tuple[list[float], list[float]] | None:
+        bounds = self.metadata.get("bounds")
+        return None if bounds is None else (list(bounds[0]), list(bounds[1]))
+
+    @property
+    def geometry_types(self) -> list[str]:
+        return list(self.metadata.get("geometry_types") or [])
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether the vertices of an object, in order, are a line."""
+        return any(kind in SEQUENTIAL for kind in self.geometry_types)
+
+    @property
+    def levels(self) -> list[int]:
+        """The levels that exist, finest first."""
+        names = [name for name in self.store.list_dir("")[0] if name.isdecimal() and len(name) < 10]
+        return sorted(int(name) for name in names if read_node(self.store, name) is not None)
+
+    def level(self, number: int = 0) -> Level:
+        return Level(self, number)
+
+    def __iter__(self) -> Iterator[Level]:
+        return map(self.level, self.levels)
+
+    def __repr__(self) -> str:
+        return f"<zvcore.zvf.Store {self.store.root}: format {self.version}, {', '.join(self.geometry_types)}>"
+
+
+class Level:
+    """One level of a store. Objects are named by id; ids may have gaps, and rows are nobody's business."""
+
+    def __init__(self, parent: Store, number: int) -> None:
+        self.parent = parent
+        self.number = int(number)
+        self.path = str(self.number)
+        self.store = parent.store
+        node = read_node(parent.store, self.path)
+        if node is None or node.is_array:
+            raise NotFoundError(f"there is no level {number}", key=self.path)
+        self.node: Node = node
+        attributes = node.attrs.get("zarr_vectors_level", {})
+        if not isinstance(attributes, dict):
+            raise MetadataError("zarr_vectors_level must be an object", key=node.key)
+        self.metadata: dict[str, Any] = attributes
+
+    def __repr__(self) -> str:
+        return f"<zvcore.zvf.Level {self.number} of {self.store.root}>"
+
+    # --- what it declares
+
+    @property
+    def ndim(self) -> int:
+        return self.parent.ndim
+
+    @cached_property
+    def chunk_shape(self) -> tuple[float, ...]:
+        own = self.metadata.get("chunk_shape")
+        return self.parent.chunk_shape if own is None else checked_shape(own, self.ndim, self.node.key)
+
+    @cached_property
+    def grid_ndim(self) -> int:
+        """The rank of chunk coordinates: one more than that of positions when chunked by an attribute."""
+        return self.ndim + (self.metadata.get("chunk_attribute_name") is not None)
+
+    @property
+    def shared_fragments(self) -> bool:
+        return bool(self.metadata.get("shared_fragments", False))
+
+    @property
+    def vertex_count(self) -> int | None:
+        count = self.metadata.get("vertex_count")
+        return count if isinstance(count, int) else None
+
+    @cached_property
+    def vertices(self) -> CellGrid:
+        return open_cells(self.store, join(self.path, "vertices"), self.grid_ndim)
+
+    @cached_property
+    def fragments(self) -> CellGrid:
+        return open_cells(self.store, join(self.path, "vertex_fragments"), self.grid_ndim)
+
+    @cached_property
+    def vertex_form(self) -> AttributeForm:
+        """How the cells of vertices are to be read."""
+        return AttributeForm.of_vertices(self.vertices.node, self.ndim)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the coordinates, as stored."""
+        return self.vertex_form.dtype
+
+    def _names(self, family: str) -> list[str]:
+        folder = join(self.path, family)
+        names = self.store.list_dir(folder)[0]
+        return [name for name in names if read_node(self.store, join(folder, name)) is not None]
+
+    def attribute_names(self) -> list[str]:
+        """Attributes with a value per vertex."""
+        return self._names("vertex_attributes")
+
+    def object_attribute_names(self) -> list[str]:
+        return self._names("object_attributes")
+
+    def fragment_attribute_names(self) -> list[str]:
+        return self._names("fragment_attributes")
+
+    def attribute_cells(self, name: str, family: str = "vertex_attributes") -> tuple[CellGrid, AttributeForm]:
+        cells = open_cells(self.store, join(self.path, family, checked_name(name)), self.grid_ndim)
+        return cells, AttributeForm.of(cells.node)
+
+    # --- objects
+
+    @property
+    def objects(self) -> ObjectIndex | None:
+        """The object index as it is now; None if the level has no objects."""
+        stamp = self.store.stamp(join(self.path, "object_index/zarr.json"))
+        known = self.__dict__.get("_objects")
+        if known is None or known[0] != stamp or stamp is None:
+            known = self.__dict__["_objects"] = (stamp, open_objects(self.store, self.path))
+        found: ObjectIndex | None = known[1]
+        return found
+
+    def require_objects(self) -> ObjectIndex:
+        objects = self.objects
+        if objects is None:
+            raise NotFoundError("this level has no objects", key=join(self.path, "object_index"))
+        return objects
+
+    def object_ids(self, present_only: bool = False) -> Ints:
+        """The ids of the level's objects, in the order of their rows.
+
+        `present_only` leaves out those with an empty manifest, which keep their id but are not in this level.
+        """
+        objects = self.require_objects()
+        if not present_only:
+            return objects.ids.copy()
+        return objects.ids[objects.table().present]
+
+    def manifests(self) -> ManifestTable:
+        """The manifests of all objects, damaged ones named in `damaged`."""
+        return self.require_objects().table()
+
+    def manifest(self, object_id: int) -> Any:
+        """One object's manifest as a list of (chunk coordinates, fragments) pairs."""
+        return self.require_objects().manifest(object_id)[0]
+
+    def fragment_owners(self, coords: Sequence[int]) -> list[Ints]:
+        """For each fragment of a chunk, the ids of the objects that name it."""
+        return reading.fragment_owners(self, tuple(coords))
+
+    # --- vertices
+
+    def chunks(self) -> Ints:
+        """The coordinates of the chunks that hold vertices, in numeric order."""
+        return self.vertices.stored()
+
+    def read_chunk(self, coords: Sequence[int]) -> tuple[npt.NDArray[Any], FragmentIndex]:
+        """(positions, fragments) of one chunk, as stored."""
+        where = tuple(coords)
+        cell = self.vertices.read_one(where)
+        if cell is None:
+            raise NotFoundError("there is no such chunk", key=self.vertices.path, chunk=where)
+        rows = self.vertex_form.decode(cell, self.vertices.path, where)
+        index = self.fragments.read_one(where)
+        return rows, decode_fragments(index if index is not None and len(index) else reading.EMPTY_INDEX)
+
+    def read_object(self, object_id: int, per_fragment: bool = False) -> Any:
+        """The positions of one object in the order of its manifest; as a list of its fragments if `per_fragment`."""
+        return reading.read_object(self, object_id, per_fragment)
+
+    def read_objects(self, ids: Any, attributes: Sequence[str] = (), threads: int | None = None) -> Vectors:
+        """Several objects in the order asked for: unpacks to (positions, offsets)."""
+        return reading.read_objects(self, ids, attributes, threads)
+
+    def read(
+        self, attributes: Sequence[str] = (), skip_damaged: bool = False, threads: int | None = None
+    ) -> Vectors:
+        """The whole level: every object in the order of the rows, or, where there are no objects, all vertices.
+
+        `skip_damaged` leaves out the objects whose manifest is broken and names them in the result's `damaged`.
+        """
+        return reading.read_level(self, attributes, skip_damaged, threads)
+
+    def read_bbox(
+        self,
+        lo: Sequence[float],
+        hi: Sequence[float],
+        clip: bool = False,
+        attributes: Sequence[str] = (),
+        threads: int | None = None,
+    ) -> Vectors:
+        """What lies in a box, borders included.
+
+        Points: those inside. Lines: the whole of each that touches the box; with `clip`, the runs of their vertices
+        that lie inside, each a row of its own, so that ids repeat.
+        """
+        return reading.read_bbox(self, lo, hi, clip, attributes, threads)
+
+    # --- what hangs on objects and chunks
+
+    def object_attribute(self, name: str) -> npt.NDArray[Any]:
+        """A value per object, in the order of the rows."""
+        return object_attribute(self.store, join(self.path, "object_attributes", checked_name(name)))
+
+    def group_attribute(self, name: str) -> npt.NDArray[Any]:
+        return object_attribute(self.store, join(self.path, "group_attributes", checked_name(name)))
+
+    def fragment_attribute(self, name: str, coords: Sequence[int]) -> npt.NDArray[Any]:
+        """A value per fragment of one chunk."""
+        cells, form = self.attribute_cells(name, "fragment_attributes")
+        cell = cells.read_one(tuple(coords))
+        if cell is None:
+            raise NotFoundError("there is no such chunk", key=cells.path, chunk=tuple(coords))
+        return form.values(form.decode(cell, cells.path, tuple(coords)))
+
+    def groups(self) -> dict[int, Ints]:
+        """{group id: ids of its objects}, without groups that have none: they are stored like groups that never were."""
+        return read_groups(self.store, join(self.path, "groups"))
+
+    def links(self, delta: int = 0) -> link_reading.Links:
+        """All links from this level to the one `delta` coarser (0: within it)."""
+        return link_reading.read_links(self, delta)
+
+    def link_deltas(self) -> list[int]:
+        return link_reading.deltas(self)
+
+
+def checked_shape(shape: Any, ndim: int | None, key: str) -> tuple[float, ...]:
+    """A physical shape from metadata: positive numbers."""
+    fine = isinstance(shape, list) and 0 < len(shape) <= 31 and (ndim is None or len(shape) == ndim)
+    if not fine or not all(
+        isinstance(side, (int, float)) and not isinstance(side, bool) and 0 < side < float("inf") for side in shape
+    ):
+        raise MetadataError("chunk_shape must be positive numbers, one per axis", key=key, found=repr(shape)[:99])
+    return tuple(shape)
+
+
+def checked_name(name: str) -> str:
+    if not name or "/" in name or name in (".", ".."):
+        raise ValueError(f"{name!r} is not the name of an attribute")
+    return name
