@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.engine import ABSENT
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
 from zvcore.zvf.nodes import ArrayNode, Node, join, read_node
@@ -167,7 +168,7 @@ class GridCells(CellGrid):
         for position in objects.tolist():
             index = self.node.shard_index(tuple(position))
             if index is not None:
-                inner = np.stack(np.unravel_index(np.flatnonzero(index[1] != 2**64 - 1), self.node.per_shard), -1)
+                inner = np.stack(np.unravel_index(np.flatnonzero(index.lengths != ABSENT), self.node.per_shard), -1)
                 found.append(inner.astype(np.int64) + np.array(position, np.int64) * per)
         cells = np.concatenate(found) if found else np.zeros((0, self.ndim), np.int64)
         cells = cells[(cells < np.array(self.node.grid, np.int64)).all(1)]

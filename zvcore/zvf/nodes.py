@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs
-from zvcore.engine.cache import index_cache
-from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.codecs.chain import CodecChain
+from zvcore.engine import ABSENT, Keys, Sources, StaleSourcesError, fetch, index_cache
+from zvcore.errors import ConflictError, CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
-from zvcore.layout import ABSENT, Sources
 from zvcore.zarr3.shard_index import ShardIndexForm
-from zvcore.zvf.fetching import Keys, fetch, make_chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["ArrayNode", "Node", "child_nodes", "document_bytes", "join", "read_node", "require_array"]
 
 Ints = npt.NDArray[np.int64]
+
+_ATTEMPTS = 20
 
 ROW_TYPES = ("variable_length_bytes", "bytes", "binary")
 NUMBER_TYPES = (
@@ -106,6 +107,15 @@ def child_nodes(store: Store, path: str) -> Iterator[Node]:
         node = read_node(store, join(path, name))
         if node is not None:
             yield node
+
+
+@dataclass(frozen=True)
+class ShardIndex:
+    """(offsets, lengths) of a shard's chunks in C order, and the version of the shard for which they hold."""
+
+    offsets: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.uint64]
+    stamp: Stamp
 
 
 class ArrayNode(Node):
@@ -190,9 +200,9 @@ class ArrayNode(Node):
         return self._codec_list(self._sharding.get("codecs")) if self.sharded else self._codecs
 
     @cached_property
-    def chain(self) -> Any:
+    def chain(self) -> CodecChain:
         """The codecs from bytes to bytes of a chunk."""
-        return make_chain([codecs.from_zarr3(codec, where=self.key) for codec in self.inner_codecs[1:]])
+        return CodecChain([codecs.from_zarr3(codec, where=self.key) for codec in self.inner_codecs[1:]])
 
     @property
     def is_rows(self) -> bool:
@@ -261,51 +271,65 @@ class ArrayNode(Node):
         """How many objects along each axis."""
         return tuple(-(-size // chunk) for size, chunk in zip(self.shape, self.outer_chunk, strict=True))
 
-    def shard_index(self, position: tuple[int, ...]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None:
-        """(offsets, lengths) of the chunks of one shard in C order, None if there is no such shard."""
+    def shard_index(self, position: tuple[int, ...]) -> ShardIndex | None:
+        """Where the chunks of one shard lie, None if there is no such shard."""
         key = self.object_key(position)
         form = self.index_form
 
-        def load(stamp: Stamp) -> tuple[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], int]:
+        def load(stamp: Stamp) -> tuple[ShardIndex, int]:
             size = self.store.size(key)
-            if form.location == "start":
-                raw = self.store.get(key, 0, form.size, stamp=stamp)
-            else:
-                raw = self.store.get(key, -form.size, stamp=stamp)
+            at = 0 if form.location == "start" else -form.size
+            raw = self.store.get(key, at, form.size if at == 0 else None, stamp=stamp)
             if raw is None or size is None:
-                raise CorruptDataError("the shard went away while it was read", key=key)
-            columns = form.parse(raw, size, key)
-            return columns, columns[0].nbytes + columns[1].nbytes
+                raise ConflictError("the shard went away while it was read", key=key)
+            offsets, lengths = form.parse(raw, size, key)
+            return ShardIndex(offsets, lengths, stamp), offsets.nbytes + lengths.nbytes
 
         return index_cache().get(self.store, key, load, part=("shard index", form))
 
     def locate(self, positions: Ints) -> Sources:
         """Where the chunks at these grid positions, int64[n, ndim], are stored."""
+        prefix, separator = self._key_parts
         if not self.sharded:
-            return Sources(Keys.of([self.object_key(position) for position in map(tuple, positions.tolist())]))
+            return Sources(Keys.format(positions, [prefix, *[separator] * (self.ndim - 1), ""]))
         per = np.array(self.per_shard, np.int64)
         outer = positions // per
-        inner = np.ravel_multi_index(tuple((positions - outer * per).T), self.per_shard) if len(positions) else outer[:, :0]
-        flat = np.ravel_multi_index(tuple(outer.T), tuple(max(n, 1) for n in self.outer_grid))
+        inner = np.ravel_multi_index(tuple((positions - outer * per).T), self.per_shard)
+        flat = np.ravel_multi_index(tuple(outer.T), self.outer_grid)
         shards, which = np.unique(flat, return_inverse=True)
         offset = np.zeros(len(positions), np.uint64)
         length = np.full(len(positions), ABSENT, np.uint64)
-        names = []
-        for number, shard in enumerate(shards.tolist()):
-            place = tuple(int(i) for i in np.unravel_index(shard, self.outer_grid))
-            names.append(self.object_key(place))
+        places = np.stack(np.unravel_index(shards, self.outer_grid), -1).tolist()
+        order = np.argsort(which, kind="stable")
+        bounds = np.searchsorted(which[order], np.arange(len(shards) + 1))
+        stamps: list[Stamp | None] = []
+        for place, begin, end in zip(map(tuple, places), bounds[:-1], bounds[1:], strict=True):
             index = self.shard_index(place)
+            stamps.append(None if index is None else index.stamp)
             if index is not None:
-                mine = which == number
-                offset[mine] = index[0][inner[mine]]
-                length[mine] = index[1][inner[mine]]
-        return Sources(Keys.of(names), which.astype(np.int32), offset, length)
+                mine = order[begin:end]
+                offset[mine] = index.offsets[inner[mine]]
+                length[mine] = index.lengths[inner[mine]]
+        keys = Keys.of([self.object_key(tuple(place)) for place in places])
+        return Sources(keys, which.astype(np.int32), offset, length, stamps=stamps)
 
     # --- what they hold
 
     def read_chunks(self, positions: Ints) -> tuple[npt.NDArray[np.uint8], Ints, npt.NDArray[np.bool_]]:
         """Decoded chunks: (all bytes, int64[n + 1] where each begins, which are not stored)."""
-        return fetch(self.store, self.locate(positions), self.chain, len(positions))
+        if not len(positions):
+            return np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, bool)
+        for attempt in range(_ATTEMPTS):
+            try:
+                buffers = fetch(self.store, self.locate(positions), self.chain, count=len(positions))
+            except StaleSourcesError:
+                # A shard was replaced between its index and its chunks.
+                if attempt == _ATTEMPTS - 1:
+                    raise ConflictError("shards change faster than they can be read", key=self.path) from None
+                continue
+            break
+        pool, begins = buffers.joined()
+        return pool, begins, buffers.sizes == ABSENT
 
     def read_rows(self, stop: int | None = None) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
         """All byte strings of a one-dimensional array: (bytes, starts, lengths). Absent chunks give empty ones."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.kernels import fragments as kernel
-from zvcore.zvf.manifests import ManifestCSR, ManifestTable
 from zvcore.zvf.objects import id_array
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from zvcore.zvf.attributes import AttributeForm
     from zvcore.zvf.cells import CellGrid, Cells
+    from zvcore.zvf.manifests import ManifestCSR, ManifestTable
     from zvcore.zvf.store import Level
 
 __all__ = ["EMPTY_INDEX", "Pieces", "Vectors", "fragment_owners", "read_bbox", "read_level", "read_object", "read_objects"]
@@ -63,7 +65,7 @@ class Vectors:
     def to_list(self) -> list[npt.NDArray[Any]]:
         """One array of positions per row."""
         bounds = self.offsets.tolist()
-        return [self.positions[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [self.positions[a:b] for a, b in itertools.pairwise(bounds)]
 
 
 @dataclass
@@ -229,7 +231,7 @@ def read_object(level: Level, object_id: int, per_fragment: bool) -> Any:
     if not per_fragment:
         return pieces.positions
     bounds = pieces.sums.tolist()
-    return [pieces.positions[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [pieces.positions[a:b] for a, b in itertools.pairwise(bounds)]
 
 
 def read_objects(level: Level, ids: Any, attributes: Sequence[str], threads: int | None) -> Vectors:
@@ -269,7 +271,7 @@ def fragment_owners(level: Level, coords: tuple[int, ...]) -> list[Ints]:
     fragments = csr.fragment_idx[here]
     order = np.argsort(fragments, kind="stable")
     bounds = np.searchsorted(fragments[order], np.arange(count + 1))
-    return [owners[order][a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [owners[order][a:b] for a, b in itertools.pairwise(bounds)]
 
 
 # --- by place -----------------------------------------------------------------------------------------------------
