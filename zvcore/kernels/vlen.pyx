@@ -83,6 +83,27 @@ def split_single_rows(const uint8_t[::1] data not None, const int64_t[::1] start
     return row_starts, row_lengths, faulty
 
 
+def gather(const uint8_t[::1] data not None, const int64_t[::1] starts not None, const int64_t[::1] lengths not None):
+    """The rows that lie anywhere in `data`, one after the other without their headers: uint8[sum of lengths]."""
+    cdef Py_ssize_t n = starts.shape[0], i
+    cdef int64_t size = data.shape[0], total = 0
+    if lengths.shape[0] != n:
+        raise ValueError("starts and lengths must have one length")
+    for i in range(n):
+        if starts[i] < 0 or lengths[i] < 0 or lengths[i] > size or starts[i] > size - lengths[i]:
+            raise ValueError(f"row {i} is not inside the data: {lengths[i]} bytes at {starts[i]} of {size}")
+        total += lengths[i]
+    out = np.empty(total, np.uint8)
+    cdef uint8_t[::1] view = out
+    cdef uint8_t *q = &view[0] if total else NULL
+    with nogil:
+        for i in range(n):
+            if lengths[i]:
+                memcpy(q, &data[starts[i]], lengths[i])
+                q += lengths[i]
+    return out
+
+
 def join_rows(const uint8_t[::1] data not None, const int64_t[::1] offsets not None):
     """One buffer of rows from rows that lie one after the other: row i is `data[offsets[i]:offsets[i + 1]]`."""
     cdef Py_ssize_t count = offsets.shape[0] - 1, i

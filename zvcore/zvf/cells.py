@@ -19,7 +19,7 @@ import numpy.typing as npt
 from zvcore.engine import ABSENT
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
-from zvcore.zvf.nodes import ArrayNode, Node, join, read_node
+from zvcore.zvf.nodes import ArrayNode, Node, join, read_node, sorted_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,10 +125,9 @@ class GridCells(CellGrid):
         given = self.attrs.get("chunk_grid_origin")
         if not given:
             return np.zeros(self.ndim, np.int64)
-        if not isinstance(given, list) or len(given) != self.ndim or not all(
-            isinstance(value, int) and abs(value) < 2**62 for value in given
-        ):
-            raise MetadataError("chunk_grid_origin is not one number per axis", key=self.node.key, found=repr(given)[:99])
+        numbers = isinstance(given, list) and all(isinstance(value, int) and abs(value) < 2**62 for value in given)
+        if not numbers or len(given) != self.ndim:
+            raise MetadataError("chunk_grid_origin is not one number per axis", key=self.node.key, found=str(given))
         return np.array(given, np.int64)
 
     def read(self, coords: Ints) -> Cells:
@@ -143,22 +142,20 @@ class GridCells(CellGrid):
         if inside.all():
             return Cells(pool, starts, lengths, absent)
         rows = np.flatnonzero(inside)
-        cells = Cells(pool, np.zeros(len(coords), np.int64), np.zeros(len(coords), np.int64), ~inside)
+        cells = Cells(pool, np.zeros(len(coords), np.int64), np.zeros(len(coords), np.int64), np.logical_not(inside))
         cells.starts[rows], cells.lengths[rows], cells.absent[rows] = starts, lengths, absent
         return cells
 
-    def _cell_error(self, data: npt.NDArray[np.uint8], position: Ints) -> CorruptDataError:
-        where = {"key": self.path, "chunk": tuple((position + self.origin).tolist())}
+    def _cell_error(self, data: npt.NDArray[np.uint8], position: Ints) -> ZvcoreError:
         try:
             rows = len(vlen.split_rows(data.data)[0])
-        except ZvcoreError as error:
-            assert isinstance(error, CorruptDataError)
-            error.located(**where)
-            return error
-        return CorruptDataError("a cell that is not one byte string", expected="1 row", found=f"{rows} rows", **where)
+            error: ZvcoreError = CorruptDataError("a cell that is not one byte string", expected="1 row", found=rows)
+        except ZvcoreError as found:
+            error = found
+        return error.located(key=self.path, chunk=tuple((position + self.origin).tolist()))
 
     def stored(self) -> Ints:
-        objects = np.array(self.node.stored_objects(), np.int64).reshape(-1, self.ndim)
+        objects = self.node.stored_objects()
         grid = np.array(self.node.outer_grid, np.int64)
         objects = objects[(objects < grid).all(1)]
         if not self.node.sharded:
@@ -178,15 +175,16 @@ class GridCells(CellGrid):
         names = self.attrs.get("nonempty_chunks")
         if not isinstance(names, list):
             return None
-        parsed = [parse_key(name) for name in names]
-        if any(coords is None or len(coords) != self.ndim for coords in parsed):
+        coords = sorted_numbers(names, ".", self.ndim) if all(isinstance(name, str) for name in names) else None
+        if coords is None or len(coords) != len(names):
             raise MetadataError("nonempty_chunks holds something that is no chunk", key=self.node.key)
-        coords = np.array(parsed, np.int64).reshape(-1, self.ndim)
-        return np.unique(coords, axis=0) if len(coords) else coords
+        if len(coords) > 1:
+            coords = coords[np.append(True, (coords[1:] != coords[:-1]).any(1))]
+        return coords
 
 
 class SubArrayCells(CellGrid):
-    """0.6 to 0.8: a group with one uint8 array per chunk, named by its coordinates, or packed into `__shard_*` arrays."""
+    """0.6 to 0.8: a group with one array of bytes per chunk, named by its coordinates, or packed into `__shard_*`."""
 
     def __init__(self, node: Node, ndim: int) -> None:
         self.node = node
@@ -216,7 +214,8 @@ class SubArrayCells(CellGrid):
                     raise MetadataError(f"an entry {key!r} of a shard's index is none", key=shard.key)
                 offset, length = entry
                 size = prod(shard.shape)
-                if not all(isinstance(n, int) for n in entry) or not 0 <= offset <= size or not 0 <= length <= size - offset:
+                numbers = all(isinstance(number, int) for number in entry)
+                if not numbers or not 0 <= offset <= size or not 0 <= length <= size - offset:
                     raise CorruptDataError(
                         "an entry of the shard index leaves the shard", key=shard.key, chunk=coords,
                         expected=f"within {size} bytes", found=f"{length} bytes at {offset}",

@@ -168,7 +168,8 @@ def _endpoints(level: Level, source: Ints, offsets: Ints, delta: int) -> Ints:
         try:
             other = level.parent.level(level.number + delta)
         except NotFoundError:
-            raise UnsupportedError(f"links to level {level.number + delta}, which does not exist", key=level.path) from None
+            text = f"links to level {level.number + delta}, which does not exist"
+            raise UnsupportedError(text, key=level.path) from None
         lead = len(source) - level.ndim
         mine = np.array(level.chunk_shape, float)
         theirs = np.array(other.chunk_shape, float)

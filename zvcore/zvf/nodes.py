@@ -7,6 +7,8 @@ and the engine fetches and decodes them together.
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -23,7 +25,7 @@ from zvcore.kernels import vlen
 from zvcore.zarr3.shard_index import ShardIndexForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from zvcore.stores import Stamp, Store
 
@@ -43,6 +45,46 @@ MAX_NDIM = 32
 
 def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
+
+
+def _nested_names(folder: bytes, above: str, depth: int) -> Iterator[str]:
+    """The paths of what lies `depth` folders deep, without asking of each what it is: there may be a million."""
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if depth == 1:
+        yield from [above + name.decode("utf-8", "replace") for name in names]
+        return
+    for name in names:
+        if name.isdigit():
+            yield from _nested_names(folder + b"/" + name, f"{above}{name.decode()}/", depth - 1)
+
+
+_NUMBER = r"(?:0|-?[1-9][0-9]{0,17})"
+
+
+def sorted_numbers(names: Sequence[str], separator: str, count: int) -> Ints:
+    """int64[n, count] in numeric order from names like "3.-1.2"; those that are none are left out."""
+    pattern = rf"{_NUMBER}(?:{re.escape(separator)}{_NUMBER}){{{count - 1}}}"
+    text = "\n".join(names)
+    if not re.fullmatch(rf"(?:{pattern}\n)*{pattern}", text):
+        text = "\n".join(name for name in names if re.fullmatch(pattern, name))
+    numbers = np.array(text.replace(separator, " ").split(), np.int64).reshape(-1, count)
+    if len(numbers) > 1 and not in_order(numbers):
+        numbers = numbers[np.lexsort(numbers.T[::-1])]
+    return numbers
+
+
+def in_order(numbers: Ints) -> bool:
+    """Whether rows do not decrease, compared column by column."""
+    before, after = numbers[:-1], numbers[1:]
+    decided = np.zeros(len(before), bool)
+    for column in range(numbers.shape[1]):
+        if (~decided & (after[:, column] < before[:, column])).any():
+            return False
+        decided |= after[:, column] > before[:, column]
+    return True
 
 
 def document_bytes(document: Mapping[str, Any]) -> bytes:
@@ -218,7 +260,8 @@ class ArrayNode(Node):
         endian = serializer.get("configuration", {}).get("endian", "little")
         if endian not in ("little", "big"):
             raise self._bad('endian is "little" or "big"', endian)
-        return np.dtype(name).newbyteorder("<" if endian == "little" else ">")
+        dtype: np.dtype[Any] = np.dtype(name).newbyteorder("<" if endian == "little" else ">")
+        return dtype
 
     @cached_property
     def fill_value(self) -> Any:
@@ -242,22 +285,16 @@ class ArrayNode(Node):
         prefix, separator = self._key_parts
         return prefix + separator.join(map(str, position))
 
-    def object_position(self, key: str) -> tuple[int, ...] | None:
-        """The grid position of an object by its key, None for a key that is not one."""
+    def stored_objects(self) -> Ints:
+        """The positions of the objects that exist, int64[n, ndim] in numeric order, as the store lists them."""
         prefix, separator = self._key_parts
-        if not key.startswith(prefix):
-            return None
-        parts = key[len(prefix) :].split(separator) if self.ndim else []
-        if len(parts) != self.ndim or not all(part.isdecimal() and len(part) < 19 for part in parts):
-            return None
-        position = tuple(map(int, parts))
-        return position if self.object_key(position) == key else None
-
-    def stored_objects(self) -> list[tuple[int, ...]]:
-        """The positions of the objects that exist, in numeric order, as the store lists them."""
-        folder = self._key_parts[0].rpartition("/")[0]
-        positions = map(self.object_position, self.store.list(folder))
-        return sorted(position for position in positions if position is not None)
+        if self.store.local_root is not None and separator == "/" and prefix.endswith("c/"):
+            folder = os.path.join(self.store.local_root, os.fsencode(prefix)).rstrip(b"/")
+            return sorted_numbers(list(_nested_names(folder, "", self.ndim)), separator, self.ndim)
+        names = [key[len(prefix) :] for key in self.store.list(prefix.rpartition("/")[0]) if key.startswith(prefix)]
+        if not self.ndim:
+            return np.zeros((names.count(""), 0), np.int64)
+        return sorted_numbers(names, separator, self.ndim)
 
     # --- where chunks are
 

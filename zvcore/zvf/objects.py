@@ -128,10 +128,16 @@ class ObjectIndex:
             elif len(rows) != len(table) or not np.array_equal(local, np.arange(len(table))):
                 table = table.select(local)
         else:
-            base = np.searchsorted(chunks, rows // size)
-            tables = [self._chunk(chunk) for chunk in chunks.tolist()]
-            begins = np.cumsum([0, *(len(table) for table in tables)])
-            table = concatenated(tables).select(begins[base] + rows % size)
+            number = rows // size
+            parts = [np.flatnonzero(number == chunk) for chunk in chunks]
+            tables = [
+                self._chunk(int(chunk)).select(rows[part] - chunk * size)
+                for chunk, part in zip(chunks, parts, strict=True)
+            ]
+            order = np.argsort(np.concatenate(parts), kind="stable")
+            table = concatenated(tables)
+            if not np.array_equal(order, np.arange(len(order))):
+                table = table.select(order)
         return table.with_ids(self.ids[rows])
 
     def _chunk(self, chunk: int) -> ManifestTable:
@@ -217,7 +223,7 @@ class ObjectIndex:
         raw = _byte_blob(self.store, f"{self.path}/offsets")
         where = f"{self.path}/offsets"
         if len(raw) != 8 * len(self):
-            raise CorruptDataError("one offset of 8 bytes per object", key=where, expected=8 * len(self), found=len(raw))
+            raise CorruptDataError("not 8 bytes per object", key=where, expected=8 * len(self), found=len(raw))
         starts = np.frombuffer(raw.tobytes(), "<i8").astype(np.int64)
         ends = np.append(starts[1:], len(data))
         if len(starts) and (starts[0] != 0 or (ends < starts).any() or starts[-1] > len(data)):

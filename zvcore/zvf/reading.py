@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.kernels import fragments as kernel
+from zvcore.kernels import vlen
 from zvcore.zvf.objects import id_array
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
     from zvcore.zvf.manifests import ManifestCSR, ManifestTable
     from zvcore.zvf.store import Level
 
-__all__ = ["EMPTY_INDEX", "Pieces", "Vectors", "fragment_owners", "read_bbox", "read_level", "read_object", "read_objects"]
+__all__ = ["EMPTY_INDEX", "Vectors", "fragment_owners", "read_bbox", "read_level", "read_object", "read_objects"]
 
 Ints = npt.NDArray[np.int64]
 
 EMPTY_INDEX = bytes.fromhex("4746565a 0100 0000 00000000 00000000")
+
+# What `kernels.fragments.decode_cells` gives: where each chunk's fragments begin, first, count, listed, pool.
+Columns = tuple[Ints, Ints, Ints, npt.NDArray[np.uint8], Ints]
 
 # Below this many bytes a second thread costs more than it brings.
 _PARALLEL_BYTES = 4 << 20
@@ -144,7 +148,7 @@ def gather(
     return Pieces(positions, sums, found)
 
 
-def _indices(level: Level, chunks: Ints, cells: Cells) -> tuple[tuple[Any, ...], dict[int, ZvcoreError]]:
+def _indices(level: Level, chunks: Ints, cells: Cells) -> tuple[Columns, dict[int, ZvcoreError]]:
     """The fragment indices of chunks as columns, and what is wrong with those that are broken."""
     offsets, first, count, listed, pool, status = kernel.decode_cells(cells.data.data, cells.starts, cells.lengths)
     broken: dict[int, ZvcoreError] = {}
@@ -175,7 +179,7 @@ def _check_aligned(grid: CellGrid, form: AttributeForm, chunks: Ints, cells: Cel
 
 
 def _taken(
-    cells: Cells, form: AttributeForm, cell: Ints, fragments: Ints, columns: tuple[Any, ...], sums: Ints,
+    cells: Cells, form: AttributeForm, cell: Ints, fragments: Ints, columns: Columns, sums: Ints,
     threads: int | None,
 ) -> npt.NDArray[Any]:  # fmt: skip
     out = np.empty((int(sums[-1]), *form.row_shape), form.dtype)
@@ -210,7 +214,9 @@ def _csr(level: Level, table: ManifestTable) -> ManifestCSR:
         raise
 
 
-def _objects(level: Level, table: ManifestTable, attributes: Sequence[str], threads: int | None) -> tuple[Pieces, ManifestCSR]:
+def _objects(
+    level: Level, table: ManifestTable, attributes: Sequence[str], threads: int | None
+) -> tuple[Pieces, ManifestCSR]:
     csr = _csr(level, table)
     if csr.chunk_coords.shape[1] != level.grid_ndim and len(csr.chunk_coords):
         raise CorruptDataError(
@@ -307,16 +313,14 @@ def _all_vertices(level: Level, attributes: Sequence[str], chunks: Ints | None, 
 
 
 def _joined(cells: Cells, form: AttributeForm) -> npt.NDArray[Any]:
-    view = cells.data.data
-    parts = [view[a : a + n] for a, n in zip(cells.starts.tolist(), cells.lengths.tolist(), strict=True)]
-    rows = np.frombuffer(bytearray().join(parts), form.dtype).reshape(-1, *form.row_shape)
+    rows = vlen.gather(cells.data.data, cells.starts, cells.lengths).view(form.dtype).reshape(-1, *form.row_shape)
     return rows.astype(form.dtype.newbyteorder("="), copy=False)
 
 
 def _warn_of_missing(grid: CellGrid, stored: Ints) -> None:
     """A chunk that the presence list names and the store does not have is lost data: it must not pass in silence."""
     listed = grid.listed()
-    if listed is None or not len(listed):
+    if listed is None or not len(listed) or np.array_equal(listed, stored):
         return
     have = set(map(tuple, stored.tolist()))
     missing = [coords for coords in map(tuple, listed.tolist()) if coords not in have]

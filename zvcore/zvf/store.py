@@ -298,7 +298,7 @@ class Level:
         return form.values(form.decode(cell, cells.path, tuple(coords)))
 
     def groups(self) -> dict[int, Ints]:
-        """{group id: ids of its objects}, without groups that have none: they are stored like groups that never were."""
+        """{group id: ids of its objects}, without empty groups: they are stored like groups that never were."""
         return read_groups(self.store, join(self.path, "groups"))
 
     def links(self, delta: int = 0) -> link_reading.Links:
