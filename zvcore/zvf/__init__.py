@@ -9,6 +9,7 @@ from zvcore.zvf.manifests import (
     encode_manifest,
     encode_manifests,
 )
+from zvcore.zvf.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
 from zvcore.zvf.store import Level, Store, is_store, open
 
 __all__ = [
@@ -23,6 +24,11 @@ __all__ = [
     "encode_fragments",
     "encode_manifest",
     "encode_manifests",
+    "get_shard_info",
+    "is_sharded",
     "is_store",
     "open",
+    "reshard",
+    "shard_store",
+    "unshard_store",
 ]

@@ -1,0 +1,111 @@
+"""New folders made beside the old and put in their place at once, so that a kill leaves the one or the other, whole.
+
+Everything is made below `.zvstage` in the store's root, which is no Zarr node and which no reader looks into.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from zvcore.errors import ReadOnlyError, UnsupportedError
+from zvcore.stores import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zvcore.stores import Store
+
+__all__ = ["Staging", "staging"]
+
+FOLDER = ".zvstage"
+_AT_FDCWD = -100
+_EXCHANGE = 2
+
+
+def _swap(first: bytes, second: bytes) -> bool:
+    """Exchange two paths in one step; False where the system or the file system cannot."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "darwin":
+        swapped = bool(libc.renamex_np(first, second, ctypes.c_uint(_EXCHANGE)) == 0)
+    elif hasattr(libc, "renameat2"):
+        swapped = bool(libc.renameat2(_AT_FDCWD, first, _AT_FDCWD, second, ctypes.c_uint(_EXCHANGE)) == 0)
+    else:
+        return False
+    if not swapped:
+        code = ctypes.get_errno()
+        if code not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP):
+            raise OSError(code, os.strerror(code), os.fsdecode(second))
+    return swapped
+
+
+class Staging:
+    """A place to make folders of a local store before they take the place of others."""
+
+    def __init__(self, store: LocalStore) -> None:
+        self.store = store
+        self.root = os.fsencode(store.root)
+        self.folder = os.path.join(self.root, FOLDER.encode())
+        self._count = 0
+
+    def recover(self) -> None:
+        """Finish what a process that died here began: put back what had only been moved away, drop the rest."""
+        if not os.path.isdir(self.folder):
+            return
+        for name in os.listdir(self.folder):
+            path = os.path.join(self.folder, name)
+            note = os.path.join(path, b"place")
+            if os.path.exists(note):
+                with open(note, "rb") as file:
+                    place = os.path.join(self.root, file.read())
+                old = os.path.join(path, b"old")
+                if os.path.isdir(old) and not os.path.exists(place):
+                    os.rename(old, place)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def make(self, path: str) -> bytes:
+        """An empty folder that `replace` will put at `path`."""
+        self._count += 1
+        folder = os.path.join(self.folder, str(self._count).encode())
+        os.makedirs(os.path.join(folder, b"new"))
+        with open(os.path.join(folder, b"place"), "wb") as file:
+            file.write(os.fsencode(path))
+        return os.path.join(folder, b"new")
+
+    def replace(self, made: bytes) -> None:
+        """Put a folder that `make` gave in its place. What was there goes."""
+        folder = os.path.dirname(made)
+        with open(os.path.join(folder, b"place"), "rb") as file:
+            place = os.path.join(self.root, file.read())
+        if not os.path.exists(place):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.rename(made, place)
+        elif not _swap(made, place):
+            # Two steps; `recover` undoes the first if the second never comes.
+            os.rename(place, os.path.join(folder, b"old"))
+            os.rename(made, place)
+        self.store.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def staging(store: Store) -> Iterator[Staging]:
+    """The store's staging place, for one process at a time; others wait."""
+    if not isinstance(store, LocalStore):
+        raise UnsupportedError(f"{store.root}: arrays can be re-packed in local folders only")
+    if store.read_only:
+        raise ReadOnlyError(f"{store.root} was opened for reading")
+    with store.lock("zarr.json.conversion"):
+        place = Staging(store)
+        place.recover()
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place.folder, ignore_errors=True)
+
+
