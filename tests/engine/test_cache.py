@@ -131,16 +131,27 @@ def test_changes_are_seen(store: Store) -> None:
             assert cache.get(store, "x", Loader(store, "x")) == store.get("x") != b"0000"
 
 
-def test_changes_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> None:
-    """By a program that knows nothing of us: it writes in place, sizes and inodes stay."""
+def test_changes_in_place_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> None:
+    """By a program that knows nothing of us: size and inode stay."""
     cache = IndexCache(10_000)
     store = LocalStore(tmp_path)
     path = tmp_path / "x"
     path.write_bytes(b"----")
-    for i in range(1000):
+    for i in range(500):
         with path.open("r+b") as file:
             file.write(b"%04d" % i)
         assert cache.get(store, "x", Loader(store, "x")) == b"%04d" % i
+
+
+def test_replacements_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> None:
+    """By a program that knows nothing of us. After two of them, the first file's inode number is in use again."""
+    cache = IndexCache(10_000)
+    store = LocalStore(tmp_path)
+    for i in range(500):
+        for value in (b"a%03d", b"b%03d"):
+            (tmp_path / "new").write_bytes(value % i)
+            os.replace(tmp_path / "new", tmp_path / "x")
+        assert cache.get(store, "x", Loader(store, "x")) == b"b%03d" % i
 
 
 def test_an_object_that_changed_just_now_is_loaded_but_not_kept(
@@ -432,6 +443,25 @@ def test_invalidating_while_loading(store: Store) -> None:
     early.result()
     assert cache.get(store, "x", load) == b"1"
     assert load.calls == 1
+
+
+def test_a_loading_that_was_overtaken_leaves_the_next_one_alone(store: Store) -> None:
+    cache = IndexCache(10_000)
+    put(store, "x", b"1")
+    slow = [Slow(store, "x"), Slow(store, "x")]
+    first = Thread(lambda: cache.get(store, "x", slow[0]))
+    assert slow[0].entered.acquire(timeout=20)
+    cache.invalidate(store, "x")
+    second = Thread(lambda: cache.get(store, "x", slow[1]))
+    assert slow[1].entered.acquire(timeout=20)
+    slow[0].go.set()
+    first.result()
+    assert len(cache) == 0
+    third = Thread(lambda: cache.get(store, "x", Loader(store, "x")))
+    wait_for([third])
+    slow[1].go.set()
+    assert third.result() is second.result()
+    assert len(cache) == 1
 
 
 def test_an_object_that_changes_between_stamp_and_reading_is_loaded_again(store: Store) -> None:

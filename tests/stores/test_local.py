@@ -297,11 +297,11 @@ def test_a_stamp_settles(store: LocalStore) -> None:
         (0.0, 3600.0, True),  # a clock that was wrong: nothing to wait for
     ],
 )
-def test_when_stamps_settle(modified: float, changed: float, expected: bool) -> None:
+def test_when_stamps_settle(store: LocalStore, modified: float, changed: float, expected: bool) -> None:
     now = time.time_ns() | 1
     words = [1, 2, 3, now + int(modified * 1e9), now + int(changed * 1e9)]
     stamp = b"".join(word.to_bytes(8, sys.byteorder) for word in words)
-    assert files.settled(stamp) is expected
+    assert store.settled(stamp) is expected
 
 
 def test_whole_seconds_take_longer_to_settle() -> None:
