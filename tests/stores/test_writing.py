@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from zvcore.errors import ConflictError, InvalidKeyError, ReadOnlyError
 from zvcore.stores import LocalStore, MemoryStore, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(params=["local", "local-fsync", "memory"])

@@ -8,12 +8,17 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
+from zvcore.stores.files cimport check_key
 
 from zvcore.kernels.keys import format_keys
+from zvcore.stores.files import encode_key
 
 
 cdef class Keys:
-    """Names of objects in a store, in one block of memory: a million keys are no Python objects."""
+    """Names of objects in a store, in one block of memory: a million keys are no Python objects.
+
+    Names that would lead out of a store are refused here, once, so that threads may put them behind a folder's path.
+    """
 
     def __cinit__(self, pool, ends):
         cdef const uint8_t[::1] pool_view = pool
@@ -26,6 +31,8 @@ cdef class Keys:
         for i in range(self.count):
             if ends_view[i] <= before or ends_view[i] >= pool_view.shape[0] or pool_view[ends_view[i]] != 0:
                 raise ValueError("the ends of the keys do not fit their pool")
+            if check_key(<const char *> &pool_view[before + 1], ends_view[i] - before - 1) != 0:
+                encode_key(bytes(pool[before + 1 : ends_view[i]]).decode("utf-8", "surrogateescape"))  # says why
             before = ends_view[i]
         if self.count:
             self.bytes = &pool_view[0]
@@ -34,10 +41,7 @@ cdef class Keys:
     @staticmethod
     def of(names):
         """From a list of str."""
-        encoded = [name.encode() for name in names]
-        for name in encoded:
-            if b"\0" in name:
-                raise ValueError("a key cannot contain a NUL character")
+        encoded = [encode_key(name) for name in names]
         lengths = np.fromiter((len(name) + 1 for name in encoded), np.int64, len(encoded))
         pool = np.frombuffer(b"\0".join([*encoded, b""]) or b"\0", np.uint8)
         return Keys(pool, np.cumsum(lengths) - 1)
@@ -62,12 +66,12 @@ cdef class Keys:
             i += self.count
         if i < 0 or i >= self.count:
             raise IndexError(f"key {i} of {self.count}")
-        return self.at(i)[: self.length(i)].decode()
+        return self.at(i)[: self.length(i)].decode("utf-8", "surrogateescape")
 
     def __iter__(self):
         cdef Py_ssize_t i
         for i in range(self.count):
-            yield self.at(i)[: self.length(i)].decode()
+            yield self.at(i)[: self.length(i)].decode("utf-8", "surrogateescape")
 
     def __reduce__(self):
         return (Keys, (np.asarray(self.pool), np.asarray(self.ends)))
