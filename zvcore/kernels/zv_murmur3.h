@@ -40,7 +40,7 @@ ZV_MURMUR3_ALL(zv_murmur3_all_portable, )
 #if ZV_X86
 ZV_MURMUR3_ALL(zv_murmur3_all_sse42, __attribute__((target("sse4.2"))))
 ZV_MURMUR3_ALL(zv_murmur3_all_avx2, __attribute__((target("avx2"))))
-ZV_MURMUR3_ALL(zv_murmur3_all_avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))))
+ZV_MURMUR3_ALL(zv_murmur3_all_avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))))
 #endif
 
 #undef ZV_MURMUR3_ALL
