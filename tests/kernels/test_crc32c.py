@@ -69,6 +69,15 @@ def test_every_length_near_a_block_boundary(simd_path: str) -> None:
         assert crc32c(piece, 0x1234ABCD) == icrar_crc32c.crc32c(piece, 0x1234ABCD), length
 
 
+def test_large_data(simd_path: str) -> None:
+    """More than a megabyte is worked on by pages, eight of 4 KiB at once."""
+    data = random.Random(3).randbytes((1 << 20) + (1 << 18))
+    for length in (1 << 20, (1 << 20) + (1 << 15)):
+        for difference in (-4097, -64, -1, 0, 1, 63, 64, 200, 4096, 32767):
+            piece = memoryview(data)[length % 61 : length % 61 + length + difference]
+            assert crc32c(piece, 77) == icrar_crc32c.crc32c(piece, 77), length + difference
+
+
 @given(data=st.binary(max_size=700), value=st.integers(0, 2**32 - 1))
 def test_agrees_with_the_definition_on_every_path(data: bytes, value: int) -> None:
     expected = oracle(data, value)

@@ -24,10 +24,14 @@ typedef struct {
     uint32_t over_streams[3]; /* what moves the folded part, the first and the second stream to the block's end */
 } zv_mixed_block;
 
-enum { ZV_MIXED_ROUND = 64 + 3 * 24, ZV_MIXED_KINDS = 3 };
+enum { ZV_MIXED_ROUND = 64 + 3 * 24, ZV_MIXED_KINDS = 3, ZV_MIXED_LONG = 120 };
 
-static zv_mixed_block zv_mixed_blocks[ZV_MIXED_KINDS] = {{120, {0}}, {7, {0}}, {2, {0}}};
+static zv_mixed_block zv_mixed_blocks[ZV_MIXED_KINDS] = {{ZV_MIXED_LONG, {0}}, {7, {0}}, {2, {0}}};
 static zv_fold_key zv_fold_16, zv_fold_32, zv_fold_48, zv_fold_64, zv_fold_128, zv_fold_192, zv_fold_256;
+/* Data that comes from memory: eight pages side by side, so that as many lines are on their way at once and the next
+ * eight are asked for meanwhile; one after the other, a core waits for each. */
+enum { ZV_PAGE = 4096, ZV_PAGE_COUNT = 8, ZV_PAGES = ZV_PAGE_COUNT * ZV_PAGE, ZV_PAGES_FROM = 1 << 20 };
+static zv_fold_key zv_fold_page, zv_fold_pages_step;
 /* Brings the four 16-byte lanes of a 64-byte register onto the last one. */
 static uint64_t zv_fold_lanes[8];
 
@@ -48,6 +52,8 @@ static void zv_crc32c_prepare_x86(void) {
     zv_fold_128 = zv_fold_key_for(128);
     zv_fold_192 = zv_fold_key_for(192);
     zv_fold_256 = zv_fold_key_for(256);
+    zv_fold_page = zv_fold_key_for(ZV_PAGE);
+    zv_fold_pages_step = zv_fold_key_for(ZV_PAGES - ZV_PAGE + 64);
     const zv_fold_key lanes[4] = {zv_fold_48, zv_fold_32, zv_fold_16, {0, 0}};
     memcpy(zv_fold_lanes, lanes, sizeof lanes);
 }
@@ -89,6 +95,8 @@ ZV_TARGET_SSE42 static inline uint64_t zv_crc32c_shifted(uint64_t state, uint32_
 
 ZV_TARGET_SSE42 static uint32_t zv_crc32c_mixed(uint32_t state, const uint8_t *data, const zv_mixed_block *block) {
     const size_t rounds = block->rounds;
+    /* Long blocks come in a row, from memory: the next one is asked for meanwhile. Short ones are the end of the data. */
+    const size_t ahead = rounds == ZV_MIXED_LONG ? rounds * ZV_MIXED_ROUND : 0;
     const __m128i by_64 = ZV_KEY128(zv_fold_64);
     const uint8_t *first = data + 64 * rounds, *second = first + 24 * rounds, *third = second + 24 * rounds;
     __m128i a = _mm_xor_si128(ZV_LOAD128(data), _mm_cvtsi32_si128((int)state));
@@ -96,6 +104,10 @@ ZV_TARGET_SSE42 static uint32_t zv_crc32c_mixed(uint32_t state, const uint8_t *d
     uint64_t one = 0, two = 0, three = 0;
     for (size_t round = 1; round < rounds; round++) {
         data += 64;
+        _mm_prefetch((const char *)data + ahead, _MM_HINT_T0);
+        _mm_prefetch((const char *)first + ahead, _MM_HINT_T0);
+        _mm_prefetch((const char *)second + ahead, _MM_HINT_T0);
+        _mm_prefetch((const char *)third + ahead, _MM_HINT_T0);
         one = _mm_crc32_u64(one, zv_load_le64(first));
         two = _mm_crc32_u64(two, zv_load_le64(second));
         three = _mm_crc32_u64(three, zv_load_le64(third));
@@ -144,11 +156,45 @@ ZV_TARGET_AVX512 static inline __m512i zv_fold512(__m512i value, __m512i key, __
     return _mm512_ternarylogic_epi64(first, second, next, 0x96); /* the exclusive or of all three */
 }
 
+/* Folds `size` bytes, a positive multiple of ZV_PAGES, into 64. */
+ZV_TARGET_AVX512 static __m512i zv_fold_pages(__m512i head, const uint8_t *data, size_t size) {
+    const __m512i by_64 = ZV_KEY512(zv_fold_64), to_next = ZV_KEY512(zv_fold_pages_step);
+    __m512i pages[ZV_PAGE_COUNT];
+    pages[0] = _mm512_xor_si512(head, _mm512_loadu_si512(data));
+    for (int page = 1; page < ZV_PAGE_COUNT; page++) pages[page] = _mm512_loadu_si512(data + page * ZV_PAGE);
+    for (;;) {
+        for (size_t at = 64; at < ZV_PAGE; at += 64) {
+#pragma GCC unroll 8
+            for (int page = 0; page < ZV_PAGE_COUNT; page++) {
+                const uint8_t *const address = data + (size_t)page * ZV_PAGE + at;
+                _mm_prefetch((const char *)address + ZV_PAGES, _MM_HINT_T0);
+                pages[page] = zv_fold512(pages[page], by_64, _mm512_loadu_si512(address));
+            }
+        }
+        data += ZV_PAGES;
+        size -= ZV_PAGES;
+        if (!size) break;
+        for (int page = 0; page < ZV_PAGE_COUNT; page++)
+            pages[page] = zv_fold512(pages[page], to_next, _mm512_loadu_si512(data + page * ZV_PAGE));
+    }
+    const __m512i by_page = ZV_KEY512(zv_fold_page);
+    for (int page = 1; page < ZV_PAGE_COUNT; page++) pages[page] = zv_fold512(pages[page - 1], by_page, pages[page]);
+    return pages[ZV_PAGE_COUNT - 1];
+}
+
 ZV_TARGET_AVX512 static uint32_t zv_crc32c_avx512(uint32_t state, const uint8_t *data, size_t size) {
     if (size < 64) return zv_crc32c_serial(state, data, size);
-    __m512i last = _mm512_xor_si512(_mm512_loadu_si512(data), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)state)));
-    data += 64;
-    size -= 64;
+    __m512i last = _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)state));
+    if (size >= ZV_PAGES_FROM) {
+        const size_t whole = size / ZV_PAGES * ZV_PAGES;
+        last = zv_fold_pages(last, data, whole);
+        data += whole;
+        size -= whole;
+    } else {
+        last = _mm512_xor_si512(last, _mm512_loadu_si512(data));
+        data += 64;
+        size -= 64;
+    }
     if (size >= 192) {
         __m512i a = last, b = _mm512_loadu_si512(data), c = _mm512_loadu_si512(data + 64);
         __m512i d = _mm512_loadu_si512(data + 128);
