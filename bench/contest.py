@@ -1,0 +1,67 @@
+"""One task and several functions that do it: timed by pytest-benchmark side by side, or taking turns for a table.
+
+A module of benchmarks has a list of contests, one line of `pytest.mark.parametrize(*entrants(contests))`, and
+`table(contests)` for when it is run by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, TYPE_CHECKING
+
+import pytest
+
+from bench.interleaved import best_times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Contest", "entrants", "table"]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A task and who can do it, "zvcore" first. `prepare` makes the functions, so that data exists only when needed."""
+
+    name: str
+    names: tuple[str, ...]
+    prepare: Callable[[], dict[str, Callable[[], Any]]]
+    calls: int = 1  # how many make a time that can be measured
+
+    def functions(self) -> dict[str, Callable[[], Any]]:
+        functions = self.prepare()
+        assert tuple(functions) == self.names
+        return functions
+
+    def run(self, benchmark: Any, who: str) -> None:
+        """Time one of the functions with pytest-benchmark, in a group with the others."""
+        benchmark.group = self.name
+        benchmark.name = who
+        benchmark(self.functions()[who])
+
+
+def entrants(contests: Sequence[Contest]) -> tuple[str, list[Any]]:
+    """The arguments of `pytest.mark.parametrize`: each function of each contest."""
+    return "contest,who", [
+        pytest.param(contest, name, id=f"{contest.name}-{name}") for contest in contests for name in contest.names
+    ]
+
+
+def _repeated(function: Callable[[], Any], calls: int) -> Callable[[], None]:
+    def run() -> None:
+        for _ in repeat(None, calls):
+            function()
+
+    return run
+
+
+def table(contests: Sequence[Contest], seconds: float = 2.0) -> None:
+    """Print the best time of "zvcore" for each contest, and how many times as fast it is as each other."""
+    print("| task | zvcore, µs | times as fast as |\n|---|---|---|")
+    for contest in contests:
+        functions = {name: _repeated(function, contest.calls) for name, function in contest.functions().items()}
+        times = best_times(functions, seconds=seconds, rounds=9)
+        ours = times.pop("zvcore")
+        ratios = ", ".join(f"{name} {time / ours:.2f}" for name, time in times.items())
+        print(f"| {contest.name} | {ours / contest.calls * 1e6:.3f} | {ratios} |", flush=True)

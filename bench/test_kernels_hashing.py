@@ -1,0 +1,51 @@
+"""MurmurHash3 of ids beside mmh3, which hashes one key a call.
+
+pytest bench/test_kernels_hashing.py --benchmark-enable
+python -m bench.test_kernels_hashing
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, TYPE_CHECKING
+
+import mmh3
+import numpy as np
+import pytest
+
+from bench.contest import Contest, entrants, table
+from zvcore.kernels import murmurhash3_x86_128
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def hashes(count: int) -> dict[str, Callable[[], Any]]:
+    # Ids as a proofreading system gives them: a chunk's number above, a counter below.
+    rng = np.random.default_rng(0)
+    ids = rng.integers(2**56, 2**57, count, dtype=np.uint64) & np.uint64(0x01FFFFFF0000FFFF)
+    numbers = ids.tolist()
+    keys = [number.to_bytes(8, "little") for number in numbers]
+    hash64 = mmh3.hash64
+    functions: dict[str, Callable[[], Any]] = {
+        "zvcore": lambda: murmurhash3_x86_128(ids),
+        "mmh3": lambda: [hash64(number.to_bytes(8, "little"), 0, False, False)[0] for number in numbers],
+        "mmh3, keys at hand": lambda: [hash64(key, 0, False, False)[0] for key in keys],
+    }
+    assert functions["zvcore"]().tolist() == functions["mmh3"]() == functions["mmh3, keys at hand"]()
+    return functions
+
+
+CONTESTS = [
+    Contest(f"murmurhash3 of {count} ids", ("zvcore", "mmh3", "mmh3, keys at hand"), partial(hashes, count))
+    for count in (1, 1000, 1_000_000)
+]
+
+
+@pytest.mark.parametrize(*entrants(CONTESTS))
+def test_murmurhash3(benchmark: Any, contest: Contest, who: str) -> None:
+    contest.run(benchmark, who)
+
+
+if __name__ == "__main__":
+    table(CONTESTS)
