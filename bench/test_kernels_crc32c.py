@@ -7,7 +7,7 @@ python -m bench.test_kernels_crc32c
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import crc32c as icrar_crc32c
 import google_crc32c

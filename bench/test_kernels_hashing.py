@@ -7,7 +7,7 @@ python -m bench.test_kernels_hashing
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mmh3
 import numpy as np

@@ -7,7 +7,7 @@ python -m bench.test_kernels_morton
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
