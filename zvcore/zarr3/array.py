@@ -1,0 +1,66 @@
+"""A Zarr v3 array: the one Array plus what only this format has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zvcore.array import Array
+from zvcore.stores import Store
+from zvcore.zarr3.attributes import Attributes
+from zvcore.zarr3.layout import ChunkLayout
+from zvcore.zarr3.metadata import ArrayMetadata, write_document
+from zvcore.zarr3.sharding import ShardLayout
+
+__all__ = ["Zarr3Array"]
+
+
+class Zarr3Array(Array):
+    """An array of Zarr v3, in shards or not."""
+
+    def __init__(
+        self,
+        store: Store,
+        metadata: ArrayMetadata,
+        *,
+        read_only: bool = False,
+        threads: int | None = None,
+        write_empty_chunks: bool = False,
+        **shard_options: Any,
+    ) -> None:
+        self.metadata = metadata
+        self._options = {"write_empty_chunks": write_empty_chunks, **shard_options}
+        if metadata.pipeline.sharding is None:
+            layout: Any = ChunkLayout(store, metadata, write_empty_chunks)
+        else:
+            layout = ShardLayout(store, metadata, write_empty_chunks, **shard_options)
+        super().__init__(
+            layout,
+            format="zarr3",
+            attrs=Attributes(store, metadata.attributes, read_only or store.read_only),
+            read_only=read_only,
+            threads=threads,
+        )
+
+    @property
+    def codec(self) -> Any:
+        codecs = self._layout.chains[0].codecs
+        return codecs[0] if len(codecs) == 1 else codecs
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        return self.metadata.dimension_names
+
+    def resize(self, shape: Sequence[int]) -> None:
+        """Give the array another shape. Chunks that then lie outside are kept, as zarr-python does."""
+        self._check_writable()
+        metadata = self.metadata.resized(shape)
+        write_document(self._layout.store, metadata.document)
+        self.__init__(  # type: ignore[misc]
+            self._layout.store, metadata, read_only=self._read_only, threads=self._threads, **self._options
+        )
+
+
+def attributes_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    found = document.get("attributes", {})
+    return dict(found)

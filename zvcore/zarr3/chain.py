@@ -1,0 +1,251 @@
+"""The codecs of an array, sorted into what the engine needs: axes, byte order, shards, and chains of bytes codecs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import zvcore.codecs
+from zvcore.codecs import CodecChain
+from zvcore.errors import CodecNotFoundError, MetadataError, UnsupportedError, ZvcoreError
+from zvcore.kernels.vlen import join_rows, split_rows
+from zvcore.zarr3.dtypes import DataType
+from zvcore.zarr3.shard_index import ShardIndexForm
+
+__all__ = ["Pipeline", "Sharding", "parse_codecs"]
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """One level of shards: what a chunk of the level above is cut into. Shapes are in that level's own axes."""
+
+    chunk_shape: tuple[int, ...]
+    index: ShardIndexForm
+    inner: Pipeline
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The codecs of one level, from an array of `shape` to bytes.
+
+    axes        axis i of the encoded array is axis axes[i] of the one that comes in
+    filters     array-to-array codecs that only Python can run, after the transposition
+    endian      byte order of the items; None where they have none
+    sharding    set when this level's array-to-bytes codec is `sharding_indexed`
+    compressors the bytes-to-bytes codecs as metadata have them
+    """
+
+    shape: tuple[int, ...]
+    data_type: DataType
+    axes: tuple[int, ...]
+    filters: tuple[Mapping[str, Any], ...] = ()
+    endian: str | None = None
+    sharding: Sharding | None = None
+    compressors: tuple[Any, ...] = ()
+    where: str = field(default="", compare=False)
+
+    @cached_property
+    def chain(self) -> CodecChain:
+        """The bytes-to-bytes codecs, made when they are first needed: opening an array needs none of them."""
+        return CodecChain([zvcore.codecs.from_zarr3(one, where=self.where) for one in self.compressors])
+
+    @property
+    def swapped(self) -> bool:
+        native = "little" if np.little_endian else "big"
+        return self.endian is not None and self.endian != native
+
+    @property
+    def innermost(self) -> Pipeline:
+        return self if self.sharding is None else self.sharding.inner.innermost
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "chain"}
+
+
+def _name_of(codec: Any, key: str) -> tuple[str, dict[str, Any]]:
+    if isinstance(codec, str):
+        return codec, {}
+    if not isinstance(codec, dict) or not isinstance(codec.get("name"), str):
+        raise MetadataError("a codec is an object with a name", key=key, found=repr(codec))
+    configuration = codec.get("configuration", {})
+    if not isinstance(configuration, dict):
+        raise MetadataError("a codec's configuration is an object", key=key, found=repr(configuration))
+    return codec["name"], configuration
+
+
+def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, key: str, depth: int = 0) -> Pipeline:
+    """Sort the `codecs` of an array whose chunks (or inner chunks) have this shape. `key` is the metadata's, for errors."""
+    if not isinstance(codecs, list) or not codecs:
+        raise MetadataError("codecs is a list of at least one codec", key=key, found=repr(codecs))
+    if depth > 8:
+        raise UnsupportedError("shards nested more than eight deep", key=key)
+    axes = tuple(range(len(shape)))
+    filters: list[Mapping[str, Any]] = []
+    rest = list(codecs)
+    while rest:
+        name, configuration = _name_of(rest[0], key)
+        if name == "transpose":
+            if filters:
+                raise UnsupportedError("transpose after another array-to-array codec", key=key)
+            axes = tuple(axes[i] for i in _order(configuration.get("order"), len(shape), key))
+        elif _is_filter(name, rest[0], key):
+            filters.append(rest[0])
+        else:
+            break
+        rest.pop(0)
+    if not rest:
+        raise MetadataError("codecs has no array-to-bytes codec", key=key)
+    name, configuration = _name_of(rest[0], key)
+    compressors = tuple(rest[1:])
+    inner_shape = tuple(shape[axis] for axis in axes)
+    parts: dict[str, Any] = {}
+    if name in ("bytes", "endian"):
+        parts["endian"] = _endian(configuration, data_type, key)
+    elif name == "sharding_indexed":
+        if filters:
+            raise UnsupportedError("shards behind a filter that only Python can run", key=key)
+        parts["sharding"] = _sharding(configuration, inner_shape, data_type, key, depth)
+    elif name in ("vlen-utf8", "vlen-bytes"):
+        if data_type.kind != ("text" if name == "vlen-utf8" else "bytes"):
+            raise MetadataError(f"{name} cannot hold this data type", key=key, found=repr(data_type.json))
+    else:
+        raise UnsupportedError(f"array-to-bytes codec {name!r}", key=key)
+    if data_type.kind != "fixed" and name in ("bytes", "endian"):
+        raise MetadataError("the bytes codec cannot hold items of any length", key=key, found=repr(data_type.json))
+    for one in compressors:
+        other, _ = _name_of(one, key)
+        if other in ("bytes", "endian", "sharding_indexed", "vlen-utf8", "vlen-bytes", "transpose"):
+            raise MetadataError(f"{other} cannot stand behind {name}", key=key)
+    return Pipeline(shape, data_type, axes, tuple(filters), compressors=compressors, where=key, **parts)
+
+
+def _order(order: Any, ndim: int, key: str) -> tuple[int, ...]:
+    if order == "C":
+        return tuple(range(ndim))
+    if order == "F":
+        return tuple(reversed(range(ndim)))
+    if not isinstance(order, list) or sorted(map(str, order)) != sorted(map(str, range(ndim))):
+        raise MetadataError("transpose: order is a permutation of the axes", key=key, found=repr(order))
+    return tuple(int(i) for i in order)
+
+
+def _endian(configuration: Mapping[str, Any], data_type: DataType, key: str) -> str | None:
+    endian = configuration.get("endian")
+    if endian is None:
+        dtype = data_type.dtype
+        if data_type.kind == "fixed" and dtype.itemsize > 1 and dtype.kind not in "VS":
+            raise MetadataError("the bytes codec needs its endian for items of several bytes", key=key)
+        return None
+    if endian not in ("little", "big"):
+        raise MetadataError('endian is "little" or "big"', key=key, found=repr(endian))
+    return None if data_type.dtype.kind in "VS" or data_type.dtype.itemsize == 1 else str(endian)
+
+
+def _sharding(
+    configuration: Mapping[str, Any], shape: tuple[int, ...], data_type: DataType, key: str, depth: int
+) -> Sharding:
+    given = configuration.get("chunk_shape")
+    if (
+        not isinstance(given, list)
+        or len(given) != len(shape)
+        or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in given)
+    ):
+        raise MetadataError("sharding_indexed: chunk_shape is a list of positive integers", key=key, found=repr(given))
+    chunk_shape = tuple(given)
+    if any(outer % inner for outer, inner in zip(shape, chunk_shape, strict=True)):
+        raise MetadataError("the inner chunks must divide the shard", key=key, expected=shape, found=chunk_shape)
+    counts = tuple(outer // inner for outer, inner in zip(shape, chunk_shape, strict=True))
+    index = ShardIndexForm.from_json(configuration, counts, key)
+    inner = parse_codecs(configuration.get("codecs"), chunk_shape, data_type, key, depth + 1)
+    return Sharding(chunk_shape, index, inner)
+
+
+def _is_filter(name: str, codec: Any, key: str) -> bool:
+    """Whether a codec that is none of the known array-to-bytes ones turns arrays into arrays."""
+    if name in ("bytes", "endian", "sharding_indexed", "vlen-utf8", "vlen-bytes"):
+        return False
+    try:
+        return zvcore.codecs.from_zarr3(codec, where=key).kind == "array"
+    except CodecNotFoundError:
+        return False
+
+
+class VariableItems:
+    """The value codec of `vlen-utf8` and `vlen-bytes`."""
+
+    def __init__(self, data_type: DataType, axes: Sequence[int]) -> None:
+        self.data_type = data_type
+        self.axes = tuple(axes)
+
+    def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        starts, lengths = split_rows(data)
+        stored = tuple(shape[axis] for axis in self.axes)
+        count = int(np.prod(stored, dtype=np.int64))
+        if len(starts) != count:
+            raise ZvcoreError("the chunk holds another number of items", expected=count, found=len(starts))
+        raw = bytes(data)
+        rows = [raw[at : at + size] for at, size in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        values = np.empty(count, self.data_type.dtype)
+        values[:] = _texts(rows) if self.data_type.kind == "text" else _objects(rows)
+        return values.reshape(stored).transpose(np.argsort(self.axes))
+
+    def encode(self, values: npt.NDArray[Any]) -> bytes:
+        flat = values.transpose(self.axes).ravel()
+        rows = [
+            (item.encode() if isinstance(item, str) else b"" if item is None or item == 0 else bytes(item))
+            for item in flat.tolist()
+        ]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        return bytes(join_rows(b"".join(rows), offsets))
+
+
+def _texts(rows: list[bytes]) -> list[str]:
+    from zvcore.errors import CorruptDataError
+
+    try:
+        return [row.decode() for row in rows]
+    except UnicodeDecodeError as error:
+        raise CorruptDataError(f"an item is not UTF-8: {error}", codec="vlen-utf8") from error
+
+
+def _objects(rows: list[bytes]) -> npt.NDArray[Any]:
+    values = np.empty(len(rows), object)
+    values[:] = rows
+    return values
+
+
+class Filtered:
+    """The value codec of an array behind filters that only Python can run (numcodecs' delta and its like)."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+
+    @property
+    def _filters(self) -> list[Any]:
+        return [zvcore.codecs.from_zarr3(one, where=self.pipeline.where) for one in self.pipeline.filters]
+
+    def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        pipeline = self.pipeline
+        stored = tuple(shape[axis] for axis in pipeline.axes)
+        values: Any = data
+        for one in reversed(self._filters):
+            values = one.decode(values)
+        dtype = pipeline.data_type.dtype.newbyteorder(">" if pipeline.endian == "big" else "<")
+        flat = np.frombuffer(bytes(values), dtype)
+        count = int(np.prod(stored, dtype=np.int64))
+        if len(flat) != count:
+            raise ZvcoreError("the chunk holds another number of items", expected=count, found=len(flat))
+        return flat.reshape(stored).transpose(np.argsort(pipeline.axes)).astype(pipeline.data_type.dtype)
+
+    def encode(self, values: npt.NDArray[Any]) -> bytes:
+        pipeline = self.pipeline
+        data: Any = np.ascontiguousarray(values.transpose(pipeline.axes))
+        for one in self._filters:
+            data = one.encode(data)
+        return bytes(data)

@@ -1,0 +1,148 @@
+"""Making new Zarr v3 arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import zvcore.codecs
+from zvcore.errors import ConflictError, MetadataError
+from zvcore.stores import Store
+from zvcore.zarr3.array import Zarr3Array
+from zvcore.zarr3.dtypes import DataType, data_type_of
+from zvcore.zarr3.metadata import ArrayMetadata, write_document
+
+__all__ = ["create_array"]
+
+# What a chunk holds when nobody says how large it shall be.
+_CHUNK_BYTES = 1 << 20
+
+
+def create_array(
+    store: Store,
+    *,
+    shape: Sequence[int],
+    dtype: Any,
+    chunks: Sequence[int] | None = None,
+    shards: Sequence[int] | None = None,
+    codec: Any = "zstd",
+    fill_value: Any = None,
+    attrs: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    filters: Sequence[Any] | None = None,
+    endian: str = "little",
+    index_location: str = "end",
+    index_codecs: Sequence[Any] | None = None,
+    dimension_names: Sequence[str | None] | None = None,
+    chunk_key_encoding: str | Mapping[str, Any] = "default",
+    write_empty_chunks: bool = False,
+    write_mode: str = "rewrite",
+    order_in_shard: str = "C",
+) -> Zarr3Array:
+    """Make an array at the root of the store.
+
+    codec       bytes codecs of the (inner) chunks: a name, a configuration, a Codec, a list of these; None for none
+    filters     array-to-array codecs before them, such as {"name": "transpose", "configuration": {"order": [2, 1, 0]}}
+    endian      byte order of the items
+    shards      the shape of what one object holds, a multiple of `chunks`
+    """
+    shape = tuple(int(n) for n in shape)
+    data_type = data_type_of(dtype)
+    if chunks is None:
+        chunks = default_chunks(shape, data_type, shards)
+    chunks = _shape(chunks, "chunks", shape)
+    codecs = chunk_codecs(data_type, codec, filters, endian)
+    outer = chunks
+    if shards is not None:
+        outer = _shape(shards, "shards", shape)
+        if any(a % b for a, b in zip(outer, chunks, strict=True)):
+            raise MetadataError("the chunks must divide the shard", expected=outer, found=chunks)
+        index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+        configuration = {
+            "chunk_shape": list(chunks),
+            "codecs": codecs,
+            "index_codecs": index if index_codecs is None else list(index_codecs),
+            "index_location": index_location,
+        }
+        codecs = [{"name": "sharding_indexed", "configuration": configuration}]
+    if fill_value is None:
+        fill_value = data_type.default_fill
+    elif data_type.kind == "text" and not isinstance(fill_value, str):
+        fill_value = "" if fill_value == 0 else str(fill_value)
+    elif data_type.kind == "bytes" and not isinstance(fill_value, bytes):
+        fill_value = b""
+    elif data_type.dtype.kind == "V" and isinstance(fill_value, int):
+        fill_value = bytes([fill_value] * data_type.dtype.itemsize)
+    encoding = chunk_key_encoding
+    if isinstance(encoding, str):
+        encoding = {"name": encoding, "configuration": {"separator": "/" if encoding == "default" else "."}}
+    document: dict[str, Any] = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(shape),
+        "data_type": data_type.json,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(outer)}},
+        "chunk_key_encoding": dict(encoding),
+        "fill_value": data_type.write_fill(fill_value),
+        "codecs": codecs,
+        "attributes": dict(attrs or {}),
+    }
+    if dimension_names is not None:
+        document["dimension_names"] = list(dimension_names)
+    # Read back before anything is written: what we write must be what we would accept.
+    metadata = ArrayMetadata.parse(document, "zarr.json")
+    array = Zarr3Array(
+        store,
+        metadata,
+        write_empty_chunks=write_empty_chunks,
+        **({} if shards is None else {"write_mode": write_mode, "order_in_shard": order_in_shard}),
+    )
+    make_room(store, overwrite)
+    write_document(store, document)
+    return array
+
+
+def make_room(store: Store, overwrite: bool) -> None:
+    """Refuse to write over what is there, or remove it."""
+    if store.exists("zarr.json"):
+        if not overwrite:
+            raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
+        store.delete_prefix("")
+
+
+def chunk_codecs(data_type: DataType, codec: Any, filters: Sequence[Any] | None, endian: str) -> list[Any]:
+    """The codecs of one chunk, as metadata have them."""
+    given = [] if codec is None else codec if isinstance(codec, (list, tuple)) else [codec]
+    made = [zvcore.codecs.as_codec(one).for_dtype(data_type.dtype) for one in given]
+    first: dict[str, Any]
+    if data_type.kind == "text":
+        first = {"name": "vlen-utf8"}
+    elif data_type.kind == "bytes":
+        first = {"name": "vlen-bytes"}
+    else:
+        first = {"name": "bytes", "configuration": {"endian": endian}}
+    before = [one if isinstance(one, (dict, str)) else one.to_zarr3() for one in filters or ()]
+    return [*before, first, *(one.to_zarr3() for one in made if not one.identity)]
+
+
+def default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequence[int] | None) -> tuple[int, ...]:
+    """Chunks of about a megabyte, as close to cubes as the array allows; with shards, ones that divide them."""
+    size = data_type.dtype.itemsize if data_type.kind == "fixed" else 64
+    bounds = tuple(shards) if shards is not None else shape
+    chunks = [max(1, n) for n in bounds]
+    while math.prod(chunks) * size > _CHUNK_BYTES and max(chunks) > 1:
+        axis = max(range(len(chunks)), key=lambda i: chunks[i])
+        if shards is None:
+            chunks[axis] = -(-chunks[axis] // 2)
+        else:
+            divisors = [d for d in range(1, chunks[axis]) if chunks[axis] % d == 0]
+            chunks[axis] = divisors[-1]
+    return tuple(chunks)
+
+
+def _shape(given: Sequence[int], what: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    found = tuple(int(n) for n in given)
+    if len(found) != len(shape) or any(n < 1 for n in found):
+        raise MetadataError(f"{what} has a positive length for each axis", expected=f"{len(shape)} axes", found=found)
+    return found

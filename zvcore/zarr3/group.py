@@ -1,0 +1,119 @@
+"""A Zarr v3 group: a mapping of the arrays and groups in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.stores import Store
+from zvcore.zarr3.array import Zarr3Array
+from zvcore.zarr3.attributes import Attributes
+from zvcore.zarr3.creating import create_array
+from zvcore.zarr3.metadata import ArrayMetadata, GroupMetadata, parse_document, read_document, read_metadata, write_document
+
+__all__ = ["Zarr3Group"]
+
+
+class Zarr3Group(Mapping[str, Any]):
+    """Members by name or path: `group["a/b"]`. Consolidated metadata are used when they are there and it is read only."""
+
+    def __init__(self, store: Store, metadata: GroupMetadata, *, read_only: bool = False, **options: Any) -> None:
+        self.store = store
+        self.metadata = metadata
+        self.read_only = read_only or store.read_only
+        self.attrs = Attributes(store, metadata.attributes, self.read_only)
+        self._options = options
+
+    @property
+    def _consolidated(self) -> dict[str, Any] | None:
+        return self.metadata.consolidated if self.read_only else None
+
+    def __getitem__(self, path: str) -> Any:
+        name = path.strip("/")
+        if not name:
+            return self
+        consolidated = self._consolidated
+        if consolidated is not None:
+            if name not in consolidated:
+                raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
+            metadata = parse_document(consolidated[name], f"{name}/zarr.json")
+        else:
+            try:
+                metadata = read_metadata(self.store, name)
+            except NotFoundError:
+                raise NotFoundError("no such member", key=f"{self.store.root}/{name}") from None
+        store = self.store.child(name)
+        if isinstance(metadata, ArrayMetadata):
+            return Zarr3Array(store, metadata, read_only=self.read_only, **self._options)
+        return Zarr3Group(store, metadata, read_only=self.read_only, **self._options)
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        if self._consolidated is not None:
+            return path.strip("/") in self._consolidated
+        return read_document(self.store, path.strip("/")) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        if self._consolidated is not None:
+            yield from sorted(name for name in self._consolidated if "/" not in name)
+            return
+        folders, _ = self.store.list_dir()
+        for name in folders:
+            if self.store.exists(f"{name}/zarr.json"):
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"<zvcore group zarr3 in {self.store.root}>"
+
+    def __delitem__(self, path: str) -> None:
+        self._check_writable()
+        if path not in self:
+            raise NotFoundError("no such member", key=f"{self.store.root}/{path}")
+        self.store.delete_prefix(path.strip("/"))
+
+    def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr3Group:
+        """A new group, and those above it that are missing."""
+        self._check_writable()
+        names = path.strip("/").split("/")
+        store = self.store
+        for depth in range(1, len(names)):
+            above = "/".join(names[:depth])
+            found = read_document(store, above)
+            if found is None:
+                create_group(store.child(above))
+            elif found.get("node_type") == "array":
+                raise ConflictError("an array cannot have members", key=f"{store.root}/{above}")
+        return create_group(store.child("/".join(names)), attrs, overwrite, **self._options)
+
+    def create_dataset(self, path: str, **options: Any) -> Zarr3Array:
+        """A new array in this group; the arguments are those of `zvcore.create`."""
+        self._check_writable()
+        above, _, _name = path.strip("/").rpartition("/")
+        if above and above not in self:
+            self.create_group(above)
+        return create_array(self.store.child(path.strip("/")), **options)
+
+    create_array = create_dataset
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError("the group was opened for reading; open it with mode='r+' to write", key=self.store.root)
+
+
+def create_group(
+    store: Store, attrs: Mapping[str, Any] | None = None, overwrite: bool = False, **options: Any
+) -> Zarr3Group:
+    if store.exists("zarr.json"):
+        if not overwrite:
+            raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
+        store.delete_prefix("")
+    document = {"zarr_format": 3, "node_type": "group", "attributes": dict(attrs or {})}
+    write_document(store, document)
+    metadata = read_metadata(store)
+    assert isinstance(metadata, GroupMetadata)
+    return Zarr3Group(store, metadata, **options)

@@ -1,0 +1,64 @@
+"""Where the chunks of a Zarr v3 array without shards live: one object each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine import Keys, Sources
+from zvcore.layout import ChunkForm, Layout
+from zvcore.zarr3.chain import Filtered, Pipeline, VariableItems
+
+if TYPE_CHECKING:
+    from zvcore.codecs import CodecChain
+    from zvcore.layout import ValueCodec
+    from zvcore.stores import Store
+    from zvcore.zarr3.metadata import ArrayMetadata
+
+__all__ = ["ChunkLayout", "form_of"]
+
+
+def form_of(pipeline: Pipeline, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[ChunkForm, ValueCodec | None]:
+    """How chunks of this shape (in the array's axes) lie; `axes` are those of the levels above and of this one."""
+    dtype = pipeline.data_type.dtype
+    form = ChunkForm(shape, dtype, swapped=pipeline.swapped, axes=axes)
+    if pipeline.data_type.kind != "fixed":
+        return form, VariableItems(pipeline.data_type, axes)
+    if pipeline.filters:
+        return form, Filtered(pipeline)
+    return form, None
+
+
+class ChunkLayout(Layout):
+    """An array whose chunks are objects of their own."""
+
+    def __init__(self, store: Store, metadata: ArrayMetadata, store_empty: bool = False) -> None:
+        self.store = store
+        self.metadata = metadata
+        self.shape = metadata.shape
+        self.fill_value = metadata.fill_value
+        self.store_empty = store_empty
+        self.pipeline = metadata.pipeline
+        self.form, self.value_codec = form_of(self.pipeline, metadata.chunk_shape, self.pipeline.axes)
+
+    @property
+    def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
+        return (self.pipeline.chain,)
+
+    def keys(self, positions: npt.NDArray[np.int64]) -> Keys:
+        return self.metadata.keys(positions)
+
+    def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
+        return Sources(keys=self.metadata.keys(positions))
+
+    def chunk_name(self, position: tuple[int, ...]) -> str:
+        return self.metadata.keys(np.array([position], np.int64).reshape(1, len(self.shape)))[0]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.store!r}, shape={self.shape})"
+
+
+def grid_row(position: Any, ndim: int) -> npt.NDArray[np.int64]:
+    return np.array([position], np.int64).reshape(1, ndim)

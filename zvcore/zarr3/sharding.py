@@ -1,0 +1,389 @@
+"""Where the inner chunks of a sharded Zarr v3 array live, and how a shard is put together anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
+from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.layout import Layout
+from zvcore.zarr3.chain import Pipeline, Sharding
+from zvcore.zarr3.layout import form_of
+
+if TYPE_CHECKING:
+    from zvcore.codecs import CodecChain
+    from zvcore.stores import Store
+    from zvcore.zarr3.metadata import ArrayMetadata
+
+__all__ = ["ShardLayout", "WriteMode"]
+
+WriteMode = Literal["rewrite", "append", "inplace"]
+Order = Literal["C", "morton"]
+Positions = npt.NDArray[np.int64]
+Uints = npt.NDArray[np.uint64]
+
+_NONE = np.uint64(ABSENT)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of shards, in the array's axes.
+
+    cells   how many of this level's cells (inner shards, at last inner chunks) lie along each axis of its shard
+    extent  how many inner chunks one cell spans along each axis
+    order   the axes in the order in which the index counts the cells
+    """
+
+    sharding: Sharding
+    cells: tuple[int, ...]
+    extent: tuple[int, ...]
+    order: tuple[int, ...]
+    # The codecs behind the shards of this level; a shard behind any can only be read whole.
+    codecs: Pipeline
+
+    @cached_property
+    def strides(self) -> npt.NDArray[np.int64]:
+        """What one step along each axis adds to a cell's place in the index."""
+        strides = np.zeros(len(self.cells), np.int64)
+        step = 1
+        for axis in reversed(self.order):
+            strides[axis] = step
+            step *= self.cells[axis]
+        return strides
+
+    def slots(self, positions: Positions) -> Positions:
+        """The place in its shard's index of the cell that holds each inner chunk."""
+        within = positions // np.array(self.extent, np.int64) % np.array(self.cells, np.int64)
+        return within @ self.strides
+
+
+@dataclass(frozen=True)
+class Index:
+    """A shard's index as it was read, and the object that it was read from."""
+
+    offsets: Uints
+    lengths: Uints
+    stamp: Any
+    size: int
+
+
+def _levels(pipeline: Pipeline) -> tuple[list[Level], tuple[int, ...], tuple[int, ...]]:
+    """(levels from the outermost inwards, shape of an inner chunk in the array's axes, its axes from slowest to fastest)."""
+    order = pipeline.axes
+    shape = pipeline.shape
+    found: list[tuple[Pipeline, Sharding, tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = []
+    while pipeline.sharding is not None:
+        sharding = pipeline.sharding
+        inner = [0] * len(shape)
+        for i, axis in enumerate(order):
+            inner[axis] = sharding.chunk_shape[i]
+        cells = tuple(outer // one for outer, one in zip(shape, inner, strict=True))
+        found.append((pipeline, sharding, cells, tuple(inner), order))
+        shape = tuple(inner)
+        pipeline = sharding.inner
+        order = tuple(order[i] for i in pipeline.axes)
+    levels = [
+        Level(sharding, cells, tuple(one // last for one, last in zip(inner, shape, strict=True)), at, outer)
+        for outer, sharding, cells, inner, at in found
+    ]
+    return levels, shape, order
+
+
+class ShardLayout(Layout):
+    """An array whose chunks lie together in shards, nested as deep as its metadata say."""
+
+    def __init__(
+        self,
+        store: Store,
+        metadata: ArrayMetadata,
+        store_empty: bool = False,
+        write_mode: WriteMode = "rewrite",
+        order_in_shard: Order = "C",
+    ) -> None:
+        self.store = store
+        self.metadata = metadata
+        self.shape = metadata.shape
+        self.fill_value = metadata.fill_value
+        self.store_empty = store_empty
+        self.write_mode = write_mode
+        self.order_in_shard = order_in_shard
+        self.pipeline = metadata.pipeline
+        self.levels, chunk_shape, axes = _levels(self.pipeline)
+        self.innermost = self.pipeline.innermost
+        self.form, self.value_codec = form_of(self.innermost, chunk_shape, axes)
+        self.shard_shape = metadata.chunk_shape
+        # Inner chunks per shard along each axis, all levels together.
+        self.per_shard = np.array(
+            [shard // chunk for shard, chunk in zip(self.shard_shape, chunk_shape, strict=True)], np.int64
+        )
+        self._per_shard = tuple(self.per_shard.tolist())
+        # The common case: one level, and nothing behind the shard that would have to be undone first.
+        self.simple = len(self.levels) == 1 and not self.pipeline.compressors
+
+    @property
+    def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
+        return (self.innermost.chain,)
+
+    # --- which shard
+
+    def shard_key(self, shard: tuple[int, ...]) -> str:
+        return self.metadata.keys(np.array([shard], np.int64).reshape(1, len(self.shape)))[0]
+
+    def chunk_name(self, position: tuple[int, ...]) -> str:
+        return self.shard_key(tuple(i // n for i, n in zip(position, self._per_shard, strict=True)))
+
+    def _group(self, positions: Positions) -> tuple[Keys, npt.NDArray[np.int32]]:
+        """(the keys of the shards, which of them holds each chunk)."""
+        shards = positions // self.per_shard
+        if len(shards) > 1:
+            low = shards.min(axis=0)
+            span = shards.max(axis=0) - low + 1
+            strides = np.ones(len(span), np.int64)
+            strides[:-1] = np.cumprod(span[:0:-1])[::-1]
+            if float(np.prod(span.astype(float))) < 2**62:
+                number = (shards - low) @ strides
+                _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
+                return self.metadata.keys(shards[first]), inverse.reshape(-1).astype(np.int32)
+            unique, inverse = np.unique(shards, axis=0, return_inverse=True)
+            return self.metadata.keys(unique), inverse.reshape(-1).astype(np.int32)
+        return self.metadata.keys(shards), np.zeros(len(shards), np.int32)
+
+    def shards(self, positions: Positions) -> list[tuple[str, npt.NDArray[np.intp]]]:
+        keys, which = self._group(positions)
+        order = np.argsort(which, kind="stable")
+        bounds = np.flatnonzero(np.diff(which[order])) + 1
+        return list(zip(keys, np.split(order, bounds), strict=True))
+
+    # --- reading
+
+    def index(self, key: str) -> Index | None:
+        """The index of a shard, from the cache if the object is still the same; None if there is no such shard."""
+        form = self.levels[0].sharding.index
+
+        def load(stamp: Any) -> tuple[Index, int]:
+            size = self.store.size(key) or 0
+            start, length = (0, form.size) if form.location == "start" else (-form.size, None)
+            raw = self.store.get(key, start, length, stamp=stamp)
+            offsets, lengths = form.parse(b"" if raw is None else raw, size, key)
+            return Index(offsets, lengths, stamp, size), offsets.nbytes + lengths.nbytes
+
+        return index_cache().get(self.store, key, load, part=form)
+
+    def locate(self, positions: Positions) -> Sources:
+        keys, which = self._group(positions)
+        if not self.simple:
+            return self._locate_slowly(positions, keys, which)
+        slots = self.levels[0].slots(positions)
+        if len(keys) == 1:
+            index = self.index(keys[0])
+            if index is None:
+                nothing = np.full(len(positions), _NONE)
+                return Sources(keys, which, nothing, nothing, stamps=[None])
+            return Sources(keys, which, index.offsets[slots], index.lengths[slots], stamps=[index.stamp])
+        offset = np.full(len(positions), _NONE)
+        length = np.full(len(positions), _NONE)
+        stamps: list[Any] = []
+        order = np.argsort(which, kind="stable")
+        bounds = np.flatnonzero(np.diff(which[order])) + 1
+        for key, rows in zip(keys, np.split(order, bounds), strict=True):
+            index = self.index(key)
+            stamps.append(None if index is None else index.stamp)
+            if index is not None:
+                offset[rows] = index.offsets[slots[rows]]
+                length[rows] = index.lengths[slots[rows]]
+        return Sources(keys, which, offset, length, stamps=stamps)
+
+    def _locate_slowly(self, positions: Positions, keys: Keys, which: npt.NDArray[np.int32]) -> Sources:
+        """Shards within shards, or behind codecs of their own: from the bytes of whole shards."""
+        blobs: list[memoryview | None] = [None] * len(positions)
+        for number, key in enumerate(keys):
+            rows = np.flatnonzero(which == number)
+            raw = self.store.get(key)
+            if raw is not None:
+                for row, part in zip(rows.tolist(), self._cut(0, memoryview(raw), positions[rows], key), strict=True):
+                    blobs[row] = part
+        return Sources(keys=keys, blobs=blobs)  # type: ignore[arg-type]
+
+    def _cut(self, depth: int, raw: memoryview, positions: Positions, key: str) -> list[memoryview | None]:
+        """The encoded inner chunks in a shard of the given level."""
+        level = self.levels[depth]
+        raw = self._undo(level, raw, key)
+        form = level.sharding.index
+        at = slice(0, form.size) if form.location == "start" else slice(max(0, len(raw) - form.size), None)
+        offsets, lengths = form.parse(raw[at], len(raw), key)
+        slots = level.slots(positions)
+        found: list[memoryview | None] = [None] * len(positions)
+        if depth + 1 == len(self.levels):
+            for row, slot in enumerate(slots.tolist()):
+                if lengths[slot] != _NONE:
+                    found[row] = raw[int(offsets[slot]) : int(offsets[slot]) + int(lengths[slot])]
+            return found
+        for slot in np.unique(slots).tolist():
+            if lengths[slot] == _NONE:
+                continue
+            rows = np.flatnonzero(slots == slot)
+            part = raw[int(offsets[slot]) : int(offsets[slot]) + int(lengths[slot])]
+            for row, chunk in zip(rows.tolist(), self._cut(depth + 1, part, positions[rows], key), strict=True):
+                found[row] = chunk
+        return found
+
+    def _undo(self, level: Level, raw: memoryview, key: str) -> memoryview:
+        """A shard's bytes before the codecs that stand behind it."""
+        try:
+            for codec in reversed(level.codecs.chain.codecs):
+                raw = memoryview(codec.decode(raw)).cast("B")
+        except CorruptDataError as error:
+            raise error.located(key=key)
+        return raw
+
+    # --- writing
+
+    def update(self, key: str, positions: Positions, chunks: Buffers) -> None:
+        try:
+            if self.simple:
+                self._update(key, positions, chunks)
+            else:
+                old = self.store.get(key)
+                new = self._rebuilt(0, None if old is None else memoryview(old), positions, list(chunks), key)
+                if new is None:
+                    self.store.delete(key)
+                else:
+                    self.store.put(key, new)
+        finally:
+            index_cache().invalidate(self.store, key)
+
+    def _update(self, key: str, positions: Positions, chunks: Buffers) -> None:
+        form = self.levels[0].sharding.index
+        slots = self.levels[0].slots(positions)
+        index = self.index(key)
+        sizes = chunks.sizes
+        if index is not None and self.write_mode != "rewrite" and self._changed_in_place(key, index, slots, chunks, sizes):
+            return
+        parts: list[Any] = [None] * form.count
+        lengths = np.full(form.count, _NONE)
+        if index is not None:
+            kept = index.lengths != _NONE
+            kept[slots] = False
+            rows = np.flatnonzero(kept)
+            if len(rows):
+                ranges = list(zip(index.offsets[rows].tolist(), index.lengths[rows].tolist(), strict=True))
+                old = self.store.get_ranges(key, ranges, stamp=index.stamp)
+                if old is None:
+                    raise CorruptDataError("the shard went away while it was rewritten", key=key)
+                for row, part in zip(rows.tolist(), old, strict=True):
+                    parts[row] = part
+                lengths[rows] = index.lengths[rows]
+        for row, slot in enumerate(slots.tolist()):
+            parts[slot] = chunks[row]
+        lengths[slots] = sizes
+        present = [slot for slot in self._write_order if parts[slot] is not None]
+        if not present:
+            self.store.delete(key)
+            return
+        self.store.put(key, self._assembled(form, parts, lengths, present))
+
+    def _assembled(self, form: Any, parts: list[Any], lengths: Uints, present: list[int]) -> list[Any]:
+        """The pieces of a whole shard, one after the other."""
+        offsets = np.full(form.count, _NONE)
+        rows = np.array(present)
+        before = np.concatenate([[0], np.cumsum(lengths[rows])[:-1]]).astype(np.uint64)
+        offsets[rows] = before + np.uint64(form.size if form.location == "start" else 0)
+        index = form.build(offsets, lengths)
+        chunks = [parts[slot] for slot in present]
+        return [index, *chunks] if form.location == "start" else [*chunks, index]
+
+    @cached_property
+    def _write_order(self) -> list[int]:
+        """The cells of a shard in the order in which their chunks are written."""
+        return _cell_order(self.levels[0], self.order_in_shard)
+
+    def _rebuilt(
+        self, depth: int, old: memoryview | None, positions: Positions, chunks: list[memoryview | None], key: str
+    ) -> bytes | None:
+        """The bytes of a shard of the given level with these chunks in it, or None if nothing is left."""
+        level = self.levels[depth]
+        form = level.sharding.index
+        parts: list[Any] = [None] * form.count
+        if old is not None:
+            raw = self._undo(level, old, key)
+            at = slice(0, form.size) if form.location == "start" else slice(max(0, len(raw) - form.size), None)
+            offsets, lengths = form.parse(raw[at], len(raw), key)
+            for slot in np.flatnonzero(lengths != _NONE).tolist():
+                parts[slot] = raw[int(offsets[slot]) : int(offsets[slot]) + int(lengths[slot])]
+        slots = level.slots(positions)
+        if depth + 1 == len(self.levels):
+            for slot, chunk in zip(slots.tolist(), chunks, strict=True):
+                parts[slot] = chunk
+        else:
+            for slot in np.unique(slots).tolist():
+                rows = np.flatnonzero(slots == slot)
+                parts[slot] = self._rebuilt(depth + 1, parts[slot], positions[rows], [chunks[i] for i in rows], key)
+        present = [slot for slot in _cell_order(level, self.order_in_shard) if parts[slot] is not None]
+        if not present:
+            return None
+        sizes = np.array([ABSENT if part is None else len(part) for part in parts], np.uint64)
+        data = b"".join(self._assembled(form, parts, sizes, present))
+        for codec in level.codecs.chain.codecs:
+            data = codec.encode(data)
+        return data
+
+    def _changed_in_place(
+        self, key: str, index: Index, slots: Positions, chunks: Buffers, sizes: Uints
+    ) -> bool:
+        """Change the object itself, at a cost that depends on the changed chunks only. False if that cannot be done."""
+        form = self.levels[0].sharding.index
+        if not self.store.supports_patch:
+            raise UnsupportedError(f"write_mode {self.write_mode!r}: objects of this store cannot be changed in place", key=key)
+        lengths = index.lengths.copy()
+        offsets = index.offsets.copy()
+        lengths[slots] = sizes
+        if (lengths == _NONE).all():
+            return False
+        absent = sizes == _NONE
+        if self.write_mode == "inplace":
+            fits = absent | ((index.lengths[slots] != _NONE) & (sizes <= index.lengths[slots]))
+            if not fits.all():
+                return False
+            offsets[slots[absent]] = _NONE
+            for row in np.flatnonzero(~absent).tolist():
+                self.store.patch(key, int(index.offsets[slots[row]]), chunks[row])
+            if (lengths != index.lengths).any():
+                at = 0 if form.location == "start" else index.size - form.size
+                self.store.patch(key, at, form.build(offsets, lengths))
+            return True
+        if form.location != "end":
+            raise UnsupportedError("write_mode 'append' needs the index at the end of the shard", key=key)
+        rows = np.flatnonzero(~absent)
+        before = np.concatenate([[0], np.cumsum(sizes[rows])[:-1]]) if len(rows) else np.zeros(0)
+        offsets[slots] = _NONE
+        offsets[slots[rows]] = np.uint64(index.size) + before.astype(np.uint64)
+        self.store.append(key, [*(chunks[row] for row in rows.tolist()), form.build(offsets, lengths)], at=index.size)
+        return True
+
+
+def _cell_order(level: Level, order: Order) -> list[int]:
+    count = level.sharding.index.count
+    if order == "C":
+        return list(range(count))
+    cells = [level.cells[axis] for axis in level.order]
+    return _morton(tuple(cells)).tolist()  # type: ignore[no-any-return]
+
+
+def _morton(cells: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Cells (numbered in C order) along a Morton curve with the first axis as the least significant bit, as zarr-python
+    lays them out."""
+    grid = np.indices(cells).reshape(len(cells), -1).astype(np.uint64)
+    bits = max(int(n - 1).bit_length() for n in cells) if cells else 0
+    code = np.zeros(grid.shape[1], np.uint64)
+    place = 0
+    for bit in range(bits):
+        for axis, extent in enumerate(cells):
+            if bit < int(extent - 1).bit_length():
+                code |= ((grid[axis] >> np.uint64(bit)) & np.uint64(1)) << np.uint64(place)
+                place += 1
+    return np.argsort(code, kind="stable")
