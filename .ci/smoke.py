@@ -36,9 +36,8 @@ def check_codecs(native: bool) -> None:
         stored = codec.encode(payload)
         assert bytes(codec.decode(stored, max_size=len(payload))) == payload, name
         assert name == "raw" or len(stored) < len(payload) // 2, name
-        print(
-            f"{name:6} {len(payload) / len(stored):6.1f} : 1  {info.library or ('no library' if info.native else 'in Python')}"
-        )
+        what = info.library or ("no library" if info.native else "in Python")
+        print(f"{name:6} {len(payload) / len(stored):6.1f} : 1  {what}")
 
 
 def check_bundled() -> None:

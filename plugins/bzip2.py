@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import bz2
+import importlib
 from typing import Any
 
 from zvcore.codecs import Codec, param
-from zvcore.errors import CorruptDataError
+from zvcore.errors import CorruptDataError, UnsupportedError
 
 try:
     from zvcore_plugins import _bzip2
@@ -30,14 +30,14 @@ class Bzip2(Codec):
         return _bzip2 and _bzip2.codec_table(self.block_size)
 
     def _encode(self, data: memoryview) -> bytes:
-        return bz2.compress(data, self.block_size)
+        return bytes(_standard().compress(data, self.block_size))
 
     def _decode(self, data: memoryview, max_size: int) -> bytes:
         parts: list[bytes] = []
         size = 0
         rest: memoryview | bytes = data
         while size <= max_size and (rest or not parts):
-            stream = bz2.BZ2Decompressor()
+            stream = _standard().BZ2Decompressor()
             try:
                 # One byte more than allowed tells a stream that is too long.
                 part = stream.decompress(rest, max_size - size + 1)
@@ -49,3 +49,11 @@ class Bzip2(Codec):
                 raise CorruptDataError("the stream ends early")
             rest = stream.unused_data
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _standard() -> Any:
+    """Python's own module, which some Pythons were built without: the native part must not need it."""
+    try:
+        return importlib.import_module("bz2")
+    except ImportError as error:
+        raise UnsupportedError("neither zvcore nor this Python was built with libbz2", codec="bzip2") from error

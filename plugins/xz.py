@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import lzma
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,10 @@ __all__ = ["Xz"]
 
 # The working memory that a stream may ask for. The largest preset's streams ask for 65 MiB.
 MEMORY_LIMIT = 256 << 20
-EXTREME = lzma.PRESET_EXTREME
+# liblzma's numbers, for what its format documents name by them.
+EXTREME = 1 << 31
+FORMAT_XZ, FORMAT_ALONE, FORMAT_RAW = 1, 2, 3
+CRC64 = 4
 
 
 class Xz(Codec):
@@ -42,17 +45,18 @@ class Xz(Codec):
         return _xz and _xz.codec_table(self.preset, self.extreme, MEMORY_LIMIT)
 
     def _encode(self, data: memoryview) -> bytes:
-        return lzma.compress(data, check=lzma.CHECK_CRC64, preset=self.preset | (EXTREME if self.extreme else 0))
+        preset = self.preset | (EXTREME if self.extreme else 0)
+        return bytes(_standard().compress(data, check=CRC64, preset=preset))
 
     def _decode(self, data: memoryview, max_size: int) -> bytes:
-        return _decompress(data, max_size, {"format": lzma.FORMAT_XZ, "memlimit": MEMORY_LIMIT})
+        return _decompress(data, max_size, {"format": FORMAT_XZ, "memlimit": MEMORY_LIMIT})
 
     def to_zarr3(self) -> dict[str, Any]:
         obj = super().to_zarr3()
         if obj["name"] == "numcodecs.lzma":
             members = obj["configuration"]
             preset = members.pop("preset") | (EXTREME if members.pop("extreme", False) else 0)
-            obj["configuration"] = {"format": lzma.FORMAT_XZ, "check": -1, "preset": preset, "filters": None, **members}
+            obj["configuration"] = {"format": FORMAT_XZ, "check": -1, "preset": preset, "filters": None, **members}
         return obj
 
     @classmethod
@@ -78,8 +82,8 @@ def _plain(members: Mapping[str, Any]) -> bool:
     """Whether numcodecs' members say what `Xz` writes."""
     preset = members.get("preset")
     return (
-        members.get("format", 1) == lzma.FORMAT_XZ
-        and members.get("check", -1) in (-1, lzma.CHECK_CRC64)
+        members.get("format", 1) == FORMAT_XZ
+        and members.get("check", -1) in (-1, CRC64)
         and members.get("filters") is None
         and (preset is None or (type(preset) is int and preset & ~EXTREME in range(10)))
     )
@@ -91,7 +95,7 @@ class Lzma(Codec):
     name = "lzma"
     spellings = {"zarr3": "numcodecs.lzma"}
 
-    format: int = param(lzma.FORMAT_XZ, choices=(lzma.FORMAT_XZ, lzma.FORMAT_ALONE, lzma.FORMAT_RAW))
+    format: int = param(FORMAT_XZ, choices=(FORMAT_XZ, FORMAT_ALONE, FORMAT_RAW))
     check: int = param(-1, low=-1, high=15)
     preset: int | None = param(None, type=int)
     filters: list[dict[str, int]] | None = param(None, type=list)
@@ -102,13 +106,15 @@ class Lzma(Codec):
         return (type(self), json.dumps([self.config(), self._kept], sort_keys=True, default=repr))
 
     def _encode(self, data: memoryview) -> bytes:
+        lzma = _standard()
+        options = {"format": self.format, "check": self.check, "preset": self.preset, "filters": self.filters}
         try:
-            return lzma.compress(data, format=self.format, check=self.check, preset=self.preset, filters=self.filters)
+            return bytes(lzma.compress(data, **options))
         except (lzma.LZMAError, TypeError, ValueError) as error:
             raise UnsupportedError(f"liblzma refuses the parameters: {error}") from error
 
     def _decode(self, data: memoryview, max_size: int) -> bytes:
-        if self.format != lzma.FORMAT_RAW:
+        if self.format != FORMAT_RAW:
             return _decompress(data, max_size, {"format": self.format, "memlimit": MEMORY_LIMIT})
         for one in self.filters or ():
             size = one.get("dict_size", 0) if isinstance(one, dict) else 0
@@ -120,11 +126,12 @@ class Lzma(Codec):
 
 
 def _decompress(data: memoryview, max_size: int, options: dict[str, Any]) -> bytes:
+    lzma = _standard()
     parts: list[bytes] = []
     size = 0
     rest: memoryview | bytes = data
     while size <= max_size and (rest or not parts):
-        if parts and options["format"] != lzma.FORMAT_XZ:
+        if parts and options["format"] != FORMAT_XZ:
             raise CorruptDataError(f"{len(rest)} bytes after the end of the stream")
         try:
             stream = lzma.LZMADecompressor(**options)
@@ -138,10 +145,18 @@ def _decompress(data: memoryview, max_size: int, options: dict[str, Any]) -> byt
         if size <= max_size and not stream.eof:
             raise CorruptDataError("the stream ends early")
         rest = stream.unused_data
-        if parts and options["format"] == lzma.FORMAT_XZ:
+        if parts and options["format"] == FORMAT_XZ:
             # Padding: zeros by the four.
             stripped = rest.lstrip(b"\0")
             if (len(rest) - len(stripped)) % 4:
                 raise CorruptDataError("the padding behind the stream is not a multiple of four bytes")
             rest = stripped
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _standard() -> Any:
+    """Python's own module, which some Pythons were built without: the native part must not need it."""
+    try:
+        return importlib.import_module("lzma")
+    except ImportError as error:
+        raise UnsupportedError("neither zvcore nor this Python was built with liblzma", codec="xz") from error
