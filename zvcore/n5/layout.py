@@ -1,0 +1,74 @@
+"""Where the blocks of an N5 dataset live: one object each, `x/y/z` below the dataset."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+import zvcore.codecs
+from zvcore.codecs import CodecChain
+from zvcore.engine import Keys, Sources
+from zvcore.layout import ChunkForm, Layout
+from zvcore.n5._framing import framing
+
+if TYPE_CHECKING:
+    from zvcore.codecs import Codec
+    from zvcore.n5.metadata import DatasetMetadata
+    from zvcore.stores import Store
+
+__all__ = ["BlockLayout"]
+
+_FRAMING = framing()
+
+
+class BlockLayout(Layout):
+    """Numeric blocks in default mode. With order="C", the reversed view: axes from the slowest to the fastest."""
+
+    def __init__(self, store: Store, metadata: DatasetMetadata, order: str = "F", pad_edges: bool = False) -> None:
+        self.store = store
+        self.metadata = metadata
+        self.order = order
+        self.pad_edges = pad_edges
+        self.fill_value = metadata.dtype.type(0)
+        self.shape = metadata.dimensions
+        self.form = ChunkForm(
+            metadata.block_size,
+            metadata.dtype,
+            swapped=bool(np.little_endian),
+            axes=tuple(reversed(range(len(self.shape)))),
+            edge="framed",
+            padded=pad_edges,
+        )
+        self.framing = _FRAMING
+
+    @cached_property
+    def codec(self) -> Codec:
+        """The compression, found when it is first needed: opening a dataset and reading its attributes need none."""
+        codec = zvcore.codecs.from_n5(self.metadata.compression, where=self.metadata.where)
+        return codec.for_dtype(self.metadata.dtype)
+
+    @cached_property
+    def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
+        return (CodecChain((self.codec,)),)
+
+    def __getstate__(self) -> dict[str, object]:
+        without = ("prepared", "chains", "codec", "framing")
+        return {name: value for name, value in vars(self).items() if name not in without}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, framing=_FRAMING)
+
+    def keys(self, positions: npt.NDArray[np.int64]) -> Keys:
+        ndim = len(self.shape)
+        if ndim == 0:
+            return Keys.of(["0"] * len(positions))
+        return Keys.format(positions, ["", *["/"] * (ndim - 1), ""])
+
+    def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
+        return Sources(keys=self.keys(positions))
+
+    def chunk_name(self, position: tuple[int, ...]) -> str:
+        return self.keys(np.array([position], np.int64).reshape(1, len(self.shape)))[0]
