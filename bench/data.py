@@ -53,7 +53,7 @@ def smooth_noise(shape: tuple[int, int, int], scale: float, rng: np.random.Gener
 def nearest_cells(
     shape: tuple[int, int, int], rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """(cell of each voxel, distance to the wall between it and the next): Voronoi cells of points in a jittered grid."""
+    """(cell of each voxel, distance to the wall to the next): Voronoi cells of the points of a jittered grid."""
     counts = [n // CELL + 3 for n in shape]
     points = rng.random((*counts, 3), np.float32) + np.stack(np.indices(counts), -1).astype(np.float32) - 1
     numbers = np.arange(np.prod(counts), dtype=np.int32).reshape(counts)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 __all__ = ["best_times"]
 
 
 def best_times(functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 5) -> dict[str, float]:
-    """The shortest time of each function, in seconds; all together take about `seconds`, and at least `rounds` turns."""
+    """The shortest time of each function. All together take about `seconds`, and at least `rounds` turns."""
     best = dict.fromkeys(functions, float("inf"))
     collecting = gc.isenabled()
     gc.disable()

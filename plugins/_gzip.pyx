@@ -1,15 +1,10 @@
 """The C table of the gzip codec, over libdeflate."""
 
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport strncpy
 
 from zvcore.codecs.abi cimport (
-    ZV_CODEC_CAPSULE,
-    ZV_CODEC_MINOR,
     ZV_CORRUPT,
-    ZV_FLAG_DETERMINISTIC,
     ZV_NOMEM,
     ZV_OK,
     ZV_SIZE_UNKNOWN,
@@ -17,6 +12,7 @@ from zvcore.codecs.abi cimport (
     zv_codec,
     zv_error,
 )
+from zvcore.codecs.capsule cimport fail, new_table, wrap_table
 
 
 cdef extern from "libdeflate.h" nogil:
@@ -60,10 +56,6 @@ cdef struct Worker:
     # Made when first needed: a reader has no use for the compressor's large tables.
     libdeflate_compressor *compressor
     libdeflate_decompressor *decompressor
-
-cdef struct Table:
-    zv_codec codec
-    Config config
 
 
 cdef void *worker_new(const void *cfg) noexcept nogil:
@@ -142,8 +134,7 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
         if result == LIBDEFLATE_INSUFFICIENT_SPACE:
             return ZV_SPACE
         if result != LIBDEFLATE_SUCCESS:
-            err.lib_code = result
-            return fault(err, b"not a valid zlib stream" if zlib else b"not a valid gzip stream")
+            return fail(err, ZV_CORRUPT, result, b"not a valid zlib stream" if zlib else b"not a valid gzip stream")
         total += written
         # Not `dst += written` before the end is known: dst may be NULL when nothing is written.
         if used == n:
@@ -154,38 +145,21 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
         if written:
             dst += written
         if zlib or config.single_member or not is_gzip(src, n):
-            return fault(err, b"there are bytes after the end of the stream")
-
-
-cdef int32_t fault(zv_error *err, const char *text) noexcept nogil:
-    strncpy(err.msg, text, sizeof(err.msg) - 1)
-    err.msg[sizeof(err.msg) - 1] = 0
-    return ZV_CORRUPT
-
-
-cdef void release(object capsule) noexcept:
-    free(PyCapsule_GetPointer(capsule, ZV_CODEC_CAPSULE))
+            return fail(err, ZV_CORRUPT, 0, b"there are bytes after the end of the stream")
 
 
 def codec_table(int level, bint zlib, bint single_member, bint sniff):
     """A capsule with the C table for these parameters."""
-    cdef Table *table = <Table *> calloc(1, sizeof(Table))
-    if table == NULL:
-        raise MemoryError
-    table.config.level = level
-    table.config.zlib = zlib
-    table.config.single_member = single_member
-    table.config.sniff = sniff
-    table.codec.struct_size = sizeof(zv_codec)
-    table.codec.minor = ZV_CODEC_MINOR
-    table.codec.name = b"gzip"
-    table.codec.lib_version = zv_gzip_library
-    table.codec.flags = ZV_FLAG_DETERMINISTIC
-    table.codec.cfg = &table.config
-    table.codec.worker_new = worker_new
-    table.codec.worker_free = worker_free
-    table.codec.bound = bound
-    table.codec.decoded_hint = decoded_hint
-    table.codec.encode = encode
-    table.codec.decode = decode
-    return PyCapsule_New(table, ZV_CODEC_CAPSULE, <void (*)(object) noexcept> release)
+    cdef zv_codec *table = new_table(b"gzip", zv_gzip_library, sizeof(Config))
+    cdef Config *config = <Config *> table.cfg
+    config.level = level
+    config.zlib = zlib
+    config.single_member = single_member
+    config.sniff = sniff
+    table.worker_new = worker_new
+    table.worker_free = worker_free
+    table.bound = bound
+    table.decoded_hint = decoded_hint
+    table.encode = encode
+    table.decode = decode
+    return wrap_table(table)

@@ -1,16 +1,11 @@
 """The C table of the zstd codec, over libzstd."""
 
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport strncpy
 
 from zvcore.codecs.abi cimport (
     ZV_CHECKSUM,
-    ZV_CODEC_CAPSULE,
-    ZV_CODEC_MINOR,
     ZV_CORRUPT,
-    ZV_FLAG_DETERMINISTIC,
     ZV_INTERNAL,
     ZV_NOMEM,
     ZV_OK,
@@ -19,6 +14,7 @@ from zvcore.codecs.abi cimport (
     zv_codec,
     zv_error,
 )
+from zvcore.codecs.capsule cimport fail, new_table, wrap_table
 
 
 cdef extern from "zstd.h" nogil:
@@ -73,10 +69,6 @@ cdef struct Worker:
     ZSTD_CCtx_s *compressor
     ZSTD_DCtx_s *decompressor
 
-cdef struct Table:
-    zv_codec codec
-    Config config
-
 
 cdef void *worker_new(const void *cfg) noexcept nogil:
     return calloc(1, sizeof(Worker))
@@ -116,12 +108,8 @@ cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noex
 
 
 cdef int32_t failed(size_t result, zv_error *err, int32_t otherwise) noexcept nogil:
-    err.lib_code = ZSTD_getErrorCode(result)
-    strncpy(err.msg, ZSTD_getErrorName(result), sizeof(err.msg) - 1)
-    err.msg[sizeof(err.msg) - 1] = 0
-    if err.lib_code == ZSTD_error_memory_allocation:
-        return ZV_NOMEM
-    return otherwise
+    cdef int code = ZSTD_getErrorCode(result)
+    return fail(err, ZV_NOMEM if code == ZSTD_error_memory_allocation else otherwise, code, ZSTD_getErrorName(result))
 
 
 cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
@@ -159,8 +147,7 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     out_n[0] = 0
     if n == 0:
         # libzstd takes nothing for no frames at all.
-        strncpy(err.msg, b"there is no frame", sizeof(err.msg) - 1)
-        return ZV_CORRUPT
+        return fail(err, ZV_CORRUPT, 0, b"there is no frame")
     declared = ZSTD_getFrameContentSize(src, n)
     if declared != ZSTD_CONTENTSIZE_UNKNOWN and declared != ZSTD_CONTENTSIZE_ERROR and declared > cap:
         out_n[0] = declared
@@ -179,30 +166,19 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     return failed(result, err, ZV_CHECKSUM if ZSTD_getErrorCode(result) == ZSTD_error_checksum_wrong else ZV_CORRUPT)
 
 
-cdef void release(object capsule) noexcept:
-    free(PyCapsule_GetPointer(capsule, ZV_CODEC_CAPSULE))
-
-
 cdef const char *library = zv_zstd_name_library()
 
 
 def codec_table(int level, bint checksum):
     """A capsule with the C table for these parameters."""
-    cdef Table *table = <Table *> calloc(1, sizeof(Table))
-    if table == NULL:
-        raise MemoryError
-    table.config.level = level
-    table.config.checksum = checksum
-    table.codec.struct_size = sizeof(zv_codec)
-    table.codec.minor = ZV_CODEC_MINOR
-    table.codec.name = b"zstd"
-    table.codec.lib_version = library
-    table.codec.flags = ZV_FLAG_DETERMINISTIC
-    table.codec.cfg = &table.config
-    table.codec.worker_new = worker_new
-    table.codec.worker_free = worker_free
-    table.codec.bound = bound
-    table.codec.decoded_hint = decoded_hint
-    table.codec.encode = encode
-    table.codec.decode = decode
-    return PyCapsule_New(table, ZV_CODEC_CAPSULE, <void (*)(object) noexcept> release)
+    cdef zv_codec *table = new_table(b"zstd", library, sizeof(Config))
+    cdef Config *config = <Config *> table.cfg
+    config.level = level
+    config.checksum = checksum
+    table.worker_new = worker_new
+    table.worker_free = worker_free
+    table.bound = bound
+    table.decoded_hint = decoded_hint
+    table.encode = encode
+    table.decode = decode
+    return wrap_table(table)

@@ -48,7 +48,7 @@ class Gzip(Codec):
 
     @classmethod
     def from_neuroglancer(cls, obj: str) -> Gzip:
-        return cls(**{**cls._read("neuroglancer", obj, {}).config(), "single_member": True})
+        return cls._read("neuroglancer", obj, {}).replace(single_member=True)
 
     def _encode(self, data: memoryview) -> bytes:
         stream = zlib.compressobj(self._level, zlib.DEFLATED, _ZLIB if self.use_zlib else _GZIP)

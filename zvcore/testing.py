@@ -256,7 +256,7 @@ def _decodes(codec: Codec, stored: Any, **options: Any) -> bool:
     """Whether a stream can be decoded. If not, the error must be one that tells of wrong data."""
     try:
         codec.decode(stored, **options)
-    except CorruptDataError:
+    except (CorruptDataError, UnsupportedError):
         return False
     return True
 

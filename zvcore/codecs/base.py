@@ -157,7 +157,19 @@ class Codec:
             if name in values:
                 raise MetadataError(f"{member!r} says {name!r} a second time", codec=cls.name)
             values[name] = by_name[name].check(value, cls.name, member) if name in by_name else value
-        return cls(**values)
+        try:
+            return cls(**values)
+        except MetadataError:
+            raise
+        except (TypeError, ValueError) as error:
+            # From a subclass with an __init__ of its own.
+            raise MetadataError(f"the parameters are refused: {error}", codec=cls.name) from error
+
+    def replace(self, **parameters: Any) -> Self:
+        """The same codec with some parameters changed. What a document said beyond the parameters stays."""
+        codec = type(self).from_config({**self.config(), **parameters})
+        codec._kept.update(self._kept)
+        return codec
 
     @classmethod
     def _keywords(cls) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ import numpy as np
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_CheckExact
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memmove
+from libc.string cimport memmove, strchr
 
 from zvcore.codecs.abi cimport (
     ZV_CHECKSUM,
@@ -85,31 +86,53 @@ def decode_limit(max_size):
 def readable_bytes(data):
     """A memoryview of the bytes of any buffer, in C order, copied only when they do not lie so."""
     if isinstance(data, np.ndarray):
-        if data.dtype.hasobject:
-            raise TypeError("an array of objects has no bytes to encode")
+        refuse_objects(data.dtype.hasobject)
         # Through uint8: some dtypes (datetime64, bfloat16) have no buffer format of their own.
         return memoryview(np.ascontiguousarray(data).reshape(-1).view(np.uint8))
     view = memoryview(data)
-    if not view.c_contiguous:
+    if view.format == "B" and view.ndim == 1 and view.c_contiguous:
+        return view
+    refuse_objects("O" in view.format)
+    if not view.c_contiguous or view.nbytes == 0:
         return memoryview(view.tobytes())
-    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
+    # Not by cast(), which knows no structures.
+    return memoryview(np.frombuffer(view, np.uint8))
+
+
+cdef int refuse_objects(bint found) except -1:
+    # Their bytes are addresses: to store them is senseless, to fill them in would crash.
+    if found:
+        raise TypeError("Python objects have no bytes to encode or decode into")
+    return 0
 
 
 cdef int get_input(object data, Py_buffer *view) except -1:
-    try:
+    if PyBytes_CheckExact(data):
         return PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+    try:
+        PyObject_GetBuffer(data, view, PyBUF_ND | PyBUF_FORMAT)
     except (BufferError, ValueError):
-        pass
-    return PyObject_GetBuffer(readable_bytes(data), view, PyBUF_SIMPLE)
+        return PyObject_GetBuffer(readable_bytes(data), view, PyBUF_SIMPLE)
+    if view.format != NULL and strchr(view.format, b"O") != NULL:
+        PyBuffer_Release(view)
+        return PyObject_GetBuffer(readable_bytes(data), view, PyBUF_SIMPLE)
+    return 0
 
 
 cdef int get_output(object out, Py_buffer *view) except -1:
+    if isinstance(out, np.ndarray):
+        refuse_objects(out.dtype.hasobject)
+        if out.flags.c_contiguous and out.flags.writeable:
+            # Through uint8: some dtypes have no buffer format of their own. A view of 0-d and empty arrays, too.
+            out = out.reshape(-1).view(np.uint8)
     try:
-        return PyObject_GetBuffer(out, view, PyBUF_WRITABLE)
+        PyObject_GetBuffer(out, view, PyBUF_ND | PyBUF_FORMAT | PyBUF_WRITABLE)
     except (BufferError, ValueError) as error:
-        if isinstance(out, np.ndarray) and out.flags.writeable and out.flags.c_contiguous and not out.dtype.hasobject:
-            return PyObject_GetBuffer(out.reshape(-1).view(np.uint8), view, PyBUF_WRITABLE)
         raise ValueError(f"out must be a writable C-contiguous buffer: {error}") from None
+    if view.format != NULL and strchr(view.format, b"O") != NULL:
+        PyBuffer_Release(view)
+        refuse_objects(True)
+    return 0
 
 
 cdef PyObject *new_bytes(uint64_t size) except NULL:
@@ -400,7 +423,7 @@ def called(function, name, view, limit):
         return function(view, limit)
     except ZvcoreError as error:
         raise error.located(codec=name)
-    except MemoryError:
+    except (MemoryError, NotImplementedError):
         raise
     except Exception as error:
         # Whatever a library raises over stored bytes is a fault of these bytes; the cause tells if it is not.

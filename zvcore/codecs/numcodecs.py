@@ -84,7 +84,7 @@ class NumcodecsCodec(Codec):
         if wanted is None or self._parameters.get(wanted) is not None:
             return self
         value: Any = dtype.itemsize if wanted == "elementsize" else dtype.str
-        return type(self)(**{**self._parameters, wanted: value})
+        return self.replace(**{wanted: value})
 
     def to_zarr3(self) -> dict[str, Any]:
         # zarr-python wants the member even when it is empty.

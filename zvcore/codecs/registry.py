@@ -13,7 +13,7 @@ from typing import Any
 from zvcore.codecs.base import Codec
 from zvcore.codecs.foreign import complete
 from zvcore.codecs.parameters import FORMATS
-from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError
+from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError, ZvcoreError
 
 __all__ = [
     "CodecInfo",
@@ -300,6 +300,9 @@ def from_neuroglancer(obj: Any, where: str | None = None) -> Codec:
 def _described(read: Any, obj: Any, where: str | None) -> Codec:
     try:
         codec: Codec = read(obj)
-    except MetadataError as error:
+    except ZvcoreError as error:
         raise error.located(key=where)
+    except (TypeError, ValueError, LookupError) as error:
+        # From a plugin that reads documents in its own way.
+        raise MetadataError(f"{obj!r} is refused ({type(error).__name__}: {error})", key=where) from error
     return codec
