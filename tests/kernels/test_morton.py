@@ -170,6 +170,17 @@ def test_lists_and_repeated_rows() -> None:
     assert compressed_morton([[2**64 - 1], [1]], (2**64,)).tolist() == [2**64 - 1, 1]
 
 
+def test_a_grid_shape_of_any_kind() -> None:
+    for grid_shape in ([3, 4], np.array([3, 4]), iter([3, 4]), (np.uint8(3), 4)):
+        assert compressed_morton([[2, 3]], grid_shape).tolist() == [14]
+    assert compressed_morton_inverse([14], iter([3, 4])).tolist() == [[2, 3]]
+    assert compressed_morton_valid([14, 15], iter([3, 4])).tolist() == [True, False]
+    with pytest.raises(ValueError, match=r"the grid \(3, 4\)"):
+        compressed_morton_inverse([15], iter([3, 4]))
+    with pytest.raises(ValueError, match=r"the grid \(3, 4\)"):
+        compressed_morton([[3, 0]], iter([3, 4]))
+
+
 def test_no_positions() -> None:
     assert compressed_morton(np.zeros((0, 3), int), (5, 5, 5)).shape == (0,)
     assert compressed_morton_inverse([], (5, 5, 5)).shape == (0, 3)

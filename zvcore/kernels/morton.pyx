@@ -39,7 +39,7 @@ cdef size_t decode(const zv_morton_grid *grid, const char *codes, ptrdiff_t stri
 
 cdef int plan_grid(object grid_shape, zv_morton_grid *grid) except -1:
     cdef uint64_t[ZV_MORTON_MAX_NDIM] last
-    shape = _shape(grid_shape)
+    cdef tuple shape = _shape(grid_shape)
     if len(shape) > ZV_MORTON_MAX_NDIM:
         raise ValueError(f"grid_shape has {len(shape)} axes, but at most {ZV_MORTON_MAX_NDIM} can be numbered")
     for axis, length in enumerate(shape):
@@ -55,6 +55,8 @@ cdef int plan_grid(object grid_shape, zv_morton_grid *grid) except -1:
 
 
 cdef tuple _shape(object grid_shape):
+    if isinstance(grid_shape, tuple) and all([type(length) is int for length in grid_shape]):
+        return grid_shape
     try:
         return tuple([operator.index(length) for length in grid_shape])
     except TypeError:
@@ -70,7 +72,8 @@ def compressed_morton(coords, grid_shape):
     cdef zv_morton_grid grid
     cdef zv_coordinate_type type
     cdef size_t count, done
-    plan_grid(grid_shape, &grid)
+    shape = _shape(grid_shape)
+    plan_grid(shape, &grid)
     cdef cnp.ndarray positions = integers(coords, "coords", 2)
     if positions.shape[1] != grid.ndim:
         raise ValueError(f"coords has {positions.shape[1]} columns, but the grid has {grid.ndim} axes")
@@ -85,7 +88,7 @@ def compressed_morton(coords, grid_shape):
                                 positions.strides[0], positions.strides[1], count,
                                 <uint64_t *> cnp.PyArray_DATA(codes))
     if done < count:
-        _refuse_position(positions, done, _shape(grid_shape))
+        _refuse_position(positions, done, shape)
     return codes
 
 
@@ -105,10 +108,10 @@ def compressed_morton_inverse(codes, grid_shape):
     """
     cdef zv_morton_grid grid
     cdef size_t count, done
-    plan_grid(grid_shape, &grid)
+    shape = _shape(grid_shape)
+    plan_grid(shape, &grid)
     cdef cnp.ndarray column = uint64_column(codes, "codes")
     count = column.shape[0]
-    shape = _shape(grid_shape)
     dtype = np.uint64 if any(length > 2**63 for length in shape) else np.int64
     cdef cnp.ndarray positions = np.empty((count, grid.ndim), dtype)
     with nogil:

@@ -34,7 +34,7 @@ typedef struct {
 typedef enum { ZV_COORDINATE_INT32, ZV_COORDINATE_UINT32, ZV_COORDINATE_INT64, ZV_COORDINATE_UINT64 } zv_coordinate_type;
 
 /* Fill `grid` for axes whose largest coordinates are `last`; `ndim` is at most ZV_MORTON_MAX_NDIM. */
-static void zv_morton_plan(zv_morton_grid *grid, const uint64_t *last, int ndim) {
+static inline void zv_morton_plan(zv_morton_grid *grid, const uint64_t *last, int ndim) {
     memset(grid, 0, sizeof *grid);
     grid->ndim = ndim;
     for (int axis = 0; axis < ndim; axis++) grid->axes[axis].last = last[axis];
@@ -70,13 +70,13 @@ static inline uint64_t zv_morton_extract(const zv_morton_axis *axis, uint64_t co
 }
 
 /* code[row] |= the deposited coordinate[row] */
-static void zv_morton_deposit_rows(const zv_morton_axis *axis, const uint64_t *restrict coordinates,
+static inline void zv_morton_deposit_rows(const zv_morton_axis *axis, const uint64_t *restrict coordinates,
                                    uint64_t *restrict codes, size_t rows) {
     const zv_morton_axis own = *axis;
     for (size_t row = 0; row < rows; row++) codes[row] |= zv_morton_deposit(&own, coordinates[row]);
 }
 
-static void zv_morton_extract_rows(const zv_morton_axis *axis, const uint64_t *restrict codes,
+static inline void zv_morton_extract_rows(const zv_morton_axis *axis, const uint64_t *restrict codes,
                                    uint64_t *restrict coordinates, size_t rows) {
     const zv_morton_axis own = *axis;
     for (size_t row = 0; row < rows; row++) coordinates[row] = zv_morton_extract(&own, codes[row]);
@@ -85,7 +85,7 @@ static void zv_morton_extract_rows(const zv_morton_axis *axis, const uint64_t *r
 #if ZV_X86
 
 /* The instructions by name: intrinsics would need the whole function to be compiled for BMI2. */
-static void zv_morton_deposit_rows_bmi2(const zv_morton_axis *axis, const uint64_t *restrict coordinates,
+static inline void zv_morton_deposit_rows_bmi2(const zv_morton_axis *axis, const uint64_t *restrict coordinates,
                                         uint64_t *restrict codes, size_t rows) {
     const uint64_t mask = axis->mask;
     for (size_t row = 0; row < rows; row++) {
@@ -95,7 +95,7 @@ static void zv_morton_deposit_rows_bmi2(const zv_morton_axis *axis, const uint64
     }
 }
 
-static void zv_morton_extract_rows_bmi2(const zv_morton_axis *axis, const uint64_t *restrict codes,
+static inline void zv_morton_extract_rows_bmi2(const zv_morton_axis *axis, const uint64_t *restrict codes,
                                         uint64_t *restrict coordinates, size_t rows) {
     const uint64_t mask = axis->mask;
     for (size_t row = 0; row < rows; row++)
@@ -114,7 +114,7 @@ static void zv_morton_extract_rows_bmi2(const zv_morton_axis *axis, const uint64
     }                                                                           \
     break;
 
-static int zv_morton_gather(zv_coordinate_type type, const char *source, ptrdiff_t stride, uint64_t last,
+static inline int zv_morton_gather(zv_coordinate_type type, const char *source, ptrdiff_t stride, uint64_t last,
                             uint64_t *restrict column, size_t rows) {
     int outside = 0;
     switch (type) {
@@ -136,7 +136,7 @@ static inline uint64_t zv_morton_last(const zv_morton_axis *axis, zv_coordinate_
 
 /* Encode `count` positions; element (i, d) of `coordinates` is at i * row_stride + d * axis_stride bytes. Returns
  * `count`, or a row at or before which some coordinate lies outside the grid, and within ZV_MORTON_ROWS of it. */
-static size_t zv_morton_encode(uint32_t features, const zv_morton_grid *grid, zv_coordinate_type type,
+static inline size_t zv_morton_encode(uint32_t features, const zv_morton_grid *grid, zv_coordinate_type type,
                                const char *coordinates, ptrdiff_t row_stride, ptrdiff_t axis_stride, size_t count,
                                uint64_t *codes) {
     uint64_t column[ZV_MORTON_ROWS];
@@ -166,7 +166,7 @@ static size_t zv_morton_encode(uint32_t features, const zv_morton_grid *grid, zv
 /* Decode `count` codes into C-ordered rows of `ndim` coordinates, the same way round. `inside` (may be NULL) gets 1 for
  * each code that names a position of the grid and 0 for each other; without it, returns `count` or the begin of the
  * first ZV_MORTON_ROWS that hold a code that names none. `coordinates` may be NULL. */
-static size_t zv_morton_decode(uint32_t features, const zv_morton_grid *grid, const char *codes, ptrdiff_t stride,
+static inline size_t zv_morton_decode(uint32_t features, const zv_morton_grid *grid, const char *codes, ptrdiff_t stride,
                                size_t count, uint64_t *coordinates, uint8_t *inside) {
     uint64_t block[ZV_MORTON_ROWS], column[ZV_MORTON_ROWS];
     uint8_t good[ZV_MORTON_ROWS];
@@ -188,7 +188,8 @@ static size_t zv_morton_decode(uint32_t features, const zv_morton_grid *grid, co
                 zv_morton_extract_rows(own, block, column, rows);
             for (size_t row = 0; row < rows; row++) good[row] &= column[row] <= own->last;
             if (coordinates)
-                for (size_t row = 0; row < rows; row++) coordinates[(begin + row) * (size_t)grid->ndim + (size_t)axis] = column[row];
+                for (size_t row = 0; row < rows; row++)
+                    coordinates[(begin + row) * (size_t)grid->ndim + (size_t)axis] = column[row];
         }
         if (inside) {
             memcpy(inside + begin, good, rows);
