@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import codecs
 from zvcore.codecs.chain import CodecChain
 from zvcore.engine.read import StaleSourcesError, fetch_native
 from zvcore.engine.sources import ABSENT, Sources
@@ -36,8 +37,9 @@ def fetch(
     """The decoded bytes behind each row of `sources`, absent for what is not stored.
 
     Ranges of one object that lie close together are read at once; reading and decoding run on all threads. `expected`
-    gives the decoded sizes where they are known; no row may decode to more than `max_size`. StaleSourcesError when an
-    object is no longer the one that `sources.stamps` speaks of.
+    gives the decoded sizes where they are known; no row may decode to more than `max_size` (unless given,
+    `zvcore.codecs.max_decoded_size`). StaleSourcesError when an object is no longer the one that `sources.stamps` speaks
+    of.
     """
     if isinstance(chains, CodecChain):
         chains = (chains,)
@@ -51,7 +53,7 @@ def fetch(
         chains or (CodecChain(),),
         root=store.local_root,
         expected=expected,
-        max_size=max_size,
+        max_size=codecs.max_decoded_size if max_size is None else max_size,
         threads=threads,
         progress=progress,
     )

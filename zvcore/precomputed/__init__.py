@@ -1,7 +1,35 @@
 """Neuroglancer precomputed: sharded key-value stores, volumes, skeletons, meshes, and the tools to look after them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import MetadataError, NotFoundError
+from zvcore.precomputed.info import read_info
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
+from zvcore.precomputed.volume import ScaleArray, Volume, create_volume
 
-__all__ = ["ShardedStore", "ShardingSpec", "write_sharded"]
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["ScaleArray", "ShardedStore", "ShardingSpec", "Volume", "create", "detect", "open", "write_sharded"]
+
+create = create_volume
+
+
+def detect(store: Store) -> bool:
+    """Whether something precomputed lies at the root of this store."""
+    try:
+        info = read_info(store)
+    except (NotFoundError, MetadataError):
+        return False
+    kind = info.get("@type")
+    return isinstance(info.get("scales"), list) or (isinstance(kind, str) and kind.startswith("neuroglancer_"))
+
+
+def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
+    """What lies at the root of a store: a `Volume`, or with `scale` (a number or a key) one `ScaleArray` of it."""
+    volume = Volume(store, mode, **options)
+    return volume if scale is None else volume[scale]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from zvcore.codecs import Codec, param
 from zvcore.errors import MetadataError
@@ -35,6 +35,7 @@ class PackedLabels(Codec):
 class CompressedSegmentation(ChunkEncoding):
     name = "compressed_segmentation"
     members = (BLOCK,)
+    defaults: ClassVar[Mapping[str, Any]] = {BLOCK: [8, 8, 8]}
 
     def __init__(self, block_size: Sequence[int] = (8, 8, 8)) -> None:
         self.block_size = tuple(int(size) for size in block_size)

@@ -38,6 +38,8 @@ class ChunkEncoding(ABC):
 
     name: ClassVar[str] = ""
     members: ClassVar[tuple[str, ...]] = ()
+    # Those of them that a scale must have, for new scales that do not say otherwise.
+    defaults: ClassVar[Mapping[str, Any]] = {}
     # Whether compressing what it gives once more is of no use.
     compressed: ClassVar[bool] = False
 

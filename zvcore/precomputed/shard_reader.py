@@ -113,12 +113,17 @@ class ShardReader:
         """What is known of a shard file as it is now; None if there is none."""
         key = self.key(shard)
         cache = index_cache()
-        found = cache.get(self.store, key, lambda stamp: self._open(key, stamp))
+        found = cache.get(self.store, key, lambda stamp: self._open(key, stamp), self._part(key))
         if found is None:
             # The obsolete form has the same two parts in two files.
             index_key = key.removesuffix("shard") + "index"
-            found = cache.get(self.store, index_key, lambda stamp: self._open_pair(index_key, stamp))
+            part = self._part(index_key)
+            found = cache.get(self.store, index_key, lambda stamp: self._open_pair(index_key, stamp), part)
         return found
+
+    def _part(self, key: str) -> tuple[str, int, str]:
+        """Under what a shard file is cached: others may see the same file by another key or another specification."""
+        return key, self.spec.minishard_bits, self.spec.minishard_index_encoding
 
     def _open(self, key: str, stamp: Stamp) -> tuple[ShardFile, int]:
         size = self.store.size(key) or 0
@@ -183,7 +188,7 @@ class ShardReader:
         with file.lock:
             file.tables.update(tables)
             file.nbytes += taken
-        index_cache().resize(self.store, file.key, file, file.nbytes)
+        index_cache().resize(self.store, file.key, file, file.nbytes, self._part(file.key))
 
     def _entries(self, file: ShardFile, numbers: list[int]) -> U64:
         """The entries of the shard index for these minishards."""
@@ -249,6 +254,9 @@ class ShardReader:
             sizes[rows] = lengths
             names.append(file.data_key)
             stamps.append(file.stamp)
+        if not names:
+            # The engine wants a name for every row, also for those that are not there.
+            names, stamps = [self.key(0)], [None]
         return Sources(Keys.of(names), key, offsets, sizes, stamps=stamps)
 
     def _files(self, numbers: list[int]) -> list[ShardFile | None]:

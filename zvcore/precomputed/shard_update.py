@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
 
-__all__ = ["Contents", "contents_of", "rewrite_shard", "update_shards"]
+__all__ = ["Contents", "contents_of", "rewrite_locked", "rewrite_shard", "update_shards"]
 
 _PIECE_BYTES = 8 << 20
 # How often a shard is begun anew because another writer was faster, on stores that cannot be locked.
@@ -143,20 +143,26 @@ def rewrite_shard(
     store, key = reader.store, reader.key(shard)
     if store.can_lock:
         with store.lock(key):
-            _rewrite(reader, shard, changes, told, gone, threads)
+            rewrite_locked(reader, shard, changes, told, gone, threads)
         return None
     for attempt in range(_ATTEMPTS):
         try:
-            return _rewrite(reader, shard, changes, told, gone, threads)
+            return rewrite_locked(reader, shard, changes, told, gone, threads)
         except ConflictError:
             if attempt == _ATTEMPTS - 1:
                 raise
     return None
 
 
-def _rewrite(
-    reader: ShardReader, shard: int, changes: Entries, told: npt.NDArray[np.bool_], gone: U64, threads: int | None
+def rewrite_locked(
+    reader: ShardReader,
+    shard: int,
+    changes: Entries,
+    told: npt.NDArray[np.bool_],
+    gone: U64,
+    threads: int | None = None,
 ) -> None:
+    """`rewrite_shard` once: the caller holds the lock, or begins anew on ConflictError where there are no locks."""
     store, key = reader.store, reader.key(shard)
     stamp = None if store.can_lock else store.stamp(key)
     file = reader.file(shard)

@@ -1,0 +1,224 @@
+"""Where the chunks of one scale are: a file each, or in shards by their compressed Morton codes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore import codecs, kernels
+from zvcore.codecs import CodecChain
+from zvcore.engine import Buffers, Keys
+from zvcore.errors import UnsupportedError
+from zvcore.layout import ABSENT, ChunkForm, Layout, Sources
+from zvcore.precomputed.entries import Entries
+from zvcore.precomputed.shard_reader import ShardReader, chain_for, group_starts
+from zvcore.precomputed.shard_update import rewrite_locked
+
+if TYPE_CHECKING:
+    from zvcore.precomputed.info import Scale
+    from zvcore.stores import Store
+
+__all__ = ["ScaleLayout", "ShardedLayout", "UnshardedLayout", "layout_of"]
+
+Positions = npt.NDArray[np.int64]
+
+# What CloudVolume appends to the names of files that it has compressed.
+_GZIP_SUFFIX = ".gz"
+_FOREIGN_SUFFIXES = (".br", ".zstd", ".zst", ".xz", ".bz2", ".lzma")
+
+
+def layout_of(
+    store: Store, scale: Scale, dtype: np.dtype[Any], channels: int, store_empty: bool = False
+) -> ScaleLayout:
+    """The layout of one scale of the volume at the root of this store."""
+    layout = UnshardedLayout if scale.sharding is None else ShardedLayout
+    return layout(store, scale, dtype, channels, store_empty)
+
+
+class ScaleLayout(Layout):
+    """What both kinds share: voxels [x, y, z, channel], x fastest, chunks cut at the volume's end."""
+
+    def __init__(self, store: Store, scale: Scale, dtype: np.dtype[Any], channels: int, store_empty: bool) -> None:
+        self.store = store
+        self.scale = scale
+        self.shape = (*scale.size, channels)
+        self.form = ChunkForm((*scale.chunk, channels), dtype, sys.byteorder == "big", (3, 2, 1, 0), "cropped")
+        self.fill_value = dtype.type(0)
+        self.store_empty = store_empty
+        self.grid = scale.grid
+        self._make_chains(self._storing())
+
+    def _storing(self) -> list[CodecChain]:
+        """What happens to encoded chunks before they are stored, one way or several."""
+        return [CodecChain(())]
+
+    def _make_chains(self, storing: list[CodecChain]) -> None:
+        """A chain for each shape that a chunk can have, since an encoding needs to know it.
+
+        A chunk's shape is told by the axes along which it is the last and cut: 3 bits.
+        """
+        size, chunk = np.array(self.scale.size), np.array(self.scale.chunk)
+        cut = size % chunk
+        self._cut = cut != 0
+        self._last = np.array(self.grid) - 1
+        dtype = self.form.dtype
+        chains = []
+        self._chain_of = np.zeros(8, np.uint8)
+        for flags in itertools.product((0, 1), repeat=3):
+            if any(flag and not is_cut for flag, is_cut in zip(flags, self._cut, strict=True)):
+                continue
+            # Where the only chunk is cut there is none that is not.
+            if any(
+                not flag and is_cut and count == 1
+                for flag, is_cut, count in zip(flags, self._cut, self.grid, strict=True)
+            ):
+                continue
+            shape = tuple(int(cut[i]) if flags[i] else int(chunk[i]) for i in range(3))
+            encoding = self.scale.encoding.codecs((shape[0], shape[1], shape[2], self.shape[3]), dtype)
+            if not encoding:
+                # The same for all shapes.
+                chains = [()]
+                break
+            self._chain_of[flags[0] + 2 * flags[1] + 4 * flags[2]] = len(chains)
+            chains.append(tuple(encoding))
+        self._shapes = len(chains)
+        self.chains = tuple(CodecChain((*chain, *after.codecs)) for after in storing for chain in chains)
+
+    def chain_column(self, positions: Positions) -> npt.NDArray[np.uint8] | None:
+        if self._shapes == 1:
+            return None
+        flags = (positions[:, :3] == self._last) & self._cut
+        return self._chain_of[flags @ np.array([1, 2, 4])]
+
+
+class UnshardedLayout(ScaleLayout):
+    """One file per chunk, named after the voxels that it holds.
+
+    CloudVolume compresses files and says so by `.gz` after their names; such chunks are read, and stay so when written.
+    """
+
+    def _storing(self) -> list[CodecChain]:
+        self._prefix = f"{self.scale.folder}/"
+        self._may_be_zipped = self.store.local_root is not None
+        self._looked_for_foreign = False
+        if not self._may_be_zipped:
+            return [CodecChain(())]
+        return [CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),))]
+
+    def keys(self, positions: Positions) -> Keys:
+        zipped = self._zipped(positions)
+        if zipped is None:
+            return self._plain(positions)
+        return self._named(positions, zipped)
+
+    def _plain(self, positions: Positions) -> Keys:
+        begin = positions[:, :3] * np.array(self.scale.chunk, np.int64)
+        end = np.minimum(begin + np.array(self.scale.chunk, np.int64), np.array(self.scale.size, np.int64))
+        columns = np.empty((len(positions), 6), np.int64)
+        columns[:, ::2] = begin + np.array(self.scale.voxel_offset, np.int64)
+        columns[:, 1::2] = end + np.array(self.scale.voxel_offset, np.int64)
+        return Keys.format(columns, [self._prefix, "-", "_", "-", "_", "-", ""])
+
+    def _named(self, positions: Positions, zipped: npt.NDArray[np.bool_]) -> Keys:
+        names = zip(self._plain(positions), zipped.tolist(), strict=True)
+        return Keys.of([name + _GZIP_SUFFIX if is_zipped else name for name, is_zipped in names])
+
+    def _zipped(self, positions: Positions) -> npt.NDArray[np.bool_] | None:
+        """Which chunks have a compressed file only; None: none."""
+        if not self._may_be_zipped:
+            return None
+        store = self.store
+        names = list(self._plain(positions))
+        zipped = np.zeros(len(names), np.bool_)
+        missing = [row for row, name in enumerate(names) if not store.exists(name)]
+        for row in missing:
+            zipped[row] = store.exists(names[row] + _GZIP_SUFFIX)
+        if len(missing) > int(zipped.sum()):
+            self._refuse_foreign()
+        return zipped if zipped.any() else None
+
+    def _refuse_foreign(self) -> None:
+        """Chunks under names that we cannot read shall not pass for missing ones."""
+        if self._looked_for_foreign or self.store.local_root is None:
+            return
+        self._looked_for_foreign = True
+        folder = os.path.join(os.fsdecode(self.store.local_root), self.scale.folder)
+        try:
+            with os.scandir(folder) as entries:
+                for entry in itertools.islice(entries, 1000):
+                    if entry.name.endswith(_FOREIGN_SUFFIXES):
+                        raise UnsupportedError("the chunks are compressed in a way that is not read", key=entry.name)
+        except OSError:
+            return
+
+    def chain_column(self, positions: Positions) -> npt.NDArray[np.uint8] | None:
+        return self._chains_with(positions, self._zipped(positions))
+
+    def _chains_with(self, positions: Positions, zipped: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.uint8] | None:
+        column = super().chain_column(positions)
+        if zipped is None:
+            return column
+        if column is None:
+            column = np.zeros(len(positions), np.uint8)
+        return column + zipped.astype(np.uint8) * np.uint8(self._shapes)
+
+    def locate(self, positions: Positions) -> Sources:
+        zipped = self._zipped(positions)
+        keys = self._plain(positions) if zipped is None else self._named(positions, zipped)
+        return Sources(keys, chain=self._chains_with(positions, zipped))
+
+    def chunk_name(self, position: tuple[int, ...]) -> str:
+        return self.keys(np.array([position], np.int64))[0]
+
+
+class ShardedLayout(ScaleLayout):
+    """Chunks in shards."""
+
+    def _storing(self) -> list[CodecChain]:
+        assert self.scale.sharding is not None
+        self.spec = self.scale.sharding
+        self.reader = ShardReader(self.store, self.spec, f"{self.scale.folder}/")
+        box = self.spec.shard_grid(self.grid)
+        if box is not None:
+            self.shard_shape = (*(n * size for n, size in zip(box, self.scale.chunk, strict=True)), self.shape[3])
+        return [chain_for(self.spec.data_encoding, self.scale.folder)]
+
+    @property
+    def sharded(self) -> bool:
+        # Also where shards are no boxes.
+        return True
+
+    def ids(self, positions: Positions) -> npt.NDArray[np.uint64]:
+        """The ids of the chunks at these grid positions."""
+        return kernels.compressed_morton(positions[:, :3], self.grid)
+
+    def locate(self, positions: Positions) -> Sources:
+        sources = self.reader.locate(self.ids(positions))
+        sources.chain = self.chain_column(positions)
+        return sources
+
+    def chunk_name(self, position: tuple[int, ...]) -> str:
+        shard, _ = self.spec.locate(self.ids(np.array([position], np.int64)))
+        return self.reader.key(int(shard[0]))
+
+    def shards(self, positions: Positions) -> list[tuple[str, npt.NDArray[np.intp]]]:
+        shards, _ = self.spec.locate(self.ids(positions))
+        order = np.argsort(shards, kind="stable")
+        starts = group_starts(shards[order])
+        return [(self.reader.key(int(shards[rows[0]])), rows) for rows in np.split(order, starts[1:]) if len(rows)]
+
+    def update(self, key: str, positions: Positions, chunks: Buffers) -> None:
+        ids = self.ids(positions)
+        sizes = chunks.sizes
+        present = sizes != ABSENT
+        data, _ = chunks.joined()
+        kept = ids[present]
+        entries = Entries(self.spec.hashes(kept), kept, np.zeros(len(kept), np.uint64), sizes[present], data).sorted()
+        shard = self.spec.shard_number(key.removeprefix(self.reader.prefix))
+        assert shard is not None
+        rewrite_locked(self.reader, shard, entries, np.zeros(len(kept), np.bool_), ids[~present])
