@@ -80,6 +80,7 @@ cdef enum:
 cdef uint32_t SEED = 0x9747B28C
 cdef uint32_t CHECKSUM_BITS = 0x0FFFFFFF
 cdef const char *MAGIC = b"LZ4Block"
+cdef const char *FRAME_BYTES = b"\x04\x22\x4d\x18"
 
 
 cdef struct Config:
@@ -193,27 +194,30 @@ cdef uint64_t prefix_size(const uint8_t *src, uint64_t n) noexcept nogil:
     return ZV_SIZE_UNKNOWN if size > (n - 4) * RATIO else size
 
 
-cdef int framing_of(const Config *config, const uint8_t *src, uint64_t n) noexcept nogil:
+cdef int recognised(const Config *config, const uint8_t *src, uint64_t n, uint64_t expected) noexcept nogil:
     """How this payload is framed, whatever it was said to be.
 
-    The two magics cannot open a raw block: their first match would reach back before its start. A size prefix is
-    believed when what follows is a block of just that size.
+    The two magics cannot open a raw block: their first match would reach back before its start. What is too short for a
+    magic counts by what there is of it. A size prefix is believed when it is the expected size, or when what follows is
+    a block of just that size.
     """
+    cdef uint64_t size
     if not config.sniff:
         return config.framing
-    if n >= 8 and memcmp(src, MAGIC, 8) == 0:
+    if n == 0:
+        return config.framing
+    if memcmp(src, MAGIC, <size_t>(n if n < 8 else 8)) == 0:
         return STREAM
-    if n >= 4 and load(src) == FRAME_MAGIC:
+    if memcmp(src, FRAME_BYTES, <size_t>(n if n < 4 else 4)) == 0:
         return FRAME
-    if prefix_size(src, n) != ZV_SIZE_UNKNOWN and block_size(src + 4, n - 4) == load(src):
+    size = prefix_size(src, n)
+    if size != ZV_SIZE_UNKNOWN and (size == expected or block_size(src + 4, n - 4) == size):
         return SIZED
-    if block_size(src, n) != ZV_SIZE_UNKNOWN:
-        return BLOCK
-    return config.framing
+    return BLOCK
 
 
 cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
-    cdef int framing = framing_of(<const Config *>cfg, src, n)
+    cdef int framing = recognised(<const Config *>cfg, src, n, ZV_SIZE_UNKNOWN)
     if framing == STREAM:
         return stream_size(src, n)
     if framing == FRAME:
@@ -522,12 +526,28 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
 
 cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef int framing = framing_of(<const Config *>cfg, src, n)
+    cdef const Config *config = <const Config *>cfg
+    cdef int framing = recognised(config, src, n, cap)
+    cdef int32_t status = decode_as(framing, <Worker *>worker, src, n, dst, cap, out_n, err)
+    if status != ZV_CORRUPT or not config.sniff:
+        return status
+    if framing == SIZED:
+        # A raw block whose first four bytes happen to be the expected size.
+        framing = BLOCK
+        status = decode_as(framing, <Worker *>worker, src, n, dst, cap, out_n, err)
+    if status == ZV_CORRUPT and framing == BLOCK:
+        # It is nothing that anybody writes; what is wrong with it is told by what it should be.
+        return decode_as(config.framing, <Worker *>worker, src, n, dst, cap, out_n, err)
+    return status
+
+
+cdef int32_t decode_as(int framing, Worker *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                       uint64_t *out_n, zv_error *err) noexcept nogil:
     out_n[0] = 0
     if framing == STREAM:
         return decode_stream(src, n, dst, cap, out_n, err)
     if framing == FRAME:
-        return decode_frames(<Worker *>worker, src, n, dst, cap, out_n, err)
+        return decode_frames(worker, src, n, dst, cap, out_n, err)
     if framing == SIZED:
         return decode_sized(src, n, dst, cap, out_n, err)
     return decode_block(src, n, dst, cap, out_n, err)

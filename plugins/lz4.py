@@ -145,9 +145,10 @@ class Lz4(Codec):
         return _decompress(data[4:], int.from_bytes(data[:4], "little"), max_size)
 
     def _recognised(self, data: memoryview) -> str:
-        if data[:8] == MAGIC:
+        # What is too short for a magic counts by what there is of it.
+        if data and MAGIC.startswith(bytes(data[:8])):
             return STREAM
-        if data[:4] == FRAME_MAGIC:
+        if data and FRAME_MAGIC.startswith(bytes(data[:4])):
             return FRAME
         if len(data) >= 5 and _block_size(data[4:]) == int.from_bytes(data[:4], "little"):
             return SIZED
