@@ -11,6 +11,7 @@ from zvcore.zvf.manifests import (
 )
 from zvcore.zvf.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
 from zvcore.zvf.store import Level, Store, is_store, open
+from zvcore.zvf.writing import write_points, write_polylines
 
 __all__ = [
     "FragmentIndex",
@@ -31,4 +32,6 @@ __all__ = [
     "reshard",
     "shard_store",
     "unshard_store",
+    "write_points",
+    "write_polylines",
 ]

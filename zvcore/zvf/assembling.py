@@ -1,0 +1,450 @@
+"""From batches to a level: chunk by chunk, what was there and what is new, then everything that hangs on objects."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.errors import UnsupportedError
+from zvcore.kernels import fragments as fragment_kernel
+from zvcore.zvf.batches import Batch, Fragments, Spool
+from zvcore.zvf.building import LevelBuilder, Target
+from zvcore.zvf.cells import GridCells
+from zvcore.zvf.documents import level_attributes
+from zvcore.zvf.linkwriting import LinkCollector
+from zvcore.zvf.manifests import ManifestTable
+from zvcore.zvf.sharding import shard_shape_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from zvcore.zvf.attributes import AttributeForm
+    from zvcore.zvf.cells import Cells
+    from zvcore.zvf.store import Level
+    from zvcore.zvf.writing import _Job
+
+__all__ = ["Assembler", "Old"]
+
+Ints = npt.NDArray[np.int64]
+
+# Chunks whose cells are read and written together.
+_GROUP = 1024
+
+
+class Old:
+    """The level that is being added to."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        if not isinstance(level.vertices, GridCells):
+            raise UnsupportedError(f"format {level.parent.version} can be read, not appended to", key=level.path)
+        if level.grid_ndim != level.ndim:
+            raise UnsupportedError("a level chunked by an attribute can be read, not appended to", key=level.path)
+        self.node = level.vertices.node
+        self.chunks = level.chunks()
+        self.objects = level.objects
+        self.attributes = {name: level.attribute_cells(name) for name in level.attribute_names()}
+        if level.fragment_attribute_names():
+            raise UnsupportedError("a level with fragment attributes cannot be appended to", key=level.path)
+        self._bases: dict[tuple[int, ...], tuple[int, int]] = {}
+        self._known = set(map(tuple, self.chunks.tolist()))
+
+    @property
+    def next_id(self) -> int:
+        return 0 if self.objects is None or not len(self.objects) else int(self.objects.ids.max()) + 1
+
+    def bases(self, chunks: Ints) -> Iterator[tuple[int, int]]:
+        """(rows, fragments) that each chunk has already."""
+        asked = [c for c in map(tuple, chunks.tolist()) if c in self._known and c not in self._bases]
+        if asked:
+            coords = np.array(asked, np.int64)
+            cells = self.level.vertices.read(coords)
+            offsets = fragment_columns(self.level, self.level.fragments.read(coords))[0]
+            sizes = (cells.lengths // self.level.vertex_form.row_bytes).tolist()
+            self._bases.update(zip(asked, zip(sizes, np.diff(offsets).tolist(), strict=True), strict=True))
+        for chunk in map(tuple, chunks.tolist()):
+            yield self._bases.get(chunk, (0, 0))
+
+
+def fragment_columns(level: Level, cells: Cells) -> Any:
+    offsets, first, count, listed, pool, status = fragment_kernel.decode_cells(
+        cells.data.data, cells.starts, cells.lengths
+    )
+    if (status > fragment_kernel.ABSENT_CELL).any():
+        error = fragment_kernel.cell_error(cells[int(np.argmax(status > fragment_kernel.ABSENT_CELL))])
+        assert error is not None
+        raise error
+    return offsets, first, count, listed, pool
+
+
+class Column:
+    """A per-vertex attribute: its type, and the categories of one that is text."""
+
+    def __init__(self, name: str, values: npt.NDArray[Any], form: AttributeForm | None) -> None:
+        self.name = name
+        self.text = values.dtype.kind in "USO"
+        self.row_shape = tuple(values.shape[1:])
+        self.codes: dict[Any, int] = {}
+        self.missing = False
+        self.fixed = form
+        if self.text and self.row_shape:
+            raise ValueError(f"attribute {name!r} is text and must have one value per vertex, got {values.shape}")
+        if not self.text and values.dtype.kind not in "fiub":
+            raise TypeError(f"attribute {name!r} must be numbers or text, not {values.dtype}")
+        self.dtype = np.dtype(np.int32) if self.text else values.dtype.newbyteorder("=")
+        if form is not None:
+            if self.text != (form.categories is not None) or self.row_shape != form.row_shape:
+                raise ValueError(f"attribute {name!r} has another form than the store's")
+            if not self.text and form.dtype.newbyteorder("=") != self.dtype:
+                raise ValueError(f"attribute {name!r} is {self.dtype} and {form.dtype.newbyteorder('=')} in the store")
+            self.codes = {value: code for code, value in enumerate(form.categories or ())}
+
+    def taken(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What to keep of values: themselves, or codes in the order in which categories turn up."""
+        if values.shape[1:] != self.row_shape or (values.dtype.kind in "USO") != self.text:
+            raise ValueError(f"attribute {self.name!r} changes its form between batches")
+        if not self.text:
+            return np.ascontiguousarray(values, self.dtype)
+        out = np.empty(len(values), np.int32)
+        if values.dtype.kind == "O":
+            for i, value in enumerate(values.tolist()):
+                out[i] = -1 if value is None else self._code(value)
+            return out
+        names, inverse = np.unique(values, return_inverse=True)
+        known = np.array([self._code(name) for name in names.tolist()], np.int32)
+        return known[inverse.reshape(-1)]
+
+    def _code(self, value: Any) -> int:
+        text = value.decode() if isinstance(value, bytes) else value
+        return self.codes.setdefault(text, len(self.codes))
+
+    def settle(self) -> tuple[np.dtype[Any], dict[str, Any], npt.NDArray[Any] | None]:
+        """(stored type, attributes of the array, what each code becomes)."""
+        attributes: dict[str, Any] = {"zv_array": "attribute", "name": self.name}
+        if not self.text:
+            attributes["dtype"] = self.dtype.name
+            if len(self.row_shape) == 1:
+                attributes["channel_names"] = [f"ch{i}" for i in range(self.row_shape[0])]
+            return self.dtype, {**attributes, "row_shape": list(self.row_shape)}, None
+        names = list(self.codes)
+        if self.fixed is None:
+            order = sorted(range(len(names)), key=lambda code: str(names[code]))
+            names = [names[code] for code in order]
+        else:
+            order = list(range(len(names)))
+        becomes = np.empty(len(order) + 1, np.int64)
+        becomes[np.array(order, np.int64)] = np.arange(len(order))
+        becomes[-1] = -1
+        missing = self.missing or (self.fixed is not None and self.fixed.missing is not None)
+        bits = next(b for b in (8, 16, 32) if len(names) <= 2 ** (b - missing))
+        dtype = np.dtype(f"{'int' if missing else 'uint'}{bits}")
+        if self.fixed is not None and self.fixed.dtype.itemsize >= dtype.itemsize:
+            dtype = self.fixed.dtype.newbyteorder("=")
+        attributes |= {"dtype": dtype.name, "row_shape": [], "encoding": "dictionary", "categories": names,
+                       "ordered": False}  # fmt: skip
+        if missing:
+            attributes["_FillValue"] = -1
+        return dtype, attributes, becomes.astype(dtype)
+
+
+class Assembler:
+    """Collects batches, then writes the level that they make together with the old one."""
+
+    def __init__(
+        self, job: _Job, target: Target, geometry: str, compressor: list[dict[str, Any]], shard_shape: Any
+    ) -> None:
+        self.job = job
+        self.old = job.old
+        self.target = target
+        self.ndim = len(job.chunk_shape)
+        self.spool = Spool()
+        self.columns: dict[str, Column] = {}
+        self.dtype: np.dtype[Any] | None = None
+        self.links = LinkCollector(self.ndim, self.spool)
+        self.compressor = compressor
+        self.shard = None if shard_shape is None else shard_shape_for(shard_shape, self.ndim)
+        if self.old is not None:
+            if compressor or shard_shape is not None:
+                raise ValueError("what is appended is compressed and sharded as the store is")
+            self.compressor = self.old.node.inner_codecs[1:]
+            self.shard = self.old.node.outer_chunk if self.old.node.sharded else None
+            self.dtype = self.old.level.dtype.newbyteorder("=")
+            if self.old.objects is not None and geometry != "point_cloud":
+                self.links.add_links(self.old.level.links())
+        # How many rows and fragments each chunk has so far.
+        self._bases: dict[tuple[int, ...], tuple[int, int]] = {}
+        # (owners, coords, fragments) of points; (offsets, coords, fragments) of lines.
+        self._pieces: list[tuple[Ints, Ints, Ints]] = []
+        self._ids: list[Ints] = []
+        self._next = 0 if self.old is None else self.old.next_id
+
+    def close(self) -> None:
+        self.spool.close()
+
+    # --- collecting -----------------------------------------------------------------------------------------------
+
+    def _place(self, batch: Batch, fragments: Fragments) -> tuple[Ints, Ints]:
+        """(number of each fragment in its chunk, row in its chunk where it begins)"""
+        if self.dtype is None:
+            self.dtype = batch.columns[""].dtype
+        batch.columns[""] = np.ascontiguousarray(batch.columns[""], self.dtype)
+        names = set(batch.columns) - {""}
+        if not self.columns:
+            known = {} if self.old is None else self.old.attributes
+            if self.old is not None and set(known) != names:
+                raise ValueError(f"the store has the attributes {sorted(known)}, not {sorted(names)}")
+            for name in sorted(names):
+                form = known[name][1] if name in known else None
+                self.columns[name] = Column(name, batch.columns[name], form)
+        for name, column in self.columns.items():
+            batch.columns[name] = column.taken(batch.columns[name])
+            column.missing |= column.text and bool((batch.columns[name] < 0).any())
+        rows = np.empty(len(batch.chunks), np.int64)
+        numbers = np.empty(len(batch.chunks), np.int64)
+        had: Iterable[tuple[int, int]] = itertools.repeat((0, 0)) if self.old is None else self.old.bases(batch.chunks)
+        sizes, counts = np.diff(batch.row_bounds).tolist(), np.diff(batch.fragment_bounds).tolist()
+        for i, (chunk, before) in enumerate(zip(map(tuple, batch.chunks.tolist()), had, strict=False)):
+            base = self._bases.get(chunk, before)
+            rows[i], numbers[i] = base
+            self._bases[chunk] = (base[0] + sizes[i], base[1] + counts[i])
+        self.spool.add(batch)
+        return numbers[fragments.chunk] + fragments.rank, rows[fragments.chunk] + fragments.first
+
+    def add(self, batch: Batch, fragments: Fragments, owned: bool) -> None:
+        """Points."""
+        numbers, _ = self._place(batch, fragments)
+        if owned:
+            self._pieces.append((fragments.owner, batch.chunks[fragments.chunk], numbers))
+
+    def add_lines(self, batch: Batch, fragments: Fragments, lines: int, ids: Ints | None) -> None:
+        numbers, first = self._place(batch, fragments)
+        coords = batch.chunks[fragments.chunk]
+        offsets = np.searchsorted(fragments.owner, np.arange(lines + 1)).astype(np.int64)
+        self._pieces.append((offsets, coords, numbers))
+        follows = np.flatnonzero(fragments.owner[1:] == fragments.owner[:-1])
+        last = first + fragments.count - 1
+        self.links.add(coords[follows], last[follows], coords[follows + 1], first[follows + 1])
+        if ids is None:
+            ids = np.arange(self._next, self._next + lines, dtype=np.int64)
+            self._next += lines
+        self._ids.append(ids)
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def _builder(self) -> tuple[LevelBuilder, Ints]:
+        """The builder for the level, and all its chunks in the order in which it wants them."""
+        chunks = self.spool.chunks
+        if self.old is not None and len(self.old.chunks):
+            chunks = np.unique(np.concatenate([chunks.reshape(-1, self.ndim), self.old.chunks]), axis=0)
+        if not len(chunks):
+            raise ValueError("nothing is left to write")
+        low, high = self.job.bounds()
+        shape = np.array(self.job.chunk_shape, float)
+        first = np.minimum(np.floor(low / shape).astype(np.int64), chunks.min(0))
+        last = np.maximum(np.floor(high / shape).astype(np.int64), chunks.max(0))
+        builder = LevelBuilder(
+            self.target, (last - first + 1).tolist(), first.tolist(), self.compressor, self.shard
+        )
+        return builder, chunks[builder.order(chunks)]
+
+    def _write_cells(self, builder: LevelBuilder, chunks: Ints, extra: Mapping[str, Any]) -> int:
+        """All per-chunk arrays; how many vertices they hold."""
+        assert self.dtype is not None
+        little = self.dtype.newbyteorder("<")
+        vertices = builder.cells("vertices", {"zv_array": "vertices", "dtype": self.dtype.name, "encoding": "raw"})
+        indices = builder.cells("vertex_fragments", {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"})
+        columns = []
+        for name, column in self.columns.items():
+            dtype, attributes, becomes = column.settle()
+            columns.append((name, builder.cells(f"vertex_attributes/{name}", attributes), dtype, becomes))
+        total = 0
+        for begin in range(0, len(chunks), _GROUP):
+            group = chunks[begin : begin + _GROUP]
+            old = self._old_cells(group)
+            for k, chunk in enumerate(map(tuple, group.tolist())):
+                parts = [np.ascontiguousarray(rows, little).tobytes() for rows in self.spool.rows(chunk, "")]
+                before = old["vertices"][k] if old else b""
+                payload = b"".join([before, *parts])
+                vertices.add(chunk, payload)
+                row_bytes = self.ndim * little.itemsize
+                indices.add(chunk, self._index(old, k, chunk, len(before) // row_bytes))
+                total += len(payload) // row_bytes
+                for name, writer, dtype, becomes in columns:
+                    stored = dtype.newbyteorder("<")
+                    new = [
+                        np.ascontiguousarray(rows if becomes is None else becomes[rows], stored).tobytes()
+                        for rows in self.spool.rows(chunk, name)
+                    ]
+                    writer.add(chunk, b"".join([self._old_values(old, name, k, stored), *new]))
+        for writer in (vertices, indices, *(column[1] for column in columns)):
+            writer.close()
+        self._write_fragment_attributes(builder, extra)
+        return total
+
+    def _old_cells(self, chunks: Ints) -> dict[str, Any]:
+        if self.old is None:
+            return {}
+        level = self.old.level
+        found: dict[str, Any] = {"vertices": level.vertices.read(chunks), "": level.fragments.read(chunks)}
+        found[" columns"] = fragment_columns(level, found[""])
+        for name, (grid, _) in self.old.attributes.items():
+            found["/" + name] = grid.read(chunks)
+        return found
+
+    def _index(self, old: dict[str, Any], k: int, chunk: tuple[int, ...], had: int) -> bytes:
+        counts = self.spool.counts(chunk)
+        first = had + np.cumsum(counts) - counts
+        if not old:
+            return fragment_kernel.encode_ranges(first, np.ascontiguousarray(counts))
+        offsets, starts, sizes, listed, pool = old[" columns"]
+        mine = slice(int(offsets[k]), int(offsets[k + 1]))
+        return fragment_kernel.encode_mixed(
+            np.concatenate([listed[mine], np.zeros(len(counts), np.uint8)]),
+            np.concatenate([starts[mine], first]), np.concatenate([sizes[mine], counts]), pool,
+        )  # fmt: skip
+
+    def _old_values(self, old: dict[str, Any], name: str, k: int, stored: np.dtype[Any]) -> bytes:
+        if not old:
+            return b""
+        assert self.old is not None
+        raw = bytes(old["/" + name][k])
+        was = self.old.attributes[name][1].dtype
+        return raw if was == stored else np.frombuffer(raw, was).astype(stored).tobytes()
+
+    def _write_fragment_attributes(self, builder: LevelBuilder, extra: Mapping[str, Any]) -> None:
+        for name, per_chunk in extra.items():
+            if self.old is not None:
+                raise ValueError("fragment_attributes cannot be appended")
+            if not per_chunk:
+                raise ValueError(f"fragment_attributes[{name!r}] is empty")
+            values = {tuple(map(int, chunk)): np.asarray(rows) for chunk, rows in per_chunk.items()}
+            sample = next(iter(values.values()))
+            attributes: dict[str, Any] = {
+                "zv_array": "fragment_attribute", "name": name, "dtype": sample.dtype.name,
+                "row_shape": list(sample.shape[1:]),
+            }  # fmt: skip
+            if sample.ndim == 2:
+                attributes["channel_names"] = [f"ch{i}" for i in range(sample.shape[1])]
+            chunks = np.array(list(values), np.int64)
+            writer = builder.cells(f"fragment_attributes/{name}", attributes)
+            for chunk in map(tuple, chunks[builder.order(chunks)].tolist()):
+                have = self._bases.get(chunk, (0, 0))[1]
+                rows = values[chunk]
+                if len(rows) != have:
+                    raise ValueError(
+                        f"fragment_attributes[{name!r}][{chunk}] has {len(rows)} rows but chunk has {have} fragments"
+                    )
+                writer.add(chunk, np.ascontiguousarray(rows, sample.dtype.newbyteorder("<")).tobytes())
+            writer.close()
+
+    def finish_points(
+        self, object_attributes: Mapping[str, Any] | None, fragment_attributes: Mapping[str, Any] | None,
+        groups: Mapping[int, Any] | None, group_attributes: Mapping[str, Any] | None, owned: bool,
+    ) -> dict[str, int]:  # fmt: skip
+        builder, chunks = self._builder()
+        total = self._write_cells(builder, chunks, fragment_attributes or {})
+        had = None if self.old is None else self.old.objects
+        if had is not None and not owned:
+            raise ValueError("the store's points belong to objects: object_ids are needed to append")
+        if self.old is not None and had is None and owned:
+            raise ValueError("the store's points belong to no objects: object_ids cannot be appended")
+        ids = np.zeros(0, np.int64)
+        if owned:
+            parts = list(self._pieces)
+            if had is not None:
+                csr = had.table().to_csr()
+                owners = np.repeat(csr.object_ids, np.diff(csr.offsets))
+                parts.insert(0, (owners, csr.chunk_coords, csr.fragment_idx))
+            owners = np.concatenate([part[0] for part in parts])
+            coords = np.concatenate([part[1] for part in parts])
+            numbers = np.concatenate([part[2] for part in parts])
+            order = np.lexsort((numbers, *coords.T[::-1], owners))
+            ids = np.unique(np.concatenate([owners, had.ids]) if had is not None else owners)
+            offsets = np.append(np.searchsorted(owners[order], ids), len(owners)).astype(np.int64)
+            builder.object_index(ManifestTable.from_csr(offsets, coords[order], numbers[order], ids))
+        self._finish(builder, ids, object_attributes, groups, group_attributes, total, owned)
+        return {"chunk_count": len(chunks), "object_count": len(ids)}
+
+    def finish_lines(
+        self, object_attributes: Mapping[str, Any] | None, fragment_attributes: Mapping[str, Any] | None,
+        groups: Mapping[int, Any] | None, group_attributes: Mapping[str, Any] | None,
+    ) -> dict[str, int]:  # fmt: skip
+        builder, chunks = self._builder()
+        total = self._write_cells(builder, chunks, fragment_attributes or {})
+        parts, ids = list(self._pieces), list(self._ids)
+        if self.old is not None and self.old.objects is not None:
+            csr = self.old.objects.table().to_csr()
+            parts.insert(0, (csr.offsets, csr.chunk_coords, csr.fragment_idx))
+            ids.insert(0, csr.object_ids)
+        row_ids = np.concatenate(ids)
+        if len(np.unique(row_ids)) != len(row_ids):
+            raise ValueError("object ids occur twice, or are in the store already")
+        bases = np.cumsum([0, *(len(part[1]) for part in parts)])
+        offsets = np.concatenate([*(part[0][:-1] + base for part, base in zip(parts, bases, strict=False)), bases[-1:]])
+        table = ManifestTable.from_csr(
+            offsets, np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts]), row_ids
+        )
+        order = np.argsort(row_ids, kind="stable")
+        if not np.array_equal(order, np.arange(len(order))):
+            table = table.select(order)
+        builder.object_index(table)
+        self.links.write(builder)
+        self._finish(builder, row_ids, object_attributes, groups, group_attributes, total, True)
+        return {"chunk_count": len(chunks), "link_count": self.links.count}
+
+    def _finish(
+        self, builder: LevelBuilder, row_ids: Ints, object_attributes: Mapping[str, Any] | None,
+        groups: Mapping[int, Any] | None, group_attributes: Mapping[str, Any] | None, total: int, owned: bool,
+    ) -> None:  # fmt: skip
+        """What hangs on objects; `row_ids` are in the order in which values for them are given."""
+        for name, values in self._object_values(row_ids, object_attributes or {}).items():
+            builder.object_attribute(name, values)
+        all_groups: dict[int, Any] = {} if self.old is None else dict(self.old.level.groups())
+        for number, members in (groups or {}).items():
+            if int(number) < 0:
+                raise ValueError(f"group ids must be >= 0, got {number}")
+            have = all_groups.get(int(number))
+            all_groups[int(number)] = list(members) if have is None else [*have.tolist(), *members]
+        if all_groups:
+            builder.groups(all_groups)
+        for name, values in (group_attributes or {}).items():
+            builder.object_attribute(name, np.asarray(values), "group_attributes")
+        arrays = ["vertices", *(["vertex_attributes"] if self.columns else []), *(["object_index"] if owned else [])]
+        tile = self.old is None or self.old.level.metadata.get("fragments_tile") is True
+        own: dict[str, Any] = {}
+        if self.old is not None:
+            kept = ("chunk_shape", "bin_shape", "preserves_object_ids", "shared_fragments")
+            own = {name: self.old.level.metadata[name] for name in kept if name in self.old.level.metadata}
+        builder.group("", level_attributes(0, total, arrays, tile, **own))
+
+    def _object_values(self, row_ids: Ints, given: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+        """Values per row in order of id: what the store has, and what is given for the objects that are new."""
+        order = np.argsort(row_ids, kind="stable")
+        had = {} if self.old is None else {
+            name: self.old.level.object_attribute(name) for name in self.old.level.object_attribute_names()
+        }  # fmt: skip
+        if self.old is not None and set(had) != set(given):
+            raise ValueError(f"the store has the object attributes {sorted(had)}, not {sorted(given)}")
+        known = np.zeros(0, np.int64) if self.old is None or self.old.objects is None else self.old.objects.ids
+        fresh = ~np.isin(row_ids, known)
+        found = {}
+        for name, values in given.items():
+            new = np.asarray(values)
+            if new.ndim < 1 or len(new) != int(fresh.sum()):
+                raise ValueError(
+                    f"object attribute {name!r} has {len(new) if new.ndim else 'no'} rows for {int(fresh.sum())} objects"
+                )
+            if name not in had:
+                found[name] = new[order]
+                continue
+            old = had[name]
+            whole = np.empty((len(row_ids), *old.shape[1:]), old.dtype)
+            whole[fresh] = new
+            place = {int(number): row for row, number in enumerate(known.tolist())}
+            whole[~fresh] = old[[place[number] for number in row_ids[~fresh].tolist()]]
+            found[name] = whole[order]
+        return found
+

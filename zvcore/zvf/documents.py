@@ -1,0 +1,178 @@
+"""The metadata documents of a store, as the reference writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zvcore import codecs
+
+__all__ = ["array_document", "compressor_codecs", "group_document", "level_attributes", "number_document", "root_document"]
+
+FORMAT_VERSION = "0.9.2"
+AXES = ("x", "y", "z", "w")
+ZSTD: dict[str, Any] = {"name": "zstd", "configuration": {"level": 0, "checksum": False}}
+BLOSC: dict[str, Any] = {
+    "name": "blosc",
+    "configuration": {"typesize": 4, "cname": "zstd", "clevel": 5, "shuffle": "bitshuffle", "blocksize": 0},
+}
+
+
+def plain(value: Any) -> Any:
+    """Numbers of numpy as those of JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def compressor_codecs(compressor: Any) -> list[dict[str, Any]]:
+    """The codecs after `vlen-bytes` for what users write: None, a name, a description, a codec, or a list of these."""
+    if compressor is None:
+        return []
+    if isinstance(compressor, (list, tuple)):
+        return [codec for item in compressor for codec in compressor_codecs(item)]
+    if compressor in ("zstd", "blosc"):
+        return [ZSTD if compressor == "zstd" else BLOSC]
+    if isinstance(compressor, Mapping) and "configuration" in compressor:
+        return [codecs.from_zarr3(dict(compressor)).to_zarr3()]
+    return [codecs.as_codec(compressor).to_zarr3()]
+
+
+def group_document(attributes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {"attributes": dict(attributes or {}), "zarr_format": 3, "node_type": "group"}
+
+
+def array_document(
+    shape: Sequence[int],
+    chunk: Sequence[int],
+    compressor: Sequence[Mapping[str, Any]],
+    attributes: Mapping[str, Any],
+    shard: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """An array of byte strings; `shard` is the shape of what an object holds, `chunk` that of what is encoded alone."""
+    inner: list[Any] = [{"name": "vlen-bytes", "configuration": {}}, *compressor]
+    if shard is not None:
+        index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+        configuration = {"chunk_shape": list(chunk), "codecs": inner, "index_codecs": index, "index_location": "end"}
+        inner = [{"name": "sharding_indexed", "configuration": configuration}]
+    return _array(shape, shard or chunk, "variable_length_bytes", "", inner, attributes)
+
+
+def number_document(
+    shape: Sequence[int], chunk: Sequence[int], dtype: np.dtype[Any], fill_value: Any, attributes: Mapping[str, Any],
+    compressor: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:  # fmt: skip
+    codecs_: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}, *compressor]
+    return _array(shape, chunk, dtype.name, fill_value, codecs_, attributes)
+
+
+def _array(
+    shape: Sequence[int], chunk: Sequence[int], data_type: str, fill_value: Any, codecs_: list[Any],
+    attributes: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "shape": list(shape),
+        "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk)}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": fill_value,
+        "codecs": codecs_,
+        "attributes": dict(attributes),
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
+    }
+
+
+def root_document(
+    name: str,
+    chunk_shape: Sequence[float],
+    bounds: tuple[Sequence[float], Sequence[float]],
+    geometry: str,
+    bin_shape: Sequence[float] | None,
+    levels: Sequence[int] = (0,),
+) -> dict[str, Any]:
+    ndim = len(chunk_shape)
+    names = AXES[:ndim] if ndim <= len(AXES) else [f"d{axis}" for axis in range(ndim)]
+    axes = [{"name": axis, "type": "space"} for axis in names]
+    metadata: dict[str, Any] = {
+        "zv_version": FORMAT_VERSION,
+        "format_capabilities": [],
+        "chunk_shape": plain(list(chunk_shape)),
+        "bounds": [plain(list(bounds[0])), plain(list(bounds[1]))],
+        "geometry_types": [geometry],
+    }
+    if bin_shape is not None:
+        metadata["base_bin_shape"] = [float(side) for side in bin_shape]
+    metadata |= {
+        "links_convention": "implicit_sequential",
+        "object_index_convention": "standard",
+        "cross_chunk_strategy": "explicit_links",
+    }
+    half = [float(side) / 2 for side in (bin_shape or chunk_shape)]
+    attributes = {
+        "zarr_vectors": metadata,
+        "multiscales": [
+            {
+                "version": "0.4",
+                "name": "default",
+                "axes": axes,
+                "datasets": [dataset(level, [1.0] * ndim, half) for level in levels],
+                "metadata": {"format": "zarr_vectors"},
+            }
+        ],
+        "ome": {
+            "version": "0.6",
+            "type": "collection",
+            "name": name,
+            "attributes": {
+                "scene": {"coordinateSystems": [{"name": "world", "axes": axes}], "coordinateTransformations": []}
+            },
+            "nodes": [{"type": "zv:level", "name": str(level)} for level in levels],
+        },
+    }
+    return group_document(attributes)
+
+
+def dataset(level: int, scale: Sequence[float], translation: Sequence[float]) -> dict[str, Any]:
+    return {
+        "path": str(level),
+        "coordinateTransformations": [
+            {"type": "scale", "scale": list(scale)},
+            {"type": "translation", "translation": list(translation)},
+        ],
+    }
+
+
+def level_attributes(
+    level: int, vertex_count: int, arrays: Sequence[str], fragments_tile: bool, **more: Any
+) -> dict[str, Any]:
+    return {
+        "zarr_vectors_level": {
+            "level": level,
+            "object_sparsity": 1.0,
+            "vertex_count": vertex_count,
+            "coarsening_method": "none",
+            "parent_level": None,
+            "arrays_present": list(arrays),
+            "fragments_tile": fragments_tile,
+            **more,
+        }
+    }
+
+
+def extend_bounds(document: Mapping[str, Any], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
+    """A root document whose bounds also hold what lies between these corners."""
+    attributes = dict(document["attributes"])
+    metadata = dict(attributes["zarr_vectors"])
+    old = metadata.get("bounds") or [low, high]
+    metadata["bounds"] = [
+        [min(a, b) for a, b in zip(old[0], low, strict=True)],
+        [max(a, b) for a, b in zip(old[1], high, strict=True)],
+    ]
+    attributes["zarr_vectors"] = metadata
+    return {**document, "attributes": attributes}
