@@ -174,6 +174,8 @@ class Assembler:
             self.dtype = self.old.level.dtype.newbyteorder("=")
             if self.old.objects is not None and geometry != "point_cloud":
                 self.links.add_links(self.old.level.links())
+        # How many bins a chunk has, where fragments are bins.
+        self.bins = 0
         # How many rows and fragments each chunk has so far.
         self._bases: dict[tuple[int, ...], tuple[int, int]] = {}
         # (owners, coords, fragments) of points; (offsets, coords, fragments) of lines.
@@ -265,20 +267,18 @@ class Assembler:
             group = chunks[begin : begin + _GROUP]
             old = self._old_cells(group)
             for k, chunk in enumerate(map(tuple, group.tolist())):
-                parts = [np.ascontiguousarray(rows, little).tobytes() for rows in self.spool.rows(chunk, "")]
-                before = old["vertices"][k] if old else b""
-                payload = b"".join([before, *parts])
-                vertices.add(chunk, payload)
+                before = bytes(old["vertices"][k]) if old else b""
                 row_bytes = self.ndim * little.itemsize
-                indices.add(chunk, self._index(old, k, chunk, len(before) // row_bytes))
+                index, order = self._index(old, k, chunk, len(before) // row_bytes)
+                payload = _joined(before, self.spool.rows(chunk, ""), little, (self.ndim,), order)
+                vertices.add(chunk, payload)
+                indices.add(chunk, index)
                 total += len(payload) // row_bytes
                 for name, writer, dtype, becomes in columns:
                     stored = dtype.newbyteorder("<")
-                    new = [
-                        np.ascontiguousarray(rows if becomes is None else becomes[rows], stored).tobytes()
-                        for rows in self.spool.rows(chunk, name)
-                    ]
-                    writer.add(chunk, b"".join([self._old_values(old, name, k, stored), *new]))
+                    new = [rows if becomes is None else becomes[rows] for rows in self.spool.rows(chunk, name)]
+                    shape = self.columns[name].row_shape
+                    writer.add(chunk, _joined(self._old_values(old, name, k, stored), new, stored, shape, order))
         for writer in (vertices, indices, *(column[1] for column in columns)):
             writer.close()
         self._write_fragment_attributes(builder, extra)
@@ -294,17 +294,41 @@ class Assembler:
             found["/" + name] = grid.read(chunks)
         return found
 
-    def _index(self, old: dict[str, Any], k: int, chunk: tuple[int, ...], had: int) -> bytes:
-        counts = self.spool.counts(chunk)
+    def _index(self, old: dict[str, Any], k: int, chunk: tuple[int, ...], had: int) -> tuple[bytes, Ints | None]:
+        """The fragment index of one chunk, and how to sort its rows, None if they are in order."""
+        counts, keys = self.spool.fragments(chunk)
+        if self.bins:
+            return self._bin_index(old, k, counts, keys, had)
         first = had + np.cumsum(counts) - counts
         if not old:
-            return fragment_kernel.encode_ranges(first, np.ascontiguousarray(counts))
+            return fragment_kernel.encode_ranges(first, np.ascontiguousarray(counts)), None
         offsets, starts, sizes, listed, pool = old[" columns"]
         mine = slice(int(offsets[k]), int(offsets[k + 1]))
-        return fragment_kernel.encode_mixed(
+        index = fragment_kernel.encode_mixed(
             np.concatenate([listed[mine], np.zeros(len(counts), np.uint8)]),
             np.concatenate([starts[mine], first]), np.concatenate([sizes[mine], counts]), pool,
         )  # fmt: skip
+        return index, None
+
+    def _bin_index(
+        self, old: dict[str, Any], k: int, counts: Ints, keys: Ints, had: int
+    ) -> tuple[bytes, Ints | None]:
+        """Points without objects: fragment i of a chunk is its bin i, empty or not."""
+        if old and had:
+            offsets, starts, sizes, listed, _ = old[" columns"]
+            mine = slice(int(offsets[k]), int(offsets[k + 1]))
+            tiles = not listed[mine].any() and np.array_equal(starts[mine], np.cumsum(sizes[mine]) - sizes[mine])
+            if len(sizes[mine]) != self.bins or not tiles or sizes[mine].sum() != had:
+                raise UnsupportedError(
+                    f"the store's fragments are not its {self.bins} bins, so nothing can be appended to them",
+                    key=f"{self.old.level.path}/vertex_fragments" if self.old is not None else None,
+                )
+            counts = np.concatenate([sizes[mine], counts])
+            keys = np.concatenate([np.arange(self.bins), keys])
+        bins = np.repeat(keys, counts)
+        per_bin = np.bincount(bins, minlength=self.bins).astype(np.int64)
+        order = None if (keys[1:] >= keys[:-1]).all() else np.argsort(bins, kind="stable")
+        return fragment_kernel.encode_ranges(np.cumsum(per_bin) - per_bin, per_bin), order
 
     def _old_values(self, old: dict[str, Any], name: str, k: int, stored: np.dtype[Any]) -> bytes:
         if not old:
@@ -332,6 +356,7 @@ class Assembler:
             writer = builder.cells(f"fragment_attributes/{name}", attributes)
             for chunk in map(tuple, chunks[builder.order(chunks)].tolist()):
                 have = self._bases.get(chunk, (0, 0))[1]
+                have = self.bins if have and self.bins else have
                 rows = values[chunk]
                 if len(rows) != have:
                     raise ValueError(
@@ -434,9 +459,8 @@ class Assembler:
         for name, values in given.items():
             new = np.asarray(values)
             if new.ndim < 1 or len(new) != int(fresh.sum()):
-                raise ValueError(
-                    f"object attribute {name!r} has {len(new) if new.ndim else 'no'} rows for {int(fresh.sum())} objects"
-                )
+                rows = len(new) if new.ndim else "no"
+                raise ValueError(f"object attribute {name!r} has {rows} rows for {int(fresh.sum())} objects")
             if name not in had:
                 found[name] = new[order]
                 continue
@@ -448,3 +472,11 @@ class Assembler:
             found[name] = whole[order]
         return found
 
+
+
+def _joined(
+    before: bytes, parts: list[npt.NDArray[Any]], stored: np.dtype[Any], row_shape: tuple[int, ...], order: Ints | None
+) -> bytes:
+    """The rows of one cell, old and new, as bytes."""
+    data = b"".join([before, *(np.ascontiguousarray(rows, stored).tobytes() for rows in parts)])
+    return data if order is None else np.frombuffer(data, stored).reshape(-1, *row_shape)[order].tobytes()

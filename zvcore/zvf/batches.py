@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zvcore.zvf.reading import unique_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Batch", "Fragments", "Spool", "cut_lines", "cut_points", "expanded"]
 
@@ -34,7 +34,8 @@ def expanded(starts: Ints, counts: Ints) -> Ints:
     """start, start + 1, ... of each (start, count), one after the other."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    result: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    return result
 
 
 @dataclass
@@ -43,6 +44,7 @@ class Batch:
 
     chunks    int64[c, d]; rows and fragments of chunk i are bounds[i]:bounds[i + 1] of the two bounds
     counts    rows of each fragment
+    keys      the owner, or the bin, of each fragment
     columns   {name: values of all rows}; the positions under ""
     """
 
@@ -50,11 +52,12 @@ class Batch:
     row_bounds: Ints
     fragment_bounds: Ints
     counts: Ints
+    keys: Ints
     columns: dict[str, npt.NDArray[Any]]
 
     @property
     def nbytes(self) -> int:
-        return sum(values.nbytes for values in self.columns.values()) + self.counts.nbytes
+        return sum(values.nbytes for values in self.columns.values()) + self.counts.nbytes + self.keys.nbytes
 
 
 @dataclass
@@ -94,7 +97,7 @@ def _batch(
     if rows is not None:
         at = rows[at]
     taken = {name: values[at] for name, values in columns.items()}
-    batch = Batch(chunks, row_bounds, fragment_bounds, sorted_counts, taken)
+    batch = Batch(chunks, row_bounds, fragment_bounds, sorted_counts, owner[order], taken)
     return batch, Fragments(which, rank, first, counts, owner)
 
 
@@ -160,6 +163,7 @@ class Spool:
             for kept in self._batches:
                 kept.columns = {name: self.put_aside(values) for name, values in kept.columns.items()}
                 kept.counts = self.put_aside(kept.counts)
+                kept.keys = self.put_aside(kept.keys)
             self._held = 0
 
     def put_aside(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -190,13 +194,13 @@ class Spool:
             for b, i in self._where.get(chunk, ())
         ]
 
-    def counts(self, chunk: tuple[int, ...]) -> Ints:
-        """Rows of each fragment of one chunk."""
+    def fragments(self, chunk: tuple[int, ...]) -> tuple[Ints, Ints]:
+        """(rows, owner or bin) of each fragment of one chunk."""
         parts = [
-            self._batches[b].counts[self._batches[b].fragment_bounds[i] : self._batches[b].fragment_bounds[i + 1]]
-            for b, i in self._where.get(chunk, ())
+            (batch.counts[mine], batch.keys[mine])
+            for batch, i in ((self._batches[b], i) for b, i in self._where.get(chunk, ()))
+            for mine in (slice(int(batch.fragment_bounds[i]), int(batch.fragment_bounds[i + 1])),)
         ]
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self._batches)
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

@@ -9,7 +9,15 @@ import numpy as np
 
 from zvcore import codecs
 
-__all__ = ["array_document", "compressor_codecs", "group_document", "level_attributes", "number_document", "root_document"]
+__all__ = [
+    "array_document",
+    "compressor_codecs",
+    "extend_bounds",
+    "group_document",
+    "level_attributes",
+    "number_document",
+    "root_document",
+]
 
 FORMAT_VERSION = "0.9.2"
 AXES = ("x", "y", "z", "w")

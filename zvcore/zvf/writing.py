@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from contextlib import contextmanager
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,8 +68,6 @@ def write_points(
     """
     _refuse(backend, chunk_by_attribute)
     needs_objects = object_ids is not None or object_attributes is not None or groups is not None
-    if not needs_objects and append:
-        needs_objects = False
     batches = _point_batches(positions, vertex_attributes, object_ids, np.dtype(dtype))
     first, batches = _peek(batches)
     if first is None:
@@ -84,6 +83,8 @@ def write_points(
         shape = job.chunk_shape
         per_chunk = _bins_per_chunk(shape, bin_shape or job.bin_shape or shape)
         bins = bin_shape or job.bin_shape or shape
+        if not needs_objects:
+            job.assembler.bins = prod(per_chunk)
         seen = 0
         next_id = job.old.next_id if job.old is not None else 0
         for columns, ids in batches:
@@ -311,17 +312,18 @@ class _Job:
 
     def inside(self, positions: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
         """Take note of where positions are; which of them to keep, None for all."""
-        keep = None
+        keep: npt.NDArray[np.bool_] | None = None
         if self.fixed is not None and self.policy != "expand":
             low, high = (bound.astype(positions.dtype) for bound in self.fixed)
-            within = ((positions >= low) & (positions <= high)).all(1)
+            within = np.logical_and(positions >= low, positions <= high).all(axis=1)
             if not within.all():
                 if self.policy == "raise":
                     raise ValueError(
                         f"{int((~within).sum())} of {len(positions)} points are outside store bounds "
                         f"{self.fixed[0].tolist()} to {self.fixed[1].tolist()}"
                     )
-                keep, positions = within, positions[within]
+                keep = np.asarray(within)
+                positions = positions[keep]
         if len(positions):
             low, high = positions.min(0).astype(float), positions.max(0).astype(float)
             self.low = low if self.low is None else np.minimum(self.low, low)
