@@ -11,6 +11,7 @@ from zvcore.zvf.manifests import (
 )
 from zvcore.zvf.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
 from zvcore.zvf.store import Level, Store, is_store, open
+from zvcore.zvf.validation import ValidationResult, validate
 from zvcore.zvf.writing import write_points, write_polylines
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "ManifestCSR",
     "ManifestTable",
     "Store",
+    "ValidationResult",
     "decode_fragments",
     "decode_manifest",
     "decode_manifests",
@@ -32,6 +34,7 @@ __all__ = [
     "reshard",
     "shard_store",
     "unshard_store",
+    "validate",
     "write_points",
     "write_polylines",
 ]

@@ -151,10 +151,26 @@ def read_groups(store: Store, path: str) -> dict[int, Ints]:
         lengths = np.append(starts[1:], len(data)) - starts
         if len(starts) and (starts[0] != 0 or lengths.min() < 0):
             raise CorruptDataError("offsets of groups must begin at 0 and not decrease", key=path)
-    groups = {}
+    groups = _group_ranges(node)
     for row in np.flatnonzero(lengths).tolist():
         members = data[starts[row] : starts[row] + lengths[row]]
         if len(members) % 8:
             raise CorruptDataError("a group that is no list of ids", key=path, chunk=f"group {row}", found=len(members))
         groups[row] = np.frombuffer(members.tobytes(), "<i8").astype(np.int64)
+    return groups
+
+
+# A range costs a few bytes however much it claims.
+_MAX_MEMBERS = 2**27
+
+
+def _group_ranges(node: Node) -> dict[int, Ints]:
+    """Groups of consecutive ids, which the attributes hold as [first, after the last]."""
+    given = node.attrs.get("group_ranges", {})
+    groups = {}
+    for name, span in given.items() if isinstance(given, dict) else ():
+        numbers = isinstance(span, list) and len(span) == 2 and all(isinstance(end, int) for end in span)
+        if not name.isdecimal() or not numbers or not 0 <= span[1] - span[0] <= _MAX_MEMBERS or abs(span[0]) >= 2**62:
+            raise MetadataError("a range of a group that is none", key=node.key, found=f"{name}: {span}"[:99])
+        groups[int(name)] = np.arange(span[0], span[1], dtype=np.int64)
     return groups
