@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from zvcore import codecs
 from zvcore.errors import CorruptDataError, MetadataError
@@ -51,3 +55,137 @@ def test_sniff_takes_either_framing() -> None:
 def test_wrong_levels(level: object) -> None:
     with pytest.raises(MetadataError, match=r"'level'.*from -1 to 9"):
         codecs.from_n5({"type": "gzip", "level": level}, "a/attributes.json")
+
+
+# -- published streams ----------------------------------------------------------------------------------------------
+
+SIX = bytes.fromhex("000100020003000400050006")
+PUBLISHED = {
+    "the N5 specification": "1f8b08000000000000006360646062606660616065600300aaea6dbf0c000000",
+    "Java 4.0.2": "1f8b08000000000000ff6360646062606660616065600300aaea6dbf0c000000",
+    "commons-compress, two members": (
+        "1f8b08000000000000ff6360646062600600c70d2f1606000000"
+        "1f8b08000000000000ff6360616065600300bd60eaab06000000"
+    ),
+}  # fmt: skip
+JAVA_ZLIB = bytes.fromhex("785e636064606260666061606560030000670016")
+
+
+@pytest.mark.parametrize("stored", PUBLISHED.values(), ids=PUBLISHED)
+def test_published_gzip(stored: str) -> None:
+    codec = codecs.get("gzip")
+    assert codec.decode(bytes.fromhex(stored)) == SIX
+    assert codec.decode(bytes.fromhex(stored), out=bytearray(12)) == SIX
+    assert codecs.get("gzip", sniff=True).decode(bytes.fromhex(stored)) == SIX
+
+
+def test_published_zlib() -> None:
+    assert codecs.get("gzip", use_zlib=True).decode(JAVA_ZLIB) == SIX
+    assert codecs.get("gzip", sniff=True).decode(JAVA_ZLIB) == SIX
+    with pytest.raises(CorruptDataError):
+        codecs.get("gzip").decode(JAVA_ZLIB)
+
+
+def test_golden_bytes() -> None:
+    """What zvcore writes stays as it is, as long as libdeflate's own choices do: no time, no name, system unknown."""
+    stored = codecs.get("gzip").encode(SIX)
+    assert stored[:10].hex() == "1f8b08000000000000ff"
+    assert stored[-8:].hex() == "aaea6dbf0c000000"
+    assert codecs.get("gzip", use_zlib=True).encode(SIX)[:2].hex() == "789c"
+    assert codecs.get("gzip").encode(DATA) == codecs.get("gzip").encode(DATA)
+
+
+def test_optional_header_fields() -> None:
+    body = gzip.compress(DATA)[10:]
+    for flags, fields in ((0x08, b"name\0"), (0x10, b"comment\0"), (0x04, b"\x03\x00abc"), (0x01, b"")):
+        assert codecs.get("gzip").decode(bytes([0x1F, 0x8B, 8, flags, 1, 2, 3, 4, 0, 3]) + fields + body) == DATA
+
+
+# -- malformed ------------------------------------------------------------------------------------------------------
+
+GOOD = gzip.compress(DATA)
+MALFORMED = {
+    "nothing": b"",
+    "one byte": b"\x1f",
+    "a header alone": GOOD[:10],
+    "cut off in the data": GOOD[: len(GOOD) // 2],
+    "without its size": GOOD[:-4],
+    "without its end": GOOD[:-8],
+    "one byte short": GOOD[:-1],
+    "another checksum": GOOD[:-8] + bytes([GOOD[-8] ^ 1]) + GOOD[-7:],
+    "another size": GOOD[:-1] + bytes([GOOD[-1] ^ 1]),
+    "another method": GOOD[:2] + b"\x07" + GOOD[3:],
+    "reserved flags": GOOD[:3] + b"\xe0" + GOOD[4:],
+    "a name without an end": GOOD[:3] + b"\x08" + b"x" * 6,
+    "a block of type 3": GOOD[:10] + b"\x07" + GOOD[11:],
+    "zeros behind": GOOD + bytes(8),
+    "a byte behind": GOOD + b"\x1f",
+    "half a member behind": GOOD + GOOD[: len(GOOD) // 2],
+    "text": b"zvcore" * 10,
+    "zlib": zlib.compress(DATA),
+}
+
+
+@pytest.mark.parametrize("stored", MALFORMED.values(), ids=MALFORMED)
+def test_malformed(stored: bytes) -> None:
+    for codec in (codecs.get("gzip"), codecs.from_neuroglancer("gzip"), codecs.get("gzip", use_zlib=True)):
+        if codec.use_zlib and stored == MALFORMED["zlib"]:  # type: ignore[attr-defined]
+            continue
+        for options in ({}, {"max_size": len(DATA)}, {"out": bytearray(len(DATA))}):
+            with pytest.raises(CorruptDataError, match="^gzip: "):
+                codec.decode(stored, **options)
+
+
+def test_a_size_that_lies() -> None:
+    """The last four bytes are a hint: neither memory nor a result is taken from them."""
+    member = gzip.compress(b"")
+    for size in (1, 1 << 20, 2**31, 2**32 - 1):
+        with pytest.raises(CorruptDataError):
+            codecs.get("gzip").decode(member[:-4] + size.to_bytes(4, "little"))
+    # Of several members, only the last one's size is at the end.
+    assert codecs.get("gzip").decode(gzip.compress(bytes(1 << 20)) + member) == bytes(1 << 20)
+    assert codecs.get("gzip").decode(gzip.compress(bytes(1 << 20)) * 20) == bytes(20 << 20)
+
+
+class Plain(type(codecs.get("gzip"))):  # type: ignore[misc]
+    """By the standard library."""
+
+    def __zv_codec__(self) -> None:
+        return None
+
+
+@given(st.binary(max_size=300), st.integers(-1, 9), st.booleans(), st.data())
+def test_native_and_standard_library_agree(data: bytes, level: int, use_zlib: bool, draw: st.DataObject) -> None:
+    native, plain = (codecs.get("gzip").replace(level=level, use_zlib=use_zlib), Plain(level=level, use_zlib=use_zlib))
+    data *= draw.draw(st.sampled_from([1, 1, 50]))
+    stored = native.encode(data)
+    assert plain.decode(stored) == native.decode(plain.encode(data)) == data
+    damaged = bytearray(stored + stored)[: draw.draw(st.integers(0, 2 * len(stored)))]
+    for at in draw.draw(st.lists(st.integers(0, max(0, len(damaged) - 1)), max_size=3)):
+        if damaged:
+            damaged[at] ^= 1 << draw.draw(st.integers(0, 7))
+    results = []
+    for codec in (native, plain):
+        try:
+            results.append(codec.decode(damaged, max_size=1 << 20))
+        except CorruptDataError:
+            results.append(None)
+    assert results[0] == results[1]
+
+
+def test_ten_threads_share_one_codec() -> None:
+    codec = codecs.get("gzip")
+    chunks = [bytes(np.random.default_rng(i).integers(0, 9, 20_000 + i, "u1")) for i in range(10)]
+    stored = [gzip.compress(chunk) for chunk in chunks]
+    barrier = threading.Barrier(10)
+
+    def work(i: int) -> bool:
+        barrier.wait()
+        return all(
+            codec.decode(stored[k % 10]) == chunks[k % 10]
+            and gzip.decompress(codec.encode(chunks[k % 10])) == chunks[k % 10]
+            for k in range(i, i + 30)
+        )
+
+    with ThreadPoolExecutor(10) as pool:
+        assert all(pool.map(work, range(10)))

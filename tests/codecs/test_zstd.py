@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 from zvcore import codecs
 from zvcore.errors import CorruptDataError, MetadataError
@@ -117,3 +119,21 @@ def test_spellings() -> None:
 def test_wrong_levels(level: object) -> None:
     with pytest.raises(MetadataError, match=r"'level'.*from -131072 to 22"):
         codecs.from_zarr3({"name": "zstd", "configuration": {"level": level}}, "zarr.json")
+
+
+@given(st.binary(max_size=300), st.integers(-5, 9), st.booleans(), st.data())
+def test_damaged_streams_decode_as_zstandard_decodes_them(data, level, checksum, draw):  # type: ignore[no-untyped-def]
+    codec = codecs.get("zstd", level=level, checksum=checksum)
+    data *= draw.draw(st.sampled_from([1, 1, 50]))
+    stored = codec.encode(data)
+    assert zstandard.ZstdDecompressor().decompress(stored) == data
+    damaged = bytearray(stored)[: draw.draw(st.integers(0, len(stored)))]
+    for at in draw.draw(st.lists(st.integers(0, max(0, len(damaged) - 1)), max_size=3)):
+        if damaged:
+            damaged[at] ^= 1 << draw.draw(st.integers(0, 7))
+    try:
+        decoded = codec.decode(damaged, max_size=1 << 20)
+    except CorruptDataError:
+        decoded = None
+    if decoded is not None and damaged[:4] == stored[:4]:
+        assert zstandard.ZstdDecompressor().decompressobj().decompress(bytes(damaged)) == decoded
