@@ -132,7 +132,7 @@ def test_malformed(stored: bytes) -> None:
         if codec.use_zlib and stored == MALFORMED["zlib"]:  # type: ignore[attr-defined]
             continue
         for options in ({}, {"max_size": len(DATA)}, {"out": bytearray(len(DATA))}):
-            with pytest.raises(CorruptDataError, match="^gzip: "):
+            with pytest.raises(CorruptDataError, match=r"^gzip: "):
                 codec.decode(stored, **options)
 
 
@@ -179,13 +179,11 @@ def test_ten_threads_share_one_codec() -> None:
     stored = [gzip.compress(chunk) for chunk in chunks]
     barrier = threading.Barrier(10)
 
-    def work(i: int) -> bool:
+    def work(first: int) -> bool:
         barrier.wait()
-        return all(
-            codec.decode(stored[k % 10]) == chunks[k % 10]
-            and gzip.decompress(codec.encode(chunks[k % 10])) == chunks[k % 10]
-            for k in range(i, i + 30)
-        )
+        turns = [k % 10 for k in range(first, first + 30)]
+        decoded = all(codec.decode(stored[i]) == chunks[i] for i in turns)
+        return decoded and all(gzip.decompress(codec.encode(chunks[i])) == chunks[i] for i in turns)
 
     with ThreadPoolExecutor(10) as pool:
         assert all(pool.map(work, range(10)))
