@@ -6,15 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, NotFoundError
 from zvcore.precomputed.info import read_info
+from zvcore.precomputed.meshes import MESHES_TYPE, Level, Manifest, Mesh, Meshes, write_meshes
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
+from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeleton, Skeletons, VertexAttribute, write_skeletons
 from zvcore.precomputed.volume import ScaleArray, Volume, create_volume
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
 
-__all__ = ["ScaleArray", "ShardedStore", "ShardingSpec", "Volume", "create", "detect", "open", "write_sharded"]
+__all__ = [
+    "Level",
+    "Manifest",
+    "Mesh",
+    "Meshes",
+    "ScaleArray",
+    "ShardedStore",
+    "ShardingSpec",
+    "Skeleton",
+    "Skeletons",
+    "VertexAttribute",
+    "Volume",
+    "create",
+    "detect",
+    "open",
+    "write_meshes",
+    "write_sharded",
+    "write_skeletons",
+]
 
 create = create_volume
 
@@ -30,6 +50,12 @@ def detect(store: Store) -> bool:
 
 
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
-    """What lies at the root of a store: a `Volume`, or with `scale` (a number or a key) one `ScaleArray` of it."""
+    """What lies at the root of a store: a `Volume`, or with `scale` (a number or a key) one `ScaleArray` of it; `Skeletons`; `Meshes`."""
+    if scale is None and not options:
+        kind = read_info(store).get("@type")
+        if kind == SKELETONS_TYPE:
+            return Skeletons(store, mode)
+        if kind == MESHES_TYPE:
+            return Meshes(store, mode)
     volume = Volume(store, mode, **options)
     return volume if scale is None else volume[scale]

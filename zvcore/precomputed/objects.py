@@ -1,0 +1,136 @@
+"""What skeletons and meshes share: values by segment id, in shards or in files named after the id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from zvcore import codecs
+from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
+from zvcore.precomputed.ids import as_id, as_ids
+from zvcore.precomputed.info import read_info
+from zvcore.precomputed.sharded_store import ShardedStore
+from zvcore.precomputed.sharding_spec import ShardingSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
+
+    from zvcore.stores import Store
+
+__all__ = ["IDENTITY", "SegmentFiles", "SegmentObjects", "read_transform", "sharding_of"]
+
+IDENTITY = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+
+
+def sharding_of(info: Mapping[str, Any], where: str) -> ShardingSpec | None:
+    """The sharding that an info document gives, if it gives one."""
+    if info.get("sharding") is None:
+        return None
+    try:
+        return ShardingSpec.from_json(info["sharding"])
+    except MetadataError as error:
+        raise error.located(key=where)
+
+
+def read_transform(info: Mapping[str, Any], where: str) -> npt.NDArray[np.float64]:
+    """The 3 x 4 matrix from stored coordinates to nanometers."""
+    value = info.get("transform", IDENTITY)
+    numbers = isinstance(value, (list, tuple)) and all(
+        isinstance(item, (int, float)) and not isinstance(item, bool) for item in value
+    )
+    if not numbers or len(value) != 12:
+        raise MetadataError("transform is wrong", key=where, expected="12 numbers", found=repr(value)[:80])
+    return np.array(value, np.float64).reshape(3, 4)
+
+
+class SegmentFiles:
+    """One value per id in files: `{id}` and a suffix. CloudVolume's compressed ones (`.gz`) are read too."""
+
+    def __init__(self, store: Store, suffix: str = "") -> None:
+        self.store = store
+        self.suffix = suffix
+
+    def key(self, id: SupportsIndex) -> str:
+        return f"{as_id(id)}{self.suffix}"
+
+    def get(self, id: SupportsIndex) -> bytes | None:
+        key = self.key(id)
+        data = self.store.get(key)
+        if data is None and self.store.local_root is not None:
+            packed = self.store.get(f"{key}.gz")
+            if packed is not None:
+                return bytes(codecs.from_neuroglancer("gzip").decode(packed))
+        return None if data is None else bytes(data)
+
+    def put(self, id: SupportsIndex, data: Any) -> None:
+        self.store.put(self.key(id), data)
+        if self.store.local_root is not None:
+            # Readers that look for it would prefer it to the new one.
+            self.store.delete(f"{self.key(id)}.gz")
+
+    def delete(self, id: SupportsIndex) -> None:
+        self.store.delete(self.key(id))
+        if self.store.local_root is not None:
+            self.store.delete(f"{self.key(id)}.gz")
+
+    def ids(self) -> npt.NDArray[np.uint64]:
+        found = set()
+        for name in self.store.list_dir()[1]:
+            stem = name.removesuffix(".gz")
+            if not stem.endswith(self.suffix):
+                continue
+            number = stem.removesuffix(self.suffix) if self.suffix else stem
+            if number.isascii() and number.isdigit() and str(int(number)) == number and int(number) < 2**64:
+                found.add(int(number))
+        return as_ids(sorted(found))
+
+
+class SegmentObjects:
+    """Encoded values by segment id, as an info document of the given type says that they are stored."""
+
+    def __init__(self, store: Store, mode: str, type: str, suffix: str = "") -> None:
+        self.store = store
+        self.mode = mode
+        self.where = f"{store.root}/info"
+        self.info = read_info(store)
+        if self.info.get("@type") != type:
+            raise MetadataError("wrong @type", key=self.where, expected=repr(type), found=repr(self.info.get("@type")))
+        self.transform = read_transform(self.info, self.where)
+        self.sharding = sharding_of(self.info, self.where)
+        self.shards = (
+            None if self.sharding is None else ShardedStore(store, self.sharding, "r" if mode == "r" else "r+")
+        )
+        self.files = SegmentFiles(store, suffix)
+
+    def get(self, id: SupportsIndex) -> bytes | None:
+        return self.files.get(id) if self.shards is None else self.shards.get(id)
+
+    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, bytes]:
+        if self.shards is not None:
+            return self.shards.get_many(ids)
+        found = ((id, self.files.get(id)) for id in as_ids(ids).tolist())
+        return {id: data for id, data in found if data is not None}
+
+    def ids(self) -> npt.NDArray[np.uint64]:
+        return self.files.ids() if self.shards is None else self.shards.ids()
+
+    def delete(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> list[int]:
+        """Take values out, and say whose they were."""
+        self.refuse_if_read_only()
+        numbers: list[int] = as_ids(ids).tolist()
+        if self.shards is not None:
+            self.shards.delete(numbers)
+        else:
+            for id in numbers:
+                self.files.delete(id)
+        return numbers
+
+    def missing(self, id: SupportsIndex, what: str) -> NotFoundError:
+        return NotFoundError(f"there is no {what} of segment {as_id(id)}", key=self.store.root)
+
+    def refuse_if_read_only(self) -> None:
+        if self.mode == "r":
+            raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)

@@ -1,0 +1,250 @@
+"""Skeletons: vertices, edges and attributes by segment id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from zvcore.errors import ConflictError, CorruptDataError, MetadataError
+from zvcore.precomputed.ids import as_id
+from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentObjects
+from zvcore.precomputed.shard_writer import write_sharded
+from zvcore.precomputed.sharded_store import as_spec
+from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from zvcore.precomputed.sharding_spec import ShardingSpec
+    from zvcore.stores import Store
+
+__all__ = ["Skeleton", "Skeletons", "VertexAttribute", "write_skeletons"]
+
+SKELETONS_TYPE = "neuroglancer_skeletons"
+_TYPES = ("float32", "int8", "uint8", "int16", "uint16", "int32", "uint32")
+_MOST_COMPONENTS = 1 << 16
+
+
+@dataclass(frozen=True)
+class VertexAttribute:
+    """A value that each vertex has: its name, the type of its numbers, and how many they are."""
+
+    id: str
+    data_type: str = "float32"
+    num_components: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not self.id:
+            raise MetadataError("a vertex attribute has no id", found=repr(self.id))
+        if self.data_type not in _TYPES:
+            raise MetadataError(
+                f"vertex attribute {self.id!r}: wrong data_type", expected=", ".join(_TYPES), found=repr(self.data_type)
+            )
+        count = self.num_components
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_COMPONENTS:
+            raise MetadataError(
+                f"vertex attribute {self.id!r}: wrong num_components",
+                expected=f"1 to {_MOST_COMPONENTS}",
+                found=repr(count),
+            )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.data_type).newbyteorder("<")
+
+    @classmethod
+    def from_json(cls, document: Any) -> VertexAttribute:
+        if not isinstance(document, Mapping):
+            raise MetadataError("a vertex attribute is not a JSON object", found=repr(document))
+        return cls(document.get("id", ""), document.get("data_type", ""), document.get("num_components", 1))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"id": self.id, "data_type": self.data_type, "num_components": self.num_components}
+
+
+@dataclass
+class Skeleton:
+    """A graph in space.
+
+    vertices    float32[n, 3], in stored coordinates (`Skeletons.transform` leads to nanometers)
+    edges       uint32[m, 2], pairs of vertices
+    attributes  for each vertex attribute an array [n], or [n, components]
+    """
+
+    vertices: npt.NDArray[np.float32]
+    edges: npt.NDArray[np.uint32]
+    attributes: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, attributes: Sequence[VertexAttribute] = ()) -> Skeleton:
+        """Decode a stored skeleton; CorruptDataError when it is none with these attributes."""
+        if len(data) < 8:
+            raise CorruptDataError("the skeleton is cut off", expected="at least 8 bytes", found=len(data))
+        count, edge_count = (int(number) for number in np.frombuffer(data, "<u4", 2))
+        per_vertex = 12 + sum(attribute.dtype.itemsize * attribute.num_components for attribute in attributes)
+        size = 8 + count * per_vertex + 8 * edge_count
+        if len(data) != size:
+            text = f"a skeleton of {count} vertices and {edge_count} edges has another size"
+            raise CorruptDataError(text, expected=f"{size} bytes", found=len(data))
+        vertices = np.frombuffer(data, "<f4", 3 * count, 8).reshape(-1, 3).astype(np.float32)
+        at = 8 + 12 * count
+        edges = np.frombuffer(data, "<u4", 2 * edge_count, at).reshape(-1, 2).astype(np.uint32)
+        at += 8 * edge_count
+        if edge_count and int(edges.max()) >= count:
+            raise CorruptDataError(
+                "an edge leads to a vertex that is not there", expected=f"less than {count}", found=int(edges.max())
+            )
+        values = {}
+        for attribute in attributes:
+            numbers = np.frombuffer(data, attribute.dtype, count * attribute.num_components, at)
+            at += numbers.nbytes
+            numbers = numbers.astype(attribute.dtype.newbyteorder("="))
+            values[attribute.id] = (
+                numbers if attribute.num_components == 1 else numbers.reshape(count, attribute.num_components)
+            )
+        return cls(vertices, edges, values)
+
+    def to_bytes(self, attributes: Sequence[VertexAttribute] = ()) -> bytes:
+        """The stored form, with exactly these attributes."""
+        vertices = np.asarray(self.vertices, "<f4")
+        edges = np.asarray(self.edges)
+        if vertices.ndim != 2 or vertices.shape[1] != 3:
+            raise ValueError(f"vertices have the shape [n, 3], not {vertices.shape}")
+        if edges.size == 0:
+            edges = edges.reshape(0, 2).astype("<u4")
+        if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "ui":
+            raise ValueError(f"edges are integers of the shape [m, 2], not {edges.dtype} of {edges.shape}")
+        if edges.size and not (int(edges.min()) >= 0 and int(edges.max()) < len(vertices)):
+            raise ValueError(f"edges lead from {edges.min()} to {edges.max()}; there are {len(vertices)} vertices")
+        unknown = set(self.attributes) - {attribute.id for attribute in attributes}
+        if unknown:
+            raise ValueError(f"the skeleton has attributes that are not declared: {', '.join(sorted(unknown))}")
+        parts = [
+            np.array([len(vertices), len(edges)], "<u4").tobytes(),
+            vertices.tobytes(),
+            edges.astype("<u4").tobytes(),
+        ]
+        for attribute in attributes:
+            if attribute.id not in self.attributes:
+                raise ValueError(f"the skeleton lacks the attribute {attribute.id!r}")
+            values = np.asarray(self.attributes[attribute.id])
+            if values.size != len(vertices) * attribute.num_components or len(values) != len(vertices):
+                expected = (len(vertices), attribute.num_components)
+                raise ValueError(f"attribute {attribute.id!r} has the shape {values.shape}, not {expected}")
+            parts.append(values.astype(attribute.dtype).tobytes())
+        return b"".join(parts)
+
+
+class Skeletons(Mapping[int, Skeleton]):
+    """The skeletons of a folder by segment id, sharded or in files of their own."""
+
+    def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
+        self._objects = SegmentObjects(open_store(path, mode), mode, SKELETONS_TYPE)
+        self.info = self._objects.info
+        self.transform = self._objects.transform
+        self.sharding = self._objects.sharding
+        try:
+            declared = self.info.get("vertex_attributes") or []
+            if not isinstance(declared, list):
+                raise MetadataError("vertex_attributes is not a list", found=repr(declared))
+            self.vertex_attributes = tuple(VertexAttribute.from_json(document) for document in declared)
+        except MetadataError as error:
+            raise error.located(key=self._objects.where)
+
+    def __repr__(self) -> str:
+        return f"<zvcore.precomputed.Skeletons in {self._objects.store.root}>"
+
+    def _decode(self, id: int, data: bytes) -> Skeleton:
+        try:
+            return Skeleton.from_bytes(data, self.vertex_attributes)
+        except CorruptDataError as error:
+            raise error.located(key=self._objects.store.root, chunk=id)
+
+    def __getitem__(self, id: SupportsIndex) -> Skeleton:
+        data = self._objects.get(id)
+        if data is None:
+            raise self._objects.missing(id, "skeleton")
+        return self._decode(as_id(id), data)
+
+    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, Skeleton]:
+        """The skeletons of these segments; those that are missing are left out."""
+        return {id: self._decode(id, data) for id, data in self._objects.get_many(ids).items()}
+
+    def ids(self) -> npt.NDArray[np.uint64]:
+        return self._objects.ids()
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, SupportsIndex) and self._objects.get(id) is not None
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ids().tolist())
+
+    def __len__(self) -> int:
+        return len(self.ids())
+
+    def update(self, skeletons: Mapping[Any, Skeleton] | Iterable[tuple[SupportsIndex, Skeleton]]) -> None:
+        """Add skeletons or replace them."""
+        self._objects.refuse_if_read_only()
+        pairs = skeletons.items() if isinstance(skeletons, Mapping) else skeletons
+        encoded = ((id, skeleton.to_bytes(self.vertex_attributes)) for id, skeleton in pairs)
+        if self._objects.shards is not None:
+            self._objects.shards.update(encoded)
+            return
+        for id, data in encoded:
+            self._objects.files.put(id, data)
+
+    def delete(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> None:
+        """Take skeletons out; ids that have none are passed over."""
+        self._objects.delete(ids)
+
+
+def write_skeletons(
+    path: str | os.PathLike[str] | Store,
+    skeletons: Mapping[Any, Skeleton] | Iterable[tuple[SupportsIndex, Skeleton]],
+    *,
+    vertex_attributes: Sequence[VertexAttribute] = (),
+    transform: Sequence[float] = IDENTITY,
+    sharding: ShardingSpec | Mapping[str, Any] | str | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Make a folder of skeletons with its `info`, from a mapping or any number of pairs; how many there were.
+
+    With `sharding` they are written as `write_sharded` does it; without, each is a file. `attrs` are further members of
+    `info`, such as `segment_properties`.
+    """
+    store = open_store(path, "w")
+    spec = None if sharding is None else as_spec(sharding)
+    document: dict[str, Any] = {
+        "@type": SKELETONS_TYPE,
+        "transform": [float(number) for number in transform],
+        "vertex_attributes": [attribute.to_json() for attribute in vertex_attributes],
+        **(attrs or {}),
+    }
+    if spec is not None:
+        document["sharding"] = spec.to_json()
+    if store.exists("info") and not overwrite:
+        raise ConflictError("there are skeletons already; overwrite=True replaces them", key=f"{store.root}/info")
+    pairs = skeletons.items() if isinstance(skeletons, Mapping) else skeletons
+    encoded = ((id, skeleton.to_bytes(vertex_attributes)) for id, skeleton in pairs)
+    count = 0
+    if spec is not None:
+        count = write_sharded(store, spec, encoded, overwrite=overwrite)
+    else:
+        files = SegmentFiles(store)
+        before = set(files.ids().tolist())
+        for id, data in encoded:
+            files.put(id, data)
+            before.discard(as_id(id))
+            count += 1
+        for id in before:
+            files.delete(id)
+    store.put("info", json.dumps(document, indent=2).encode() + b"\n")
+    return count
