@@ -1,5 +1,9 @@
 """Zarr Vectors: points, lines and their pyramids in chunked, optionally sharded Zarr v3 stores."""
 
+import importlib
+from typing import Any
+
+from zvcore.zvf.acceleration import Acceleration, accelerate
 from zvcore.zvf.fragments import FragmentIndex, decode_fragments, encode_fragments
 from zvcore.zvf.manifests import (
     ManifestCSR,
@@ -15,12 +19,15 @@ from zvcore.zvf.validation import ValidationResult, validate
 from zvcore.zvf.writing import write_points, write_polylines
 
 __all__ = [
+    "Acceleration",
     "FragmentIndex",
     "Level",
     "ManifestCSR",
     "ManifestTable",
     "Store",
     "ValidationResult",
+    "accelerate",
+    "compat",
     "decode_fragments",
     "decode_manifest",
     "decode_manifests",
@@ -38,3 +45,10 @@ __all__ = [
     "write_points",
     "write_polylines",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It imports `zarr-vectors`, if that is there, which takes a second that only those need who ask for it.
+    if name == "compat":
+        return importlib.import_module("zvcore.zvf.compat")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -89,6 +89,16 @@ class FragmentIndex:
             self._rows = np.zeros(0, np.int64)
         self._ranges_before: npt.NDArray[np.int64] | None = None
 
+    def columns(self) -> dict[str, Any]:
+        """What the reference's own index object is made of."""
+        return {
+            "num_fragments": self.num_fragments,
+            "_bitmap": self._bitmap,
+            "_range_table": self._table,
+            "_csr_offsets": self._offsets,
+            "_csr_indices": self._rows,
+        }
+
     def __len__(self) -> int:
         return self.num_fragments
 
