@@ -5,6 +5,7 @@ from typing import Any
 
 from zvcore.zvf.acceleration import Acceleration, accelerate
 from zvcore.zvf.fragments import FragmentIndex, decode_fragments, encode_fragments
+from zvcore.zvf.interchange import from_trx_arrays, read_tractogram, to_trx_arrays, write_tractogram
 from zvcore.zvf.manifests import (
     ManifestCSR,
     ManifestTable,
@@ -13,6 +14,8 @@ from zvcore.zvf.manifests import (
     encode_manifest,
     encode_manifests,
 )
+from zvcore.zvf.pyramid import write_coarser_level
+from zvcore.zvf.reading import Vectors
 from zvcore.zvf.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
 from zvcore.zvf.store import Level, Store, is_store, open
 from zvcore.zvf.validation import ValidationResult, validate
@@ -26,6 +29,7 @@ __all__ = [
     "ManifestTable",
     "Store",
     "ValidationResult",
+    "Vectors",
     "accelerate",
     "compat",
     "decode_fragments",
@@ -34,16 +38,21 @@ __all__ = [
     "encode_fragments",
     "encode_manifest",
     "encode_manifests",
+    "from_trx_arrays",
     "get_shard_info",
     "is_sharded",
     "is_store",
     "open",
+    "read_tractogram",
     "reshard",
     "shard_store",
+    "to_trx_arrays",
     "unshard_store",
     "validate",
+    "write_coarser_level",
     "write_points",
     "write_polylines",
+    "write_tractogram",
 ]
 
 
