@@ -38,7 +38,8 @@ def package(format: str) -> ModuleType:
 def detect(store: Store) -> str | None:
     """Which format lies at the root of this store, or None."""
     for format in FORMATS:
-        if package(format).detect(store):
+        looks_like = getattr(package(format), "detect", None)
+        if looks_like is not None and looks_like(store):
             return format
     return None
 

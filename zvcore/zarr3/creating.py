@@ -74,6 +74,10 @@ def create_array(
         fill_value = b""
     elif data_type.dtype.kind == "V" and isinstance(fill_value, int):
         fill_value = bytes([fill_value] * data_type.dtype.itemsize)
+    try:
+        written_fill = data_type.write_fill(fill_value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
     encoding = chunk_key_encoding
     if isinstance(encoding, str):
         encoding = {"name": encoding, "configuration": {"separator": "/" if encoding == "default" else "."}}
@@ -84,7 +88,7 @@ def create_array(
         "data_type": data_type.json,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(outer)}},
         "chunk_key_encoding": dict(encoding),
-        "fill_value": data_type.write_fill(fill_value),
+        "fill_value": written_fill,
         "codecs": codecs,
         "attributes": dict(attrs or {}),
     }

@@ -143,7 +143,11 @@ def _float_word(item: Any) -> Any:
     if math.isnan(value):
         bits = np.array(item)
         plain = np.array(np.nan, bits.dtype)
-        return "NaN" if bits.tobytes() == plain.tobytes() else f"0x{int(bits.view(f'u{bits.itemsize}')):0{2 * bits.itemsize}x}"
+        return (
+            "NaN"
+            if bits.tobytes() == plain.tobytes()
+            else f"0x{int(bits.view(f'u{bits.itemsize}')):0{2 * bits.itemsize}x}"
+        )
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value
@@ -185,10 +189,15 @@ def parse_data_type(json: Any, key: str | None = None) -> DataType:
 
 def data_type_of(dtype: Any) -> DataType:
     """The data type for a numpy dtype, or for a name of Zarr's."""
-    if isinstance(dtype, dict) or (isinstance(dtype, str) and (dtype in _NUMBERS or re.fullmatch(r"r[0-9]+|string|bytes|variable_length_bytes", dtype))):
+    if isinstance(dtype, dict) or (
+        isinstance(dtype, str)
+        and (dtype in _NUMBERS or re.fullmatch(r"r[0-9]+|string|bytes|variable_length_bytes", dtype))
+    ):
         return parse_data_type(dtype)
     if dtype in (str, bytes, object):
-        return parse_data_type("string" if dtype is str else "variable_length_bytes" if dtype is bytes else _no_object())
+        return parse_data_type(
+            "string" if dtype is str else "variable_length_bytes" if dtype is bytes else _no_object()
+        )
     wanted = np.dtype(dtype)
     if wanted.kind == "T":
         return parse_data_type("string")

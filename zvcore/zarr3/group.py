@@ -10,7 +10,14 @@ from zvcore.stores import Store
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.creating import create_array
-from zvcore.zarr3.metadata import ArrayMetadata, GroupMetadata, parse_document, read_document, read_metadata, write_document
+from zvcore.zarr3.metadata import (
+    ArrayMetadata,
+    GroupMetadata,
+    parse_document,
+    read_document,
+    read_metadata,
+    write_document,
+)
 
 __all__ = ["Zarr3Group"]
 
@@ -79,30 +86,32 @@ class Zarr3Group(Mapping[str, Any]):
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr3Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
+        self._make_groups_above(path)
+        return create_group(self.store.child(path.strip("/")), attrs, overwrite, **self._options)
+
+    def _make_groups_above(self, path: str) -> None:
         names = path.strip("/").split("/")
-        store = self.store
         for depth in range(1, len(names)):
             above = "/".join(names[:depth])
-            found = read_document(store, above)
+            found = read_document(self.store, above)
             if found is None:
-                create_group(store.child(above))
+                create_group(self.store.child(above))
             elif found.get("node_type") == "array":
-                raise ConflictError("an array cannot have members", key=f"{store.root}/{above}")
-        return create_group(store.child("/".join(names)), attrs, overwrite, **self._options)
+                raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
 
     def create_dataset(self, path: str, **options: Any) -> Zarr3Array:
         """A new array in this group; the arguments are those of `zvcore.create`."""
         self._check_writable()
-        above, _, _name = path.strip("/").rpartition("/")
-        if above and above not in self:
-            self.create_group(above)
+        self._make_groups_above(path)
         return create_array(self.store.child(path.strip("/")), **options)
 
     create_array = create_dataset
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError("the group was opened for reading; open it with mode='r+' to write", key=self.store.root)
+            raise ReadOnlyError(
+                "the group was opened for reading; open it with mode='r+' to write", key=self.store.root
+            )
 
 
 def create_group(

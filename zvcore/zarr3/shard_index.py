@@ -41,7 +41,9 @@ class ShardIndexForm:
     location: Literal["start", "end"] = "end"
 
     @classmethod
-    def from_json(cls, configuration: Mapping[str, Any], chunks: Sequence[int], key: str | None = None) -> ShardIndexForm:
+    def from_json(
+        cls, configuration: Mapping[str, Any], chunks: Sequence[int], key: str | None = None
+    ) -> ShardIndexForm:
         """From the configuration of a `sharding_indexed` codec; `chunks` says how many of them a shard has."""
         location = configuration.get("index_location", "end")
         if location not in ("start", "end"):

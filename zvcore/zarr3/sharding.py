@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
-from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.layout import Layout
 from zvcore.zarr3.chain import Pipeline, Sharding
 from zvcore.zarr3.layout import form_of
@@ -28,6 +28,8 @@ Positions = npt.NDArray[np.int64]
 Uints = npt.NDArray[np.uint64]
 
 _NONE = np.uint64(ABSENT)
+# Chunks of more than this are not copied together before they are written.
+_JOIN_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -262,43 +264,71 @@ class ShardLayout(Layout):
         slots = self.levels[0].slots(positions)
         index = self.index(key)
         sizes = chunks.sizes
-        if index is not None and self.write_mode != "rewrite" and self._changed_in_place(key, index, slots, chunks, sizes):
+        if (
+            index is not None
+            and self.write_mode != "rewrite"
+            and self._changed_in_place(key, index, slots, chunks, sizes)
+        ):
             return
-        parts: list[Any] = [None] * form.count
-        lengths = np.full(form.count, _NONE)
-        if index is not None:
-            kept = index.lengths != _NONE
-            kept[slots] = False
-            rows = np.flatnonzero(kept)
-            if len(rows):
-                ranges = list(zip(index.offsets[rows].tolist(), index.lengths[rows].tolist(), strict=True))
-                old = self.store.get_ranges(key, ranges, stamp=index.stamp)
-                if old is None:
-                    raise CorruptDataError("the shard went away while it was rewritten", key=key)
-                for row, part in zip(rows.tolist(), old, strict=True):
-                    parts[row] = part
-                lengths[rows] = index.lengths[rows]
-        for row, slot in enumerate(slots.tolist()):
-            parts[slot] = chunks[row]
+        lengths = np.full(form.count, _NONE) if index is None else index.lengths.copy()
         lengths[slots] = sizes
-        present = [slot for slot in self._write_order if parts[slot] is not None]
-        if not present:
+        present = self._write_order[lengths[self._write_order] != _NONE]
+        if not len(present):
             self.store.delete(key)
             return
-        self.store.put(key, self._assembled(form, parts, lengths, present))
-
-    def _assembled(self, form: Any, parts: list[Any], lengths: Uints, present: list[int]) -> list[Any]:
-        """The pieces of a whole shard, one after the other."""
         offsets = np.full(form.count, _NONE)
-        rows = np.array(present)
-        before = np.concatenate([[0], np.cumsum(lengths[rows])[:-1]]).astype(np.uint64)
-        offsets[rows] = before + np.uint64(form.size if form.location == "start" else 0)
-        index = form.build(offsets, lengths)
-        chunks = [parts[slot] for slot in present]
-        return [index, *chunks] if form.location == "start" else [*chunks, index]
+        before = np.cumsum(lengths[present]) - lengths[present]
+        offsets[present] = before + np.uint64(form.size if form.location == "start" else 0)
+        row_of = np.full(form.count, -1, np.int64)
+        row_of[slots] = np.arange(len(slots))
+        pieces = self._pieces(key, index, row_of[present], present, chunks)
+        footer = form.build(offsets, lengths)
+        self.store.put(key, [footer, *pieces] if form.location == "start" else [*pieces, footer])
+
+    def _pieces(
+        self, key: str, index: Index | None, rows: Positions, present: npt.NDArray[np.int64], chunks: Buffers
+    ) -> list[Any]:
+        """The chunks of a new shard one after the other, in as few pieces as can be.
+
+        `rows` says which of `chunks` stands at each of the cells `present`, -1 where the old one is kept. Old chunks that
+        lie behind each other and stay so are one piece: changing one chunk of thousands moves a few large ranges.
+        """
+        new = rows >= 0
+        starts = np.ones(len(rows), bool)
+        starts[1:] = new[1:] != new[:-1]
+        if index is not None:
+            begin = index.offsets[present]
+            follows = begin[1:] == begin[:-1] + index.lengths[present][:-1]
+            starts[1:] |= ~new[1:] & ~follows
+        bounds = [*np.flatnonzero(starts).tolist(), len(rows)]
+        pieces: list[Any] = []
+        ranges: list[tuple[int, int]] = []
+        places: list[int] = []
+        for first, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            if new[first]:
+                chosen = chunks.select(rows[first:stop])
+                # Large chunks are written from where they are, small ones are cheaper to join first.
+                if chosen.nbytes > _JOIN_BYTES * (stop - first):
+                    pieces.extend(list(chosen))
+                else:
+                    pieces.append(chosen.joined()[0])
+            else:
+                assert index is not None
+                last = present[stop - 1]
+                start = int(index.offsets[present[first]])
+                ranges.append((start, int(index.offsets[last]) + int(index.lengths[last]) - start))
+                places.append(len(pieces))
+                pieces.append(None)
+        if ranges and index is not None:
+            old = self.store.get_ranges(key, ranges, stamp=index.stamp)
+            if old is None:
+                raise ConflictError("the shard went away while it was rewritten", key=key)
+            for place, part in zip(places, old, strict=True):
+                pieces[place] = part
+        return pieces
 
     @cached_property
-    def _write_order(self) -> list[int]:
+    def _write_order(self) -> npt.NDArray[np.int64]:
         """The cells of a shard in the order in which their chunks are written."""
         return _cell_order(self.levels[0], self.order_in_shard)
 
@@ -323,22 +353,27 @@ class ShardLayout(Layout):
             for slot in np.unique(slots).tolist():
                 rows = np.flatnonzero(slots == slot)
                 parts[slot] = self._rebuilt(depth + 1, parts[slot], positions[rows], [chunks[i] for i in rows], key)
-        present = [slot for slot in _cell_order(level, self.order_in_shard) if parts[slot] is not None]
+        present = [slot for slot in _cell_order(level, self.order_in_shard).tolist() if parts[slot] is not None]
         if not present:
             return None
         sizes = np.array([ABSENT if part is None else len(part) for part in parts], np.uint64)
-        data = b"".join(self._assembled(form, parts, sizes, present))
+        offsets = np.full(form.count, _NONE)
+        rows = np.array(present)
+        offsets[rows] = np.cumsum(sizes[rows]) - sizes[rows] + np.uint64(form.size if form.location == "start" else 0)
+        footer = form.build(offsets, sizes)
+        pieces = [parts[slot] for slot in present]
+        data = b"".join([footer, *pieces] if form.location == "start" else [*pieces, footer])
         for codec in level.codecs.chain.codecs:
             data = codec.encode(data)
         return data
 
-    def _changed_in_place(
-        self, key: str, index: Index, slots: Positions, chunks: Buffers, sizes: Uints
-    ) -> bool:
+    def _changed_in_place(self, key: str, index: Index, slots: Positions, chunks: Buffers, sizes: Uints) -> bool:
         """Change the object itself, at a cost that depends on the changed chunks only. False if that cannot be done."""
         form = self.levels[0].sharding.index
         if not self.store.supports_patch:
-            raise UnsupportedError(f"write_mode {self.write_mode!r}: objects of this store cannot be changed in place", key=key)
+            raise UnsupportedError(
+                f"write_mode {self.write_mode!r}: objects of this store cannot be changed in place", key=key
+            )
         lengths = index.lengths.copy()
         offsets = index.offsets.copy()
         lengths[slots] = sizes
@@ -366,12 +401,10 @@ class ShardLayout(Layout):
         return True
 
 
-def _cell_order(level: Level, order: Order) -> list[int]:
-    count = level.sharding.index.count
+def _cell_order(level: Level, order: Order) -> npt.NDArray[np.int64]:
     if order == "C":
-        return list(range(count))
-    cells = [level.cells[axis] for axis in level.order]
-    return _morton(tuple(cells)).tolist()  # type: ignore[no-any-return]
+        return np.arange(level.sharding.index.count)
+    return _morton(tuple(level.cells[axis] for axis in level.order))
 
 
 def _morton(cells: tuple[int, ...]) -> npt.NDArray[np.int64]:

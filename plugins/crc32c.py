@@ -1,0 +1,20 @@
+"""CRC-32C behind the data: no compression, but the proof that the bytes are what was written (Zarr v3's `crc32c`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zvcore.codecs import Codec
+from zvcore_plugins import _crc32c
+
+__all__ = ["Crc32c"]
+
+
+class Crc32c(Codec):
+    """Four bytes more, little endian; reading checks them."""
+
+    name = "crc32c"
+    spellings = {"n5": None, "neuroglancer": None}
+
+    def __zv_codec__(self) -> Any:
+        return _crc32c.codec_table()
