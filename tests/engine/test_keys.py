@@ -37,5 +37,5 @@ def test_a_pool_that_does_not_fit() -> None:
     pool = np.frombuffer(b"a\0bc\0", np.uint8)
     assert list(Keys(pool, np.array([1, 4]))) == ["a", "bc"]
     for ends in ([1, 3], [4, 1], [1, 5], [1, 1], [-1, 4], [2**62]):
-        with pytest.raises(ValueError, match="do not fit their pool|empty|NUL"):
+        with pytest.raises(ValueError, match=r"do not fit their pool|empty|NUL"):
             Keys(pool, np.array(ends))
