@@ -547,19 +547,17 @@ def test_coalescing_gives_back_every_range(data: st.DataObject) -> None:
     )
     gap = data.draw(st.integers(0, 50))
     limit = data.draw(st.integers(1, 200))
-    spans = list(coalesce("k", ranges, size, gap, limit))
-    assert sorted(i for span in spans for i in span.members) == list(range(len(ranges)))
-    for span in spans:
-        for index in span.members:
+    spans = coalesce("k", ranges, size, gap, limit)
+    assert sorted(i for _, _, members in spans for i in members) == list(range(len(ranges)))
+    for start, stop, members in spans:
+        for index in members:
             offset, length = ranges[index]
-            assert span.start <= offset
-            assert offset + length <= span.stop
+            assert start <= offset
+            assert offset + length <= stop
     for one, other in itertools.pairwise(spans):
-        assert one.stop <= other.start
+        assert one[1] <= other[0]
     # Bytes that nobody asked for come in runs of at most the gap.
     wanted = {i for o, n in ranges for i in range(o, o + n)}
-    for span in spans:
-        runs = [
-            len([*run]) for hit, run in itertools.groupby(range(span.start, span.stop), wanted.__contains__) if not hit
-        ]
-        assert all(run <= gap * len(span.members) for run in runs)
+    for start, stop, members in spans:
+        runs = [len([*run]) for hit, run in itertools.groupby(range(start, stop), wanted.__contains__) if not hit]
+        assert all(run <= gap * len(members) for run in runs)

@@ -372,13 +372,15 @@ cdef class OpenFile:
             raise failure(code, self.path)
         return found.size
 
-    def read(self, start, length=None) -> bytes:
+    def read(self, start, length=None, whole=None) -> bytes:
         """The bytes from `start` on (negative: from the end), at most `length`, fewer if the file ends before.
 
-        Never asks for more memory than the file has bytes.
+        Never asks for more memory than the file has bytes; `whole` is their number where that is known already.
         """
         cdef file_stamp found
         cdef int code
+        if whole is not None:
+            return self.read_some(whole, start, length)
         with nogil:
             code = zv_fstat(self.descriptor, &found)
         if code != 0:

@@ -132,13 +132,17 @@ class LocalStore(Store):
         self, file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
     ) -> builtins.list[memoryview]:
         result = [_NOTHING] * len(ranges)
-        for span in coalesce(key, ranges, file.size(), _GAP, _LARGEST_SPAN):
-            data = memoryview(file.read(span.start, span.stop - span.start))
-            if len(data) != span.stop - span.start:
-                raise outside(key, span.start, span.stop - span.start, span.start + len(data))
-            for index in span.members:
+        size = file.size()
+        for start, stop, members in coalesce(key, ranges, size, _GAP, _LARGEST_SPAN):
+            data = memoryview(file.read(start, stop - start, size))
+            if len(data) != stop - start:  # cut off meanwhile
+                raise outside(key, start, stop - start, start + len(data))
+            if len(members) == 1:
+                result[members[0]] = data
+                continue
+            for index in members:
                 offset, length = ranges[index]
-                result[index] = data[offset - span.start : offset - span.start + length]
+                result[index] = data[offset - start : offset - start + length]
         if stamp is not None and file.stamp() != stamp:
             raise changed(key, stamp)
         return result
@@ -163,28 +167,28 @@ class LocalStore(Store):
 
     def _walk(self, prefix: str) -> Iterator[str]:
         # A stack of (what is left of a folder, the folder's identity): links may lead in circles.
-        stack: list[tuple[Iterator[tuple[str, str]], tuple[int, int]]] = []
+        stack: builtins.list[tuple[Iterator[str], tuple[int, int]]] = []
         above: set[tuple[int, int]] = set()
-        entering: str | None = prefix + "/" if prefix else ""
+        entering = prefix + "/" if prefix else ""
         while True:
-            if entering is not None:
-                identity = self._identity(entering)
-                if identity is not None and identity not in above:
-                    folders, objects = self.list_dir(entering)
-                    # A folder's keys begin with its name and a slash: sorted so, all keys come in order.
-                    below = sorted([*((name, name) for name in objects), *((name + "/", "") for name in folders)])
-                    stack.append((iter([(entering + name, leaf) for name, leaf in below]), identity))
-                    above.add(identity)
-                entering = None
-            if not stack:
-                return
-            key, leaf = next(stack[-1][0], ("", None))
-            if leaf is None:
-                above.discard(stack.pop()[1])
-            elif leaf:
-                yield key
-            else:
-                entering = key
+            identity = self._identity(entering)
+            if identity is not None and identity not in above:
+                folders, objects = self._scan(entering)
+                # A folder's keys begin with its name and a slash: sorted so, all keys come in order.
+                names = sorted([*objects, *(name + "/" for name in folders)])
+                stack.append((iter([entering + name for name in names] if entering else names), identity))
+                above.add(identity)
+            while True:
+                if not stack:
+                    return
+                key = next(stack[-1][0], None)
+                if key is None:
+                    above.discard(stack.pop()[1])
+                elif key.endswith("/"):
+                    entering = key
+                    break
+                else:
+                    yield key
 
     def _identity(self, prefix: str) -> tuple[int, int] | None:
         try:
@@ -198,24 +202,32 @@ class LocalStore(Store):
         return files.join(self._folder, prefix) if prefix else self.local_root
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
-        folders, objects = [], []
+        folders, objects = self._scan(prefix)
+        return sorted(folders), sorted(objects)
+
+    def _scan(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        """(names of folders, names of objects) in a folder, as they come."""
+        folders: builtins.list[str] = []
+        objects: builtins.list[str] = []
         try:
             entries = os.scandir(self._prefix_folder(prefix))
         except (FileNotFoundError, NotADirectoryError):
-            return [], []
+            return folders, objects
         with entries:
             for entry in entries:
-                if not files.is_key_name(entry.name):
+                name = entry.name
+                # Only such names can be none.
+                if (name.startswith(b".") or b"\\" in name) and not files.is_key_name(name):
                     continue
                 try:
-                    if entry.is_file():
-                        objects.append(entry.name.decode("utf-8", "surrogateescape"))
-                    elif entry.is_dir():
-                        folders.append(entry.name.decode("utf-8", "surrogateescape"))
+                    kind = objects if entry.is_file() else folders if entry.is_dir() else None
                 except OSError as error:
                     if error.errno != errno.ELOOP:
                         raise
-        return sorted(folders), sorted(objects)
+                    continue
+                if kind is not None:
+                    kind.append(name.decode("utf-8", "surrogateescape"))
+        return folders, objects
 
     # --- writing
 
