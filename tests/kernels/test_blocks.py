@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,18 +11,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zvcore.kernels import blocks
+from zvcore.kernels import blocks, cpu
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Array = npt.NDArray[Any]
 
 # Every item size with every unit that is swapped as one, and sizes that no single machine word has.
 SWAPPABLE = ["u1", "?", "S3", "u2", "f2", "f4", "U1", "u8", "c8", "M8[s]", "S12", "c16", "U4", "S17", "g", "G"]
-DTYPES = [*SWAPPABLE, "V24", "V3", "V8"]
+DTYPES = [*SWAPPABLE, "V24", "V3", "V6", "V8"]
 
 
 def random_items(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     """An array whose items are arbitrary bytes."""
     return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape).copy()
+
+
+def one_item(rng: np.random.Generator, dtype: str) -> Array:
+    """Arbitrary bytes where the dtype allows them."""
+    if np.dtype(dtype).kind in "U?":
+        return np.array("\u00e9" if np.dtype(dtype).kind == "U" else True, dtype)
+    return random_items(rng, (), dtype)
 
 
 def as_bytes(array: Array) -> Array:
@@ -69,9 +80,9 @@ def views(draw: st.DrawFn, shape: tuple[int, ...], dtype: str, broadcast: bool) 
 
 @st.composite
 def shapes(draw: st.DrawFn) -> tuple[int, ...]:
-    extent = st.one_of(st.integers(1, 4), st.integers(0, 20), st.sampled_from([16, 17, 31, 33, 64, 70]))
+    extent = st.one_of(st.integers(1, 4), st.integers(0, 20), st.sampled_from([16, 17, 31, 33, 64, 70, 129, 600]))
     shape = draw(st.lists(extent, max_size=5))
-    while np.prod(shape, dtype=np.int64) > 6_000:
+    while np.prod(shape, dtype=np.int64) > 10_000:
         shape[shape.index(max(shape))] //= 4
     return tuple(shape)
 
@@ -80,19 +91,22 @@ def positions_of(base: Array, view: Array) -> Array:
     """Which items of `base` belong to `view`."""
     mask = np.zeros(base.shape, bool)
     if view.size:
-        offset = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // base.itemsize
-        strides = tuple(stride // base.itemsize for stride in view.strides)
-        flat = mask.reshape(-1)
-        for index in np.ndindex(view.shape[:-1]) if view.ndim else [()]:
-            start = offset + sum(i * stride for i, stride in zip(index, strides, strict=False))
-            if view.ndim:
-                flat[start + np.arange(view.shape[-1]) * strides[-1]] = True
-            else:
-                flat[start] = True
+        place: Any = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // base.itemsize
+        for n, stride in zip(view.shape, view.strides, strict=True):
+            place = np.add.outer(place, np.arange(n) * (stride // base.itemsize))
+        mask.reshape(-1)[place] = True
     return mask
 
 
-@settings(deadline=None)
+def on_every_path() -> Iterator[str]:
+    before = cpu.simd_path()
+    for path in cpu.available_paths():
+        cpu.force_path(path)
+        yield path
+    cpu.force_path(before)
+
+
+@settings(max_examples=300)
 @given(st.data(), shapes(), st.booleans())
 def test_copy_moves_every_item_and_nothing_else(data: st.DataObject, shape: tuple[int, ...], swap: bool) -> None:
     dtype = data.draw(st.sampled_from(SWAPPABLE if swap else DTYPES))
@@ -101,39 +115,59 @@ def test_copy_moves_every_item_and_nothing_else(data: st.DataObject, shape: tupl
     wanted = swapped(src) if swap else as_bytes(src).copy()
     outside = ~positions_of(base, dst)
     before = as_bytes(base).copy()
-    blocks.copy(dst, src, swap)
-    np.testing.assert_array_equal(as_bytes(dst), wanted)
-    np.testing.assert_array_equal(as_bytes(base)[outside], before[outside])
+    for path in on_every_path():
+        as_bytes(base)[...] = before
+        blocks.copy(dst, src, swap)
+        np.testing.assert_array_equal(as_bytes(dst), wanted, err_msg=path)
+        np.testing.assert_array_equal(as_bytes(base)[outside], before[outside], err_msg=path)
 
 
-@settings(deadline=None)
 @given(st.data(), shapes(), st.sampled_from(DTYPES))
 def test_fill_sets_every_item_and_nothing_else(data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
     base, dst = data.draw(views(shape, dtype, broadcast=False))
-    value = random_items(np.random.default_rng(data.draw(st.integers(0, 99))), (), dtype)
-    if value.dtype.kind in "U?":
-        value = np.array("\u00e9" if value.dtype.kind == "U" else True, dtype)
+    value = one_item(np.random.default_rng(data.draw(st.integers(0, 99))), dtype)
     outside = ~positions_of(base, dst)
     before = as_bytes(base).copy()
-    blocks.fill(dst, value)
-    np.testing.assert_array_equal(as_bytes(dst), np.broadcast_to(as_bytes(value), as_bytes(dst).shape))
-    np.testing.assert_array_equal(as_bytes(base)[outside], before[outside])
+    for path in on_every_path():
+        as_bytes(base)[...] = before
+        blocks.fill(dst, value)
+        wanted = np.broadcast_to(as_bytes(value), as_bytes(dst).shape)
+        np.testing.assert_array_equal(as_bytes(dst), wanted, err_msg=path)
+        np.testing.assert_array_equal(as_bytes(base)[outside], before[outside], err_msg=path)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", SWAPPABLE)
 @pytest.mark.parametrize("swap", [False, True])
-def test_every_order_of_axes(dtype: str, swap: bool) -> None:
-    if swap and dtype not in SWAPPABLE:
-        with pytest.raises(TypeError, match="byte order"):
-            blocks.copy(np.zeros(2, dtype), np.zeros(2, dtype), True)
-        return
+def test_every_order_of_axes_in_and_out(simd_path: str, dtype: str, swap: bool) -> None:
     rng = np.random.default_rng(3)
-    src = random_items(rng, (37, 5, 70), dtype)
-    for order in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]:
+    chunk = random_items(rng, (37, 5, 70), dtype)
+    for order in itertools.permutations(range(3)):
+        view = chunk.transpose(order)
+        frame = random_items(rng, tuple(n + 3 for n in view.shape), dtype)
+        part = frame[tuple(slice(2, 2 + n) for n in view.shape)]
+        wanted = swapped(view) if swap else as_bytes(view).copy()
+        blocks.copy(part, view, swap)
+        np.testing.assert_array_equal(as_bytes(part), wanted, err_msg=f"into an array, {order}")
+        blocks.fill(chunk, np.zeros((), dtype))
+        blocks.copy(view, part, swap)
+        np.testing.assert_array_equal(as_bytes(view), swapped(part) if swap else wanted, err_msg=f"out of it, {order}")
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "f8", "c16", "V3", "V24", "S5"])
+@pytest.mark.parametrize("shape", [(70, 3), (3, 70), (2000, 3), (4, 900), (33, 2, 3), (2, 65, 4), (200, 130)])
+def test_channels_and_long_planes(simd_path: str, dtype: str, shape: tuple[int, ...]) -> None:
+    src = random_items(np.random.default_rng(4), shape, dtype)
+    for order in itertools.permutations(range(len(shape))):
         view = src.transpose(order)
-        dst = np.zeros([n + 3 for n in view.shape], dtype)[tuple(slice(2, 2 + n) for n in view.shape)]
-        blocks.copy(dst, view, swap)
-        np.testing.assert_array_equal(as_bytes(dst), swapped(view) if swap else as_bytes(view), err_msg=str(order))
+        dst = np.zeros(view.shape, dtype)
+        blocks.copy(dst, view)
+        np.testing.assert_array_equal(as_bytes(dst), as_bytes(view))
+
+
+@pytest.mark.parametrize("dtype", ["V4", "i2,u2"])
+def test_no_swap_without_byte_order(dtype: str) -> None:
+    with pytest.raises(TypeError, match="byte order"):
+        blocks.copy(np.zeros(2, dtype), np.zeros(2, dtype), True)
 
 
 def test_copy_of_overlapping_views() -> None:
@@ -193,13 +227,10 @@ def test_refusals() -> None:
     assert (locked == 0).all()
 
 
-@settings(deadline=None)
 @given(st.sampled_from(DTYPES), st.integers(0, 70), st.integers(0, 10_000))
 def test_holds_only(dtype: str, count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    value = random_items(rng, (), dtype)
-    if value.dtype.kind in "U?":
-        value = np.array("\u00e9" if value.dtype.kind == "U" else True, dtype)
+    value = one_item(rng, dtype)
     array = np.empty(count, dtype)
     as_bytes(array)[...] = as_bytes(value)
     assert blocks.holds_only(array, value)

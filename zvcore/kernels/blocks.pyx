@@ -6,19 +6,25 @@ Python functions check everything and then do the same.
 """
 
 cimport numpy as cnp
-from libc.string cimport memcmp
 from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport uint32_t
+from libc.string cimport memcmp
 
 import numpy as np
 
+from zvcore.kernels.cpu cimport features
+
 cnp.import_array()
 
-cdef extern from "blocks_move.h" nogil:
-    ctypedef void (*zv_mover)(char *d, ptrdiff_t d0, ptrdiff_t d1, const char *s, ptrdiff_t s0, ptrdiff_t s1,
-                              ptrdiff_t n0, ptrdiff_t n1) noexcept nogil
-    zv_mover zv_find_mover(ptrdiff_t size, int unit, int tiles)
-    void zv_copy_rows(char *d, ptrdiff_t d0, ptrdiff_t d1, const char *s, ptrdiff_t s0, ptrdiff_t s1, ptrdiff_t n0,
-                      ptrdiff_t n1)
+
+cdef extern from "zv_blocks.h" nogil:
+    ctypedef struct zv_plane:
+        ptrdiff_t n0, n1, d0, d1, s0, s1
+        int by_source
+    ctypedef void (*zv_mover)(char *d, const char *s, const zv_plane *p, const char *next) noexcept nogil
+    const ptrdiff_t ZV_CALL
+    zv_mover zv_find_mover(uint32_t features, ptrdiff_t size, int unit, int tiles)
+    void zv_copy_rows(char *d, const char *s, const zv_plane *p, const char *next)
 
 
 cdef struct Axis:
@@ -28,125 +34,188 @@ cdef struct Axis:
 
 
 cdef enum:
-    # One more than the axes of an array: an item that no mover knows becomes an axis of smaller ones.
+    # One more than an array has: an item that no mover knows becomes an axis of smaller ones.
     MAX_AXES = ZV_MAX_NDIM + 1
+    PAGE = 4096
+
+
+cdef struct Move:
+    char *dst
+    const char *src
+    Py_ssize_t itemsize
+    int swap_unit
+    bint by_source
+    int count
+    Axis[MAX_AXES] axes
 
 
 cdef inline Py_ssize_t distance(Py_ssize_t stride) noexcept nogil:
     return -stride if stride < 0 else stride
 
 
-cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
-                     const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil:
-    cdef Axis[MAX_AXES] axes
-    cdef Py_ssize_t[MAX_AXES] position
-    cdef Axis axis, inner, outer
-    cdef Py_ssize_t part
-    cdef zv_mover mover
-    cdef int count = 0
-    cdef int kept, i, j, fastest
+cdef inline bint is_known(Py_ssize_t itemsize, int swap_unit) noexcept nogil:
+    return zv_find_mover(features, itemsize, swap_unit, 0) != NULL
 
-    for i in range(ndim):
-        if shape[i] == 0:
-            return
-    if itemsize == 0:
+
+cdef inline Py_ssize_t order_of(const Move *move, Axis axis) noexcept nogil:
+    return distance(axis.s) if move.by_source else axis.d
+
+
+cdef void add_axis(Move *move, Axis axis) noexcept nogil:
+    """Put an axis in its place, from slowest to fastest; the destination is walked forwards."""
+    cdef int place = move.count
+    if axis.n == 1:
         return
-    if swap_unit <= 1:
-        swap_unit = 0
+    if axis.d < 0:
+        move.dst += (axis.n - 1) * axis.d
+        move.src += (axis.n - 1) * axis.s
+        axis.d = -axis.d
+        axis.s = -axis.s
+    while place > 0 and order_of(move, move.axes[place - 1]) < order_of(move, axis):
+        move.axes[place] = move.axes[place - 1]
+        place -= 1
+    move.axes[place] = axis
+    move.count += 1
 
-    # Axes of one element say nothing. The destination is walked forwards, from its slowest to its fastest axis.
-    for i in range(ndim):
-        axis = Axis(shape[i], dst_strides[i], src_strides[i])
-        if axis.n == 1:
-            continue
-        if axis.d < 0:
-            dst += (axis.n - 1) * axis.d
-            src += (axis.n - 1) * axis.s
-            axis.d = -axis.d
-            axis.s = -axis.s
-        j = count
-        while j > 0 and axes[j - 1].d < axis.d:
-            axes[j] = axes[j - 1]
-            j -= 1
-        axes[j] = axis
-        count += 1
 
-    if zv_find_mover(itemsize, swap_unit, 0) == NULL:
-        if swap_unit:
-            part = swap_unit
-        else:
-            part = itemsize & -itemsize
-            if part > 16:
-                part = 16
-        axes[count] = Axis(itemsize // part, part, part)
-        count += 1
-        itemsize = part
+cdef void split_items(Move *move) noexcept nogil:
+    """Make an item of a size that no mover knows an axis of smaller ones."""
+    cdef Py_ssize_t part = move.swap_unit
+    if is_known(move.itemsize, move.swap_unit):
+        return
+    if part == 0:
+        part = min(move.itemsize & -move.itemsize, 16)
+    add_axis(move, Axis(move.itemsize // part, part, part))
+    move.itemsize = part
 
-    # Neighbouring axes that are one run in both become one axis.
-    kept = 0
-    for i in range(1, count):
-        outer = axes[kept]
-        inner = axes[i]
+
+cdef void merge_axes(Move *move) noexcept nogil:
+    """Make neighbouring axes that are one run in both arrays one axis, and a short run one larger item."""
+    cdef Axis outer, inner
+    cdef int kept = 0
+    cdef int i
+    if move.count == 0:
+        return
+    for i in range(1, move.count):
+        outer = move.axes[kept]
+        inner = move.axes[i]
         if outer.d == inner.n * inner.d and outer.s == inner.n * inner.s:
-            axes[kept] = Axis(outer.n * inner.n, inner.d, inner.s)
+            move.axes[kept] = Axis(outer.n * inner.n, inner.d, inner.s)
         else:
             kept += 1
-            axes[kept] = inner
-    if count:
-        count = kept + 1
+            move.axes[kept] = inner
+    inner = move.axes[kept]
+    move.count = kept + 1
+    if kept and not move.swap_unit and inner.d == move.itemsize and inner.s == move.itemsize and inner.n <= 24:
+        if is_known(inner.n * inner.d, 0):
+            move.itemsize *= inner.n
+            move.count = kept
 
-    # A short run of whole items moves as one larger item, so that a permutation of the other axes can use tiles.
-    if count > 1 and not swap_unit:
-        inner = axes[count - 1]
-        if inner.d == itemsize and inner.s == itemsize and inner.n <= 16:
-            if zv_find_mover(inner.n * itemsize, 0, 0) != NULL:
-                itemsize *= inner.n
-                count -= 1
 
-    # The mover takes the last two axes: for tiles, the fastest axis of the source and that of the destination.
-    if count == 0:
-        inner = Axis(1, itemsize, itemsize)
-    else:
-        inner = axes[count - 1]
-        count -= 1
-    fastest = -1
-    for i in range(count):
-        if axes[i].s != 0 and distance(axes[i].s) < distance(inner.s):
-            if fastest < 0 or distance(axes[i].s) < distance(axes[fastest].s):
-                fastest = i
-    if fastest >= 0:
-        outer = axes[fastest]
-        for i in range(fastest, count - 1):
-            axes[i] = axes[i + 1]
-        count -= 1
-        mover = zv_find_mover(itemsize, swap_unit, 1)
-    else:
-        outer = Axis(1, 0, 0)
-        if count:
-            outer = axes[count - 1]
-            count -= 1
-        mover = zv_find_mover(itemsize, swap_unit, 0)
-        if not swap_unit and inner.d == itemsize and inner.s == itemsize:
-            inner.n *= itemsize
-            mover = zv_copy_rows
+cdef Axis take_axis(Move *move, int place) noexcept nogil:
+    cdef Axis axis = move.axes[place]
+    move.count -= 1
+    while place < move.count:
+        move.axes[place] = move.axes[place + 1]
+        place += 1
+    return axis
 
-    for i in range(count):
+
+cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
+    """Take the two axes off that a mover works on, and choose the mover.
+
+    The inner one is that along which the destination's neighbours lie; the outer one is that of the source's, if these
+    are nearer than those along the inner axis, else the fastest that is left.
+    """
+    cdef Axis inner = Axis(1, move.itemsize, move.itemsize)
+    cdef Axis outer = Axis(1, 0, 0)
+    cdef Py_ssize_t nearest
+    cdef int place, i
+    cdef bint tiles = False
+    if move.count:
+        place = move.count - 1
+        for i in range(move.count):
+            if move.axes[i].d < move.axes[place].d:
+                place = i
+        inner = take_axis(move, place)
+    if move.count:
+        place = move.count - 1
+        nearest = distance(inner.s)
+        for i in range(move.count):
+            if move.axes[i].s != 0 and distance(move.axes[i].s) < nearest:
+                nearest = distance(move.axes[i].s)
+                place = i
+                tiles = True
+        outer = take_axis(move, place)
+    if tiles and outer.d >= PAGE:
+        # Rows of the destination that all lie in different pages are not left before they are written.
+        move.by_source = False
+    plane[0] = zv_plane(outer.n, inner.n, outer.d, inner.d, outer.s, inner.s, move.by_source)
+    if not move.swap_unit and inner.d == move.itemsize and inner.s == move.itemsize:
+        if inner.n * move.itemsize >= ZV_CALL:
+            plane.n1 = inner.n * move.itemsize
+            return zv_copy_rows
+    return zv_find_mover(features, move.itemsize, move.swap_unit, tiles)
+
+
+cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
+                     const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil:
+    cdef Py_ssize_t[MAX_AXES] position
+    cdef Move move
+    cdef zv_plane plane
+    cdef zv_mover mover
+    cdef char *next_dst
+    cdef const char *next_src
+    cdef Py_ssize_t dst_span = 0
+    cdef Py_ssize_t src_span = 0
+    cdef int i
+
+    for i in range(ndim):
+        if shape[i] <= 0:
+            return
+        dst_span += (shape[i] - 1) * distance(dst_strides[i])
+        src_span += (shape[i] - 1) * distance(src_strides[i])
+    if itemsize <= 0:
+        return
+    move.dst = dst
+    move.src = src
+    move.itemsize = itemsize
+    move.swap_unit = swap_unit if swap_unit > 1 else 0
+    # One of the two is a chunk, which fits the caches; the other one is better walked in the order of its memory.
+    move.by_source = src_span > dst_span
+    move.count = 0
+    for i in range(ndim):
+        add_axis(&move, Axis(shape[i], dst_strides[i], src_strides[i]))
+    split_items(&move)
+    merge_axes(&move)
+    mover = take_plane(&move, &plane)
+
+    dst = move.dst
+    src = move.src
+    for i in range(move.count):
         position[i] = 0
     while True:
-        mover(dst, outer.d, inner.d, src, outer.s, inner.s, outer.n, inner.n)
-        i = count - 1
+        next_dst = dst
+        next_src = src
+        i = move.count - 1
         while i >= 0:
             position[i] += 1
-            dst += axes[i].d
-            src += axes[i].s
-            if position[i] < axes[i].n:
+            next_dst += move.axes[i].d
+            next_src += move.axes[i].s
+            if position[i] < move.axes[i].n:
                 break
-            dst -= axes[i].n * axes[i].d
-            src -= axes[i].n * axes[i].s
+            next_dst -= move.axes[i].n * move.axes[i].d
+            next_src -= move.axes[i].n * move.axes[i].s
             position[i] = 0
             i -= 1
         if i < 0:
+            next_dst = dst
+            next_src = src
+        mover(dst, src, &plane, next_src if move.by_source else next_dst)
+        if i < 0:
             return
+        dst = next_dst
+        src = next_src
 
 
 cdef void fill_block(char *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
@@ -161,7 +230,7 @@ cdef void fill_block(char *dst, const Py_ssize_t *dst_strides, const Py_ssize_t 
 cdef bint is_filled(const char *src, Py_ssize_t count, Py_ssize_t itemsize, const char *item) noexcept nogil:
     if count <= 0 or itemsize <= 0:
         return True
-    # Equal to the item, and each byte equal to the one an item later.
+    # The first item is the one asked for, and each byte equals the one an item later.
     return memcmp(src, item, itemsize) == 0 and memcmp(src + itemsize, src, (count - 1) * itemsize) == 0
 
 
@@ -179,68 +248,72 @@ def swap_unit(dtype):
     raise TypeError(f"items of {dtype} have no byte order that a swap could change")
 
 
-cdef int check_array(array, name) except -1:
+cdef int check_array(cnp.ndarray array, str name, bint written) except -1:
     if array.dtype.hasobject:
         raise TypeError(f"{name} holds Python objects")
     if array.ndim > ZV_MAX_NDIM:
         raise ValueError(f"{name} has {array.ndim} axes; at most {ZV_MAX_NDIM} are supported")
+    if written and not array.flags.writeable:
+        raise ValueError(f"{name} is read-only")
     return 0
 
 
-def copy(cnp.ndarray dst not None, cnp.ndarray src not None, bint swap=False):
-    """Copy `src` into `dst`, two arrays of one shape and of items of one kind and size, whatever their strides.
+cdef cnp.ndarray one_item(object dtype, object value):
+    """`value` as numpy converts it on assignment."""
+    cdef cnp.ndarray item = np.empty((), dtype)
+    item[...] = value
+    return item
 
-    Byte orders in the dtypes play no part: bytes are moved as they are, or, with `swap`, in the other order.
+
+def copy(cnp.ndarray dst not None, cnp.ndarray src not None, bint swap=False):
+    """Copy `src` into `dst`, two arrays of one shape whose items are of one kind and size, whatever their strides.
+
+    Byte orders in the dtypes play no part: bytes are moved as they are, or, with `swap`, in the other order. Views of
+    the same memory are no trouble.
     """
-    check_array(dst, "dst")
-    check_array(src, "src")
+    check_array(dst, "dst", True)
+    check_array(src, "src", False)
     if dst.dtype != src.dtype and dst.dtype != src.dtype.newbyteorder():
         raise TypeError(f"dst has items of {dst.dtype}, src of {src.dtype}")
-    cdef int ndim = dst.ndim
-    if ndim != src.ndim or (<object>dst).shape != (<object>src).shape:
-        raise ValueError(f"dst has the shape {(<object>dst).shape}, src {(<object>src).shape}")
-    if not dst.flags.writeable:
-        raise ValueError("dst is read-only")
+    if (<object> dst).shape != (<object> src).shape:
+        raise ValueError(f"dst has the shape {(<object> dst).shape}, src {(<object> src).shape}")
     cdef int unit = swap_unit(dst.dtype) if swap else 0
     if np.may_share_memory(dst, src):
         src = src.copy()
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(dst)
+    cdef int ndim = cnp.PyArray_NDIM(dst)
     with nogil:
         copy_block(
-            <char *>cnp.PyArray_DATA(dst), <const Py_ssize_t *>cnp.PyArray_STRIDES(dst),
-            <const char *>cnp.PyArray_DATA(src), <const Py_ssize_t *>cnp.PyArray_STRIDES(src),
-            <const Py_ssize_t *>cnp.PyArray_DIMS(dst), ndim, itemsize, unit,
+            <char *> cnp.PyArray_DATA(dst), <const Py_ssize_t *> cnp.PyArray_STRIDES(dst),
+            <const char *> cnp.PyArray_DATA(src), <const Py_ssize_t *> cnp.PyArray_STRIDES(src),
+            <const Py_ssize_t *> cnp.PyArray_DIMS(dst), ndim, itemsize, unit,
         )
 
 
 def fill(cnp.ndarray dst not None, value):
     """Set every item of `dst` to `value`, converted to its dtype as numpy does."""
-    check_array(dst, "dst")
-    if not dst.flags.writeable:
-        raise ValueError("dst is read-only")
-    cdef cnp.ndarray item = np.empty((), dst.dtype)
-    item[...] = value
+    check_array(dst, "dst", True)
+    cdef cnp.ndarray item = one_item(dst.dtype, value)
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(dst)
-    cdef int ndim = dst.ndim
+    cdef int ndim = cnp.PyArray_NDIM(dst)
     with nogil:
         fill_block(
-            <char *>cnp.PyArray_DATA(dst), <const Py_ssize_t *>cnp.PyArray_STRIDES(dst),
-            <const Py_ssize_t *>cnp.PyArray_DIMS(dst), ndim, itemsize, <const char *>cnp.PyArray_DATA(item),
+            <char *> cnp.PyArray_DATA(dst), <const Py_ssize_t *> cnp.PyArray_STRIDES(dst),
+            <const Py_ssize_t *> cnp.PyArray_DIMS(dst), ndim, itemsize, <const char *> cnp.PyArray_DATA(item),
         )
 
 
 def holds_only(cnp.ndarray array not None, value):
-    """Whether every item of a contiguous array is, byte for byte, `value`: 0.0 is not -0.0, and NaN is itself."""
-    check_array(array, "array")
+    """Whether every item of a contiguous array is, byte for byte, `value`: 0.0 is not -0.0, and a NaN is itself."""
+    check_array(array, "array", False)
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise ValueError("array is not contiguous")
-    cdef cnp.ndarray item = np.empty((), array.dtype)
-    item[...] = value
+    cdef cnp.ndarray item = one_item(array.dtype, value)
     cdef Py_ssize_t count = array.size
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(array)
     cdef bint answer
     with nogil:
         answer = is_filled(
-            <const char *>cnp.PyArray_DATA(array), count, itemsize, <const char *>cnp.PyArray_DATA(item)
+            <const char *> cnp.PyArray_DATA(array), count, itemsize, <const char *> cnp.PyArray_DATA(item)
         )
     return answer

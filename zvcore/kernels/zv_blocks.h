@@ -1,0 +1,200 @@
+/* The inner loops of blocks.pyx: moves of a plane, that is of two axes, of any strides.
+ *
+ * What is written is one small part here and one there of an array far larger than the caches, so most of the time goes
+ * into waiting for its lines. Hence lines are asked for a little before they are written, and where source and
+ * destination disagree about which axis is the fastest, squares are transposed in registers and put into whole lines.
+ *
+ * Items are loaded and stored through memcpy: nothing needs to be aligned. */
+#ifndef ZV_BLOCKS_H
+#define ZV_BLOCKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "zv_cpu.h"
+
+#if defined(__GNUC__)
+#define ZV_INLINE static inline __attribute__((always_inline))
+#define ZV_PREFETCH(address) __builtin_prefetch(address)
+#define ZV_UNROLLED _Pragma("GCC unroll 16")
+#define ZV_UNROLLED_4 _Pragma("GCC unroll 4")
+#else
+#define ZV_INLINE static inline
+#define ZV_UNROLLED_4
+#define ZV_PREFETCH(address) ((void)(address))
+#endif
+
+enum {
+    ZV_LINE = 64,
+    ZV_LINES_AHEAD = 16,
+    ZV_CALL = 512, /* from how many bytes on libc's functions are worth their call */
+};
+
+/* Axis 0 is the outer axis, axis 1 the inner one. n: extents; d, s: byte strides of destination and source. The
+ * destination's are positive. `by_source`: the source is the array that lies far apart, and is walked in its order. */
+typedef struct {
+    ptrdiff_t n0, n1, d0, d1, s0, s1;
+    int by_source;
+} zv_plane;
+
+/* `next` is where the plane after this one begins (or this one, if there is none), in the array that is walked in its
+ * order. */
+typedef void (*zv_mover)(char *d, const char *s, const zv_plane *p, const char *next);
+
+static inline uint16_t zv_reversed_2(uint16_t v) { return (uint16_t)(v << 8 | v >> 8); }
+
+static inline uint32_t zv_reversed_4(uint32_t v) {
+#if defined(__GNUC__)
+    return __builtin_bswap32(v);
+#else
+    return (uint32_t)zv_reversed_2((uint16_t)v) << 16 | zv_reversed_2((uint16_t)(v >> 16));
+#endif
+}
+
+static inline uint64_t zv_reversed_8(uint64_t v) {
+#if defined(__GNUC__)
+    return __builtin_bswap64(v);
+#else
+    return (uint64_t)zv_reversed_4((uint32_t)v) << 32 | zv_reversed_4((uint32_t)(v >> 32));
+#endif
+}
+
+/* One item. `unit` is the number of bytes to reverse as one, 0 for none. Wherever this is used, `size` and `unit` are
+ * constants, here and below, and only the lines for them remain. */
+ZV_INLINE void zv_move_item(char *d, const char *s, int size, int unit) {
+    uint16_t two;
+    uint32_t four;
+    uint64_t first, second;
+    switch (size) {
+    case 1: *d = *s; break;
+    case 2:
+        memcpy(&two, s, 2);
+        if (unit) two = zv_reversed_2(two);
+        memcpy(d, &two, 2);
+        break;
+    case 4:
+        memcpy(&four, s, 4);
+        if (unit) four = zv_reversed_4(four);
+        memcpy(d, &four, 4);
+        break;
+    case 8:
+        memcpy(&first, s, 8);
+        if (unit) first = zv_reversed_8(first);
+        if (unit == 4) first = first << 32 | first >> 32;
+        memcpy(d, &first, 8);
+        break;
+    case 16:
+        memcpy(&first, s, 8);
+        memcpy(&second, s + 8, 8);
+        if (unit) {
+            first = zv_reversed_8(first);
+            second = zv_reversed_8(second);
+        }
+        memcpy(d, unit == 16 ? &second : &first, 8);
+        memcpy(d + 8, unit == 16 ? &first : &second, 8);
+        break;
+    default: memcpy(d, s, size);
+    }
+}
+
+/* The rows of a plane that will be moved soon, in the array that lies far apart. */
+typedef struct {
+    const char *begin, *next;
+    ptrdiff_t count, stride, bytes;
+} zv_rows;
+
+ZV_INLINE const char *zv_row(const zv_rows *rows, ptrdiff_t i) {
+    return i < rows->count ? rows->begin + i * rows->stride : rows->next + (i - rows->count) * rows->stride;
+}
+
+/* Asks for a line, and for the last of the row if `last`: rows need not begin where lines do. */
+ZV_INLINE void zv_expect_line(const zv_rows *rows, ptrdiff_t i, ptrdiff_t offset, int last) {
+    const char *const row = zv_row(rows, i);
+    ZV_PREFETCH(row + offset);
+    if (last) ZV_PREFETCH(row + rows->bytes - 1);
+}
+
+ZV_INLINE void zv_expect_row(const zv_rows *rows, ptrdiff_t i) {
+    const ptrdiff_t bytes = rows->bytes < ZV_LINES_AHEAD * ZV_LINE ? rows->bytes : ZV_LINES_AHEAD * ZV_LINE;
+    for (ptrdiff_t k = 0; k < bytes; k += ZV_LINE) zv_expect_line(rows, i, k, k + ZV_LINE >= bytes);
+}
+
+ZV_INLINE zv_rows zv_rows_of(const char *d, const char *s, const zv_plane *p, const char *next, ptrdiff_t bytes) {
+    if (p->by_source) return (zv_rows){s, next, p->n0, p->s0, bytes};
+    return (zv_rows){d, next, p->n0, p->d0, bytes};
+}
+
+/* How many rows to look ahead: none where the processor sees by itself what comes. */
+ZV_INLINE ptrdiff_t zv_rows_ahead(const zv_rows *rows) {
+    const ptrdiff_t stride = rows->stride < 0 ? -rows->stride : rows->stride;
+    if (rows->bytes > 64 * ZV_LINE || stride < 2 * ZV_LINE) return 0;
+    ptrdiff_t ahead = ZV_LINES_AHEAD / (rows->bytes / ZV_LINE + 1);
+    if (ahead < 1) ahead = 1;
+    return ahead < rows->count ? ahead : rows->count;
+}
+
+#if defined(__GNUC__)
+#define ZV_VECTORS 1
+
+typedef uint8_t zv_u8 __attribute__((vector_size(16)));
+typedef uint16_t zv_u16 __attribute__((vector_size(16)));
+typedef uint32_t zv_u32 __attribute__((vector_size(16)));
+typedef uint64_t zv_u64 __attribute__((vector_size(16)));
+typedef uint8_t zv_wide __attribute__((vector_size(32)));
+
+#if defined(__clang__) || __GNUC__ >= 12
+#define ZV_SHUFFLE(type, a, b, ...) __builtin_shufflevector((type)(a), (type)(b), __VA_ARGS__)
+#else
+#define ZV_SHUFFLE(type, a, b, ...) __builtin_shuffle((type)(a), (type)(b), (type){__VA_ARGS__})
+#endif
+
+#else
+#define ZV_VECTORS 0
+#endif
+
+/* The loops themselves, once for every machine and once with wider vectors and byte shuffles. */
+#define ZV_NAME(name) name##_portable
+#define ZV_TARGET
+#define ZV_WIDE 0
+#define ZV_BYTE_SHUFFLES ZV_ARM
+#include "zv_blocks_loops.h"
+#undef ZV_NAME
+#undef ZV_TARGET
+#undef ZV_WIDE
+#undef ZV_BYTE_SHUFFLES
+
+#if ZV_X86 && ZV_VECTORS
+#define ZV_NAME(name) name##_avx2
+#define ZV_TARGET __attribute__((target("avx2")))
+#define ZV_WIDE 1
+#define ZV_BYTE_SHUFFLES 1
+#include "zv_blocks_loops.h"
+#undef ZV_NAME
+#undef ZV_TARGET
+#undef ZV_WIDE
+#undef ZV_BYTE_SHUFFLES
+#endif
+
+/* The mover for items of 1, 2, 4, 8 or 16 bytes and a unit that fits them, or of three times 1, 2, 4 or 8 bytes (pixels
+ * of three colours, positions) and no unit; NULL for anything else. */
+static zv_mover zv_find_mover(uint32_t features, ptrdiff_t size, int unit, int tiles) {
+#if ZV_X86 && ZV_VECTORS
+    if (features & ZV_CPU_AVX2) return zv_find_mover_avx2(size, unit, tiles);
+#endif
+    (void)features;
+    return zv_find_mover_portable(size, unit, tiles);
+}
+
+/* Rows of bytes, n1 long, for those of ZV_CALL bytes and more. */
+static void zv_copy_rows(char *d, const char *s, const zv_plane *p, const char *next) {
+    const zv_rows rows = zv_rows_of(d, s, p, next, p->n1);
+    /* Long rows of a source need no help: loads do not wait for each other as stores do. */
+    const ptrdiff_t ahead = p->by_source ? 0 : zv_rows_ahead(&rows);
+    for (ptrdiff_t i = 0; i < p->n0; i++) {
+        if (ahead) zv_expect_row(&rows, i + ahead);
+        memcpy(d + i * p->d0, s + i * p->s0, (size_t)p->n1);
+    }
+}
+
+#endif
