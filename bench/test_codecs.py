@@ -8,21 +8,32 @@ All decoders get the bytes that zvcore wrote, and are told the decoded size wher
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import blosc
 import deflate
+import lz4.block
+import lz4.frame
 import numcodecs
+import numcodecs.blosc
 import pytest
+import xxhash
 import zstandard
 from isal import igzip, isal_zlib
 
 from bench.data import KINDS, volume
 from bench.interleaved import best_times
 from zvcore import codecs
+
+# zvcore gives each thread chunks of its own; so shall its peers here.
+numcodecs.blosc.set_nthreads(1)
+blosc.set_nthreads(1)
 
 Encode = Callable[[bytes], Any]
 Decode = Callable[[bytes, int], Any]
@@ -91,7 +102,79 @@ def zstd_case(level: int) -> Case:
     return Case("zstd", {"level": level}, peers)
 
 
-CASES = [gzip_case(1), gzip_case(6), zlib_case(6), zstd_case(1), zstd_case(3)]
+def lz4_case(framing: str) -> Case:
+    def encode(data: bytes) -> bytes:
+        return lz4.block.compress(data, store_size=False)
+
+    def decode(stored: bytes, size: int) -> bytes:
+        return lz4.block.decompress(stored, uncompressed_size=size)
+
+    peers: dict[str, tuple[Encode | None, Decode | None]] = {
+        "block": {"lz4": (encode, decode)},
+        "size_prefixed": {
+            "lz4": (lz4.block.compress, lambda stored, size: lz4.block.decompress(stored)),
+            "numcodecs": by_numcodecs(id="lz4"),
+        },
+        "frame": {
+            "lz4": (
+                lambda data: lz4.frame.compress(data, content_checksum=True),
+                lambda stored, size: lz4.frame.decompress(stored),
+            )
+        },
+        "lz4block": {"lz4 and xxhash": (None, decode_stream)},
+    }[framing]
+    return Case("lz4", {"framing": framing}, peers)
+
+
+def decode_stream(stored: bytes, size: int) -> bytes:
+    """lz4-java's stream, which nobody else reads from Python, put together from packages over the same libraries."""
+    parts = []
+    view = memoryview(stored)
+    at = 0
+    while True:
+        packed, length, checksum = (int.from_bytes(view[at + i : at + i + 4], "little") for i in (9, 13, 17))
+        if length == 0:
+            return b"".join(parts)
+        data = view[at + 21 : at + 21 + packed]
+        part = data if view[at + 8] < 0x20 else lz4.block.decompress(data, uncompressed_size=length)
+        if xxhash.xxh32_intdigest(part, 0x9747B28C) & 0x0FFFFFFF != checksum:
+            raise ValueError("checksum")
+        parts.append(part)
+        at += 21 + packed
+
+
+def blosc_case(cname: str, level: int, shuffle: int, typesize: int) -> Case:
+    parameters = {"cname": cname, "clevel": level, "shuffle": shuffle, "typesize": typesize}
+
+    def by_numcodecs(data: bytes) -> bytes:
+        return numcodecs.blosc.compress(data, cname.encode(), level, shuffle, 0, typesize)
+
+    def by_blosc(data: bytes) -> bytes:
+        return blosc.compress(data, typesize, level, shuffle, cname)
+
+    peers: dict[str, tuple[Encode | None, Decode | None]] = {
+        "numcodecs": (by_numcodecs, lambda stored, size: numcodecs.blosc.decompress(stored)),
+        "blosc": (by_blosc, lambda stored, size: blosc.decompress(stored)),
+    }
+    return Case("blosc", parameters, peers)
+
+
+def bzip2_case(block_size: int) -> Case:
+    encode_decode = (lambda data: bz2.compress(data, block_size), lambda stored, size: bz2.decompress(stored))
+    return Case("bzip2", {"block_size": block_size}, {"bz2": encode_decode})
+
+
+def xz_case(preset: int) -> Case:
+    encode_decode = (lambda data: lzma.compress(data, preset=preset), lambda stored, size: lzma.decompress(stored))
+    return Case("xz", {"preset": preset}, {"lzma": encode_decode})
+
+
+CASES = [
+    *(gzip_case(1), gzip_case(6), zlib_case(6), zstd_case(1), zstd_case(3)),
+    *(lz4_case(framing) for framing in ("lz4block", "frame", "size_prefixed", "block")),
+    *(blosc_case("lz4", 5, 1, 4), blosc_case("zstd", 5, 2, 4), blosc_case("blosclz", 6, 0, 1)),
+    *(bzip2_case(9), xz_case(1), xz_case(6)),
+]
 
 
 def competitors(case: Case, kind: str) -> tuple[dict[str, Callable[[], Any]], dict[str, Callable[[], Any]]]:

@@ -1,6 +1,6 @@
 """The C table of the lz4 codec, over liblz4 and libxxhash: one kind of compressed block in four framings."""
 
-from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset, strstr
@@ -122,42 +122,45 @@ cdef inline void store(uint8_t *dst, uint32_t value) noexcept nogil:
     dst[3] = value >> 24
 
 
-cdef uint64_t run_length(const uint8_t *src, uint64_t n, uint64_t *at, uint64_t start) noexcept nogil:
-    """A length that goes on in the bytes from `at` if its four bits were all set; UINT64_MAX if they end early."""
-    cdef uint64_t length = start
-    cdef uint8_t byte = 255
-    if start == 15:
-        while byte == 255:
-            if at[0] == n:
-                return UINT64_MAX
-            byte = src[at[0]]
-            at[0] += 1
-            length += byte
-    return length
-
-
 cdef uint64_t block_size(const uint8_t *src, uint64_t n) noexcept nogil:
     """The size that a block stands for, from its lengths alone; ZV_SIZE_UNKNOWN if it is no block."""
-    cdef uint64_t at = 0, size = 0, length, offset
-    cdef uint8_t token
-    while at < n:
-        token = src[at]
-        at += 1
-        length = run_length(src, n, &at, token >> 4)
-        if length > n - at:
+    cdef const uint8_t *end = src + n
+    cdef uint64_t size = 0, literals, match, offset
+    cdef uint8_t token, more
+    while src != end:
+        token = src[0]
+        src += 1
+        literals = token >> 4
+        if literals == 15:
+            more = 255
+            while more == 255:
+                if src == end:
+                    return ZV_SIZE_UNKNOWN
+                more = src[0]
+                src += 1
+                literals += more
+        if literals > <uint64_t>(end - src):
             return ZV_SIZE_UNKNOWN
-        at += length
-        size += length
-        if at == n:
+        src += literals
+        size += literals
+        if src == end:
             return size
-        if n - at < 2:
+        if end - src < 2:
             return ZV_SIZE_UNKNOWN
-        offset = src[at] | <uint64_t>src[at + 1] << 8
-        at += 2
-        length = run_length(src, n, &at, token & 15)
-        if offset == 0 or offset > size or length == UINT64_MAX:
+        offset = src[0] | <uint64_t>src[1] << 8
+        src += 2
+        if offset == 0 or offset > size:
             return ZV_SIZE_UNKNOWN
-        size += length + 4
+        match = (token & 15) + 4
+        if match == 19:
+            more = 255
+            while more == 255:
+                if src == end:
+                    return ZV_SIZE_UNKNOWN
+                more = src[0]
+                src += 1
+                match += more
+        size += match
     return ZV_SIZE_UNKNOWN
 
 
@@ -224,7 +227,8 @@ cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noex
         return frame_size(src, n)
     if framing == SIZED:
         return prefix_size(src, n)
-    return block_size(src, n)
+    # A raw block does not say, and to go through its lengths takes half as long as to decode it.
+    return ZV_SIZE_UNKNOWN
 
 
 # -- one block ---------------------------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ def test_room_grows_up_to_the_limit_and_no_further():
     codec, caps = caps_seen()
     with pytest.raises(CorruptDataError, match=r"expected at most 100000000"):
         codec.decode(b"a" * 1000, max_size=100_000_000)
-    assert caps == [65536, 262144, 1048576, 4194304, 16777216, 67108864, 100_000_000]
+    assert caps == [256_000, 1_024_000, 4_096_000, 16_384_000, 65_536_000, 100_000_000]
 
 
 def test_a_limit_below_the_first_room():

@@ -60,9 +60,12 @@ cdef extern from *:
 cdef enum:
     SLOTS = 8
 
-# Without any hint the first try has this many times the room of the stored bytes, and at least this much.
+# Without any hint the first try has this many times the room of the stored bytes, and at least this much. A second try
+# starts from the beginning again, so up to a few megabytes the room is ample: what is not written to is not taken.
 cdef uint64_t FIRST_RATIO = 6
 cdef uint64_t FIRST_ROOM = 64 << 10
+cdef uint64_t AMPLE_RATIO = 256
+cdef uint64_t AMPLE_ROOM = 4 << 20
 # A declared size is believed up to here, or as far as deflate could have got from the stored bytes; what declares more
 # gets room step by step, as it proves itself.
 cdef uint64_t BELIEVED = 16 << 20
@@ -370,7 +373,9 @@ cdef class NativeCodec:
         cap = self.hint(src)
         if cap == ZV_SIZE_UNKNOWN:
             # A caller who says how much may come mostly knows how much will.
-            cap = limit if expected and limit <= BELIEVED else max(FIRST_ROOM, n * FIRST_RATIO)
+            cap = max(FIRST_ROOM, n * FIRST_RATIO, min(n * AMPLE_RATIO, AMPLE_ROOM))
+            if expected and limit <= BELIEVED:
+                cap = limit
         elif cap > limit:
             raise too_large(self.name, limit, cap)
         cap = min(cap, believed, limit)
