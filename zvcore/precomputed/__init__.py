@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from zvcore.errors import MetadataError, NotFoundError
 from zvcore.precomputed.info import read_info
 from zvcore.precomputed.meshes import MESHES_TYPE, Level, Manifest, Mesh, Meshes, write_meshes
+from zvcore.precomputed.repair import repair
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeleton, Skeletons, VertexAttribute, write_skeletons
+from zvcore.precomputed.verification import verify
 from zvcore.precomputed.volume import ScaleArray, Volume, create_volume
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ __all__ = [
     "create",
     "detect",
     "open",
+    "repair",
+    "verify",
     "write_meshes",
     "write_sharded",
     "write_skeletons",

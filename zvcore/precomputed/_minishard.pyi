@@ -11,6 +11,7 @@ class Minishard:
     base: int
     limit: int
     has_duplicates: bool
+    ascending: bool
     nbytes: int
     def __init__(self, raw: Buffer, base: int, limit: int) -> None: ...
     def __len__(self) -> int: ...

@@ -47,6 +47,8 @@ cdef class Minishard:
     cdef readonly uint64_t base
     cdef readonly uint64_t limit
     cdef readonly bint has_duplicates
+    # Whether the ids stood in order, as most writers have them.
+    cdef readonly bint ascending
     cdef const uint64_t[::1] _ids
     cdef const uint64_t[::1] _starts
     cdef const uint64_t[::1] _sizes
@@ -74,6 +76,7 @@ cdef class Minishard:
                 if view[i] == view[i - 1]:
                     self.has_duplicates = True
                     break
+        self.ascending = ascending
         self.ids = ids
         self.starts = starts
         self.sizes = sizes

@@ -157,9 +157,9 @@ class UnshardedLayout(ScaleLayout):
             return
 
     def chain_column(self, positions: Positions) -> npt.NDArray[np.uint8] | None:
-        return self._chains_with(positions, self._zipped(positions))
+        return self.chains_with(positions, self._zipped(positions))
 
-    def _chains_with(self, positions: Positions, zipped: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.uint8] | None:
+    def chains_with(self, positions: Positions, zipped: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.uint8] | None:
         column = super().chain_column(positions)
         if zipped is None:
             return column
@@ -170,7 +170,7 @@ class UnshardedLayout(ScaleLayout):
     def locate(self, positions: Positions) -> Sources:
         zipped = self._zipped(positions)
         keys = self._plain(positions) if zipped is None else self._named(positions, zipped)
-        return Sources(keys, chain=self._chains_with(positions, zipped))
+        return Sources(keys, chain=self.chains_with(positions, zipped))
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.keys(np.array([position], np.int64))[0]

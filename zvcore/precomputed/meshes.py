@@ -157,6 +157,7 @@ class Meshes(Mapping[int, Mesh]):
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
         self._objects = SegmentObjects(open_store(path, mode), mode, MESHES_TYPE, _MANIFEST_SUFFIX)
+        self.store = self._objects.store
         self.info = self._objects.info
         self.transform = self._objects.transform
         self.sharding = self._objects.sharding

@@ -294,6 +294,11 @@ class ShardReader:
             for number, raw in zip(numbers[first:last].tolist(), decoded, strict=True):
                 yield number, file.minishard(number, raw)
 
+    def read_minishard(self, file: ShardFile, number: int, offset: int, size: int) -> Minishard:
+        """One minishard whose index lies there."""
+        decoded = self._decode_indices(file, [number], np.array([[offset, size]], np.uint64))
+        return file.minishard(number, decoded[0])
+
     def whole_index(self, file: ShardFile) -> U64:
         """All entries of the shard index: (start, end) per minishard."""
         if file.index is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
 
-__all__ = ["Contents", "contents_of", "rewrite_locked", "rewrite_shard", "update_shards"]
+__all__ = ["Contents", "contents_of", "gaps_between", "rewrite_locked", "rewrite_shard", "update_shards"]
 
 _PIECE_BYTES = 8 << 20
 # How often a shard is begun anew because another writer was faster, on stores that cannot be locked.
@@ -105,12 +105,12 @@ def contents_of(reader: ShardReader, file: ShardFile, shard: int, threads: int |
     sizes = np.concatenate([table.sizes for _, table in tables]) if tables else empty
     index = reader.whole_index(file)
     index = index[index[:, 0] != index[:, 1]] + np.uint64(file.base)
-    before, loose = _gaps(starts, sizes, index, file.base, file.limit)
+    before, loose = gaps_between(starts, sizes, index, file.base, file.limit)
     order = np.lexsort((ids, hashes))
     return Contents(hashes[order], ids[order], starts[order], sizes[order], before[order], loose)
 
 
-def _gaps(starts: U64, sizes: U64, index: U64, base: int, limit: int) -> tuple[U64, list[tuple[int, int]]]:
+def gaps_between(starts: U64, sizes: U64, index: U64, base: int, limit: int) -> tuple[U64, list[tuple[int, int]]]:
     """How many unmentioned bytes precede each value, and the unmentioned ranges that precede none.
 
     Where values share a range, the first of them has the bytes before it.

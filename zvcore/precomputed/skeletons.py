@@ -147,6 +147,7 @@ class Skeletons(Mapping[int, Skeleton]):
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
         self._objects = SegmentObjects(open_store(path, mode), mode, SKELETONS_TYPE)
+        self.store = self._objects.store
         self.info = self._objects.info
         self.transform = self._objects.transform
         self.sharding = self._objects.sharding

@@ -1,0 +1,251 @@
+"""Whether precomputed data is what it should be: every file, minishard, id and value, with a report of what is not."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore import kernels
+from zvcore.engine import Keys, fetch
+from zvcore.engine.fetching import StaleSourcesError
+from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ZvcoreError
+from zvcore.layout import Sources
+from zvcore.precomputed.info import VolumeInfo, read_info
+from zvcore.precomputed.layouts import ShardedLayout, UnshardedLayout, layout_of
+from zvcore.precomputed.meshes import MESHES_TYPE, Manifest, Meshes
+from zvcore.precomputed.shard_check import Examination, Judge, examine
+from zvcore.precomputed.shard_reader import ShardReader
+from zvcore.precomputed.sharded_store import as_spec
+from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeleton, Skeletons
+from zvcore.report import Problem, Report
+from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from zvcore.codecs import CodecChain
+    from zvcore.precomputed.entries import U64
+    from zvcore.precomputed.layouts import ScaleLayout
+    from zvcore.precomputed.shard_reader import ShardFile
+    from zvcore.precomputed.sharding_spec import ShardingSpec
+    from zvcore.stores import Store
+
+__all__ = ["ChunkJudge", "ManifestJudge", "SkeletonJudge", "examinations", "judges", "verify", "verify_chunk_files"]
+
+_FILES_AT_ONCE = 256
+_ATTEMPTS = 20
+
+
+def verify(
+    path: str | os.PathLike[str] | Store,
+    *,
+    spec: ShardingSpec | Mapping[str, Any] | str | None = None,
+    fast: bool = False,
+    threads: int | None = None,
+) -> Report:
+    """Look at all of a volume, a folder of skeletons or meshes, or, with `spec`, a bare sharded store.
+
+    With `fast`, values are not decoded: shards are checked by their indices only.
+    """
+    store = open_store(path, "r")
+    report = Report()
+    if spec is not None:
+        reader = ShardReader(store, as_spec(spec))
+        _verify_shards(reader, Judge(reader, threads), report, fast)
+        return report
+    try:
+        info = read_info(store)
+        found = [*judges(store, info, threads, report)]
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error, f"{store.root}/info"))
+        return report
+    for judge in found:
+        if isinstance(judge, Judge):
+            _verify_shards(judge.reader, judge, report, fast)
+        elif isinstance(judge, UnshardedLayout):
+            verify_chunk_files(judge, report, fast, threads)
+        else:
+            _verify_objects(judge, report)
+    return report
+
+
+def judges(
+    store: Store, info: Mapping[str, Any], threads: int | None, report: Report
+) -> Iterator[Judge | UnshardedLayout | Skeletons | Meshes]:
+    """What there is to look at: a judge for each folder of shards, else what stands for the files."""
+    kind = info.get("@type")
+    if kind == SKELETONS_TYPE:
+        skeletons = Skeletons(store)
+        yield skeletons if skeletons.sharding is None else SkeletonJudge(skeletons, threads)
+    elif kind == MESHES_TYPE:
+        meshes = Meshes(store)
+        yield meshes if meshes.sharding is None else ManifestJudge(meshes, threads)
+    else:
+        volume = VolumeInfo.from_json(info)
+        for number in range(len(info["scales"])):
+            try:
+                layout = layout_of(store, volume.scale(number), volume.dtype, volume.channels)
+            except ZvcoreError as error:
+                report.problems.append(Problem.of(error, "info"))
+                continue
+            report.count("scales")
+            if isinstance(layout, ShardedLayout):
+                yield ChunkJudge(layout, threads)
+            elif isinstance(layout, UnshardedLayout):
+                yield layout
+
+
+class ChunkJudge(Judge):
+    """Chunks of a volume: of the grid, and decoded to the bytes of their shape."""
+
+    def __init__(self, layout: ShardedLayout, threads: int | None = None) -> None:
+        super().__init__(layout.reader, threads)
+        self.layout = layout
+
+    def chains(self) -> tuple[CodecChain, ...]:
+        return self.layout.chains
+
+    def unwanted(self, ids: U64) -> npt.NDArray[np.bool_]:
+        return ~kernels.compressed_morton_valid(ids, self.layout.grid)
+
+    def columns(self, ids: U64) -> tuple[npt.NDArray[np.uint8] | None, U64]:
+        return chunk_columns(self.layout, kernels.compressed_morton_inverse(ids, self.layout.grid))
+
+
+def chunk_columns(layout: ScaleLayout, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8] | None, U64]:
+    """Which chain decodes the chunks at these places, and to how many bytes."""
+    chunk, size = np.array(layout.scale.chunk, np.int64), np.array(layout.scale.size, np.int64)
+    shapes = np.minimum(chunk, size - positions[:, :3] * chunk)
+    nbytes = shapes.prod(1) * layout.shape[3] * layout.form.dtype.itemsize
+    return layout.chain_column(positions), nbytes.astype(np.uint64)
+
+
+class SkeletonJudge(Judge):
+    """Skeletons: decoded with the attributes that `info` declares."""
+
+    looks = True
+
+    def __init__(self, skeletons: Skeletons, threads: int | None = None) -> None:
+        assert skeletons.sharding is not None
+        super().__init__(ShardReader(skeletons.store, skeletons.sharding), threads)
+        self.skeletons = skeletons
+
+    def look(self, id: int, value: memoryview, file: ShardFile, start: int) -> None:
+        Skeleton.from_bytes(value, self.skeletons.vertex_attributes)
+
+
+class ManifestJudge(Judge):
+    """Mesh manifests: decoded, and with as many bytes before them as their fragments take."""
+
+    looks = True
+
+    def __init__(self, meshes: Meshes, threads: int | None = None) -> None:
+        assert meshes.sharding is not None
+        super().__init__(ShardReader(meshes.store, meshes.sharding), threads)
+
+    def look(self, id: int, value: memoryview, file: ShardFile, start: int) -> None:
+        wanted = Manifest.from_bytes(value).fragment_bytes
+        if wanted > start - file.base:
+            raise CorruptDataError(
+                "the fragments that the manifest speaks of are not before it", expected=f"{wanted} bytes",
+                found=start - file.base,
+            )  # fmt: skip
+
+
+def examinations(reader: ShardReader, judge: Judge, fast: bool = False) -> Iterator[Examination]:
+    """Each shard file in turn."""
+    for shard in reader.shards():
+        for attempt in range(_ATTEMPTS):
+            try:
+                found = examine(reader, shard, judge, fast=fast)
+            except (ConflictError, StaleSourcesError):
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            yield found
+            break
+
+
+def _verify_shards(reader: ShardReader, judge: Judge, report: Report, fast: bool) -> None:
+    for found in examinations(reader, judge, fast):
+        report.extend(found.report)
+    for name in reader.store.list_dir(reader.prefix.rstrip("/"))[1]:
+        if name.endswith(".shard") and reader.spec.shard_number(name) is None:
+            report.add(f"{reader.prefix}{name}", "the name is that of no shard of this specification")
+
+
+_CHUNK_NAME = re.compile(r"(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)(\.gz)?")
+
+
+def verify_chunk_files(layout: UnshardedLayout, report: Report, fast: bool, threads: int | None) -> None:
+    """Every file of a scale without shards: named after a chunk, and decoded to the bytes of its shape."""
+    scale = layout.scale
+    keys, places = [], []
+    for name in layout.store.list_dir(scale.folder)[1]:
+        key = f"{scale.folder}/{name}"
+        match = _CHUNK_NAME.fullmatch(name)
+        position = None if match is None else _position(layout, [int(text) for text in match.groups()[:6]])
+        if position is None:
+            if match is not None or name.endswith(".gz"):
+                report.add(key, "the name is that of no chunk of the grid")
+            else:
+                report.add(key, "not the name of a chunk", fatal=False)
+            continue
+        keys.append(key)
+        places.append(position)
+    report.count("files", len(keys))
+    if fast:
+        return
+    for first in range(0, len(keys), _FILES_AT_ONCE):
+        part, at = keys[first : first + _FILES_AT_ONCE], np.array(places[first : first + _FILES_AT_ONCE], np.int64)
+        try:
+            _decode_files(layout, part, at, threads)
+        except ZvcoreError:
+            for row, key in enumerate(part):
+                try:
+                    _decode_files(layout, [key], at[row : row + 1], threads)
+                except ZvcoreError as error:
+                    report.problems.append(Problem.of(error, key, tuple(at[row].tolist())))
+
+
+def _position(layout: UnshardedLayout, numbers: list[int]) -> tuple[int, int, int, int] | None:
+    """The chunk that a name's numbers stand for."""
+    scale = layout.scale
+    position = []
+    for axis in range(3):
+        start, end = numbers[2 * axis] - scale.voxel_offset[axis], numbers[2 * axis + 1] - scale.voxel_offset[axis]
+        place, rest = divmod(start, scale.chunk[axis])
+        if rest or not 0 <= start < scale.size[axis] or end != min(start + scale.chunk[axis], scale.size[axis]):
+            return None
+        position.append(place)
+    return position[0], position[1], position[2], 0
+
+
+def _decode_files(
+    layout: UnshardedLayout, keys: list[str], positions: npt.NDArray[np.int64], threads: int | None
+) -> None:
+    zipped = np.array([key.endswith(".gz") for key in keys])
+    _, nbytes = chunk_columns(layout, positions)
+    sources = Sources(Keys.of(keys), chain=layout.chains_with(positions, zipped if zipped.any() else None))
+    values = fetch(layout.store, sources, layout.chains, count=len(keys), expected=nbytes, threads=threads)
+    for row, key in enumerate(keys):
+        if values[row] is None:
+            raise NotFoundError("the file was removed meanwhile", key=key)
+
+
+def _verify_objects(objects: Skeletons | Meshes, report: Report) -> None:
+    """Skeletons or meshes in files of their own."""
+    for id in objects.ids().tolist():
+        report.count("values")
+        try:
+            found = objects[id]
+            if not isinstance(found, Skeleton):
+                for level in range(len(found.manifest.levels)):
+                    found.fragments(level)
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, chunk=id))
