@@ -239,6 +239,23 @@ def test_many_values_that_are_small_by_their_own_account(store: Store) -> None:
     assert len(cache) == 50
 
 
+def test_values_that_grow_in_use(store: Store) -> None:
+    cache = IndexCache(2 * (100 + ENTRY))
+    loads = {name: Loader(store, name) for name in "abc"}
+    for name in "abc":
+        put(store, name, name.encode())
+    values = {name: cache.get(store, name, loads[name]) for name in "ab"}
+    cache.resize(store, "a", values["a"], 90)
+    assert cache.nbytes == 90 + 100 + 2 * ENTRY
+    cache.resize(store, "a", values["a"], 101)  # and b, not used for longer, has to go
+    assert cache.nbytes == 101 + ENTRY
+    cache.resize(store, "a", object(), 5)  # another value than the one that is kept
+    cache.resize(store, "b", values["b"], 5)
+    assert cache.nbytes == 101 + ENTRY
+    cache.resize(store, "a", values["a"], 10_000)
+    assert (len(cache), cache.nbytes) == (0, 0)
+
+
 def test_clear(store: Store) -> None:
     cache = IndexCache(10_000)
     put(store, "x", b"1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import pickle
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, UnsupportedError
+from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, UnsupportedError
 from zvcore.stores import LocalStore, MemoryStore, Store, files, handles, open_store, register_scheme
 from zvcore.stores.handles import HandlePool
 
@@ -198,6 +199,9 @@ def test_a_write_replaces_a_link_and_deleting_spares_its_target(store: LocalStor
     assert store.get("file") == b"new"
     os.symlink(tmp_path / "outside" / "two", os.path.join(store.root, "again"))
     assert store.delete("again")
+    assert store.delete_prefix("sub/folder") == 1  # the link
+    assert store.list_dir("sub") == ([], [])
+    os.symlink(tmp_path / "outside" / "d", os.path.join(store.root, "sub", "folder"))
     assert store.delete_prefix("sub") == 1
     assert store.delete_prefix("") == 1
     assert sorted(outside.list()) == ["d/one", "two"]
@@ -510,6 +514,55 @@ def test_files_that_the_server_has_forgotten_are_opened_anew(
         monkeypatch.setitem(handles.pool._kept, Stale.path, Stale())
         assert read() == expected
         assert not isinstance(handles.pool.find(Stale.path), Stale)
+
+
+def test_a_file_that_is_cut_off_while_it_is_read(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shrinking:
+        path = os.fsencode(os.path.join(store.root, "x"))
+
+        def is_current(self) -> bool:
+            return True
+
+        def size(self) -> int:
+            return 10
+
+        def read(self, start: int, length: int | None, whole: int) -> bytes:
+            return b"0123456789"[start : min(start + (length or 0), 6)]
+
+    monkeypatch.setitem(handles.pool._kept, Shrinking.path, Shrinking())
+    assert store.get_ranges("x", [(0, 6)]) == [b"012345"]
+    with pytest.raises(CorruptDataError) as caught:
+        store.get_ranges("x", [(5, 2)])
+    assert (caught.value.key, caught.value.offset) == ("x", 5)
+
+
+def test_file_systems_without_locks(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(descriptor: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    store.put("x", b"1")
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(UnsupportedError, match=r"x: the file system of .* has no file locks"), store.lock("x"):
+        pass
+    assert os.listdir(store.root) == ["x"]
+    before = open_descriptors()
+    with pytest.raises(UnsupportedError), store.lock("x", timeout=1):
+        pass
+    assert open_descriptors() == before
+
+
+def test_a_folder_removed_under_a_lock(store: LocalStore) -> None:
+    store.put("d/x", b"1")
+    before = open_descriptors()
+    with store.lock("d/x"):
+        assert store.delete_prefix("d") == 1
+        with store.lock("d/y"):
+            store.put("d/y", b"2")
+    with store.lock("d/x", timeout=0):
+        pass
+    assert list(store.list()) == ["d/y"]
+    assert os.listdir(os.path.join(store.root, "d")) == ["y"]
+    assert open_descriptors() == before
 
 
 def test_under_a_lock_nothing_comes_from_a_kept_file(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,7 +177,7 @@ class LocalMachine(StoreMachine):
         self.model[key] = data
 
     def tell_apart(self, path: Path) -> None:
-        # As if the other program had done this after a while: within a tick of the clock two versions may look the same.
+        # As if the other program had done this after a while: within a tick of the clock versions may look the same.
         os.utime(path, ns=(0, time.time_ns()))
 
     @rule(key=KEYS)

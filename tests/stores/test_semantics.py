@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, ReadOnlyError, ZvcoreError
+from zvcore.errors import (
+    ConflictError,
+    CorruptDataError,
+    InvalidKeyError,
+    NotFoundError,
+    ReadOnlyError,
+    UnsupportedError,
+    ZvcoreError,
+)
 from zvcore.stores import LocalStore, MemoryStore, Store
 from zvcore.stores.ranges import coalesce
 
@@ -372,6 +380,25 @@ def test_harmless_keys(store: Store, key: str) -> None:
     assert store.get(key) == b"x"
     assert list(store.list()) == [key]
     assert store.delete(key)
+
+
+class Minimal(MemoryStore):
+    """What a store of objects that cannot be changed or locked inherits."""
+
+    can_lock = supports_patch = False
+    append, patch, lock, exists = Store.append, Store.patch, Store.lock, Store.exists  # type: ignore[assignment]
+
+
+def test_what_a_store_need_not_do() -> None:
+    store = Minimal("minimal")
+    store.put("x", b"1")
+    for use in (lambda: store.append("x", b"", 1), lambda: store.patch("x", 0, b""), lambda: store.lock("x")):
+        with pytest.raises(UnsupportedError, match=r"x: memory://minimal: objects here cannot be"):
+            use()
+    assert store.exists("x")
+    assert not store.exists("y")
+    store.close()
+    assert store.get("x") == b"1"
 
 
 @pytest.mark.parametrize("as_child", [False, True])

@@ -132,6 +132,7 @@ class FileLock:
                     return
         except OSError as error:
             if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                os.unlink(self._path)  # nobody can hold it
                 text = f"the file system of {os.fsdecode(self._path)} has no file locks: {error.strerror}"
                 raise UnsupportedError(text, key=self._key) from error
             raise
