@@ -11,6 +11,8 @@ from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
+    from zvcore.zarr3.pipeline import CodecPipeline as CodecPipeline
+    from zvcore.zarr3.pipeline import explain as explain
 
 __all__ = ["Zarr3Array", "Zarr3Group", "create", "create_group", "detect", "open"]
 
@@ -34,3 +36,12 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
     if isinstance(metadata, ArrayMetadata):
         return Zarr3Array(store, metadata, read_only=read_only, **options)
     return Zarr3Group(store, metadata, read_only=read_only, **options)
+
+
+def __getattr__(name: str) -> Any:
+    # These need zarr-python, which nothing else here does.
+    if name in ("CodecPipeline", "explain"):
+        from zvcore.zarr3 import pipeline
+
+        return getattr(pipeline, name)
+    raise AttributeError(f"module 'zvcore.zarr3' has no attribute {name!r}")

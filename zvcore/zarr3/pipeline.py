@@ -1,0 +1,384 @@
+"""zvcore inside zarr-python: a codec pipeline that hands whole selections to the engine.
+
+    zarr.config.set({"codec_pipeline.path": "zvcore.zarr3.CodecPipeline"})
+
+zarr-python cuts a selection along its chunks before a pipeline sees it. This pipeline puts it together again and reads or
+writes it in one batch. What it cannot do goes to zarr-python's own pipeline; `explain` says what and why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from zarr.abc.codec import Codec
+from zarr.abc.codec import CodecPipeline as AbstractPipeline
+from zarr.core.codec_pipeline import BatchedCodecPipeline
+from zarr.core.metadata.v3 import ArrayV3Metadata
+
+from zvcore import transfer
+from zvcore.engine import Selection
+from zvcore.errors import ZvcoreError
+from zvcore.layout import Layout
+from zvcore.zarr3.layout import ChunkLayout
+from zvcore.zarr3.metadata import ArrayMetadata
+from zvcore.zarr3.sharding import ShardLayout
+from zvcore.zarr3.zarr_stores import Bridged, as_store
+
+__all__ = ["CodecPipeline", "explain"]
+
+# Batches of at most this many bytes are done at once: handing them to a thread would take longer.
+_INLINE_BYTES = 256 << 10
+
+
+def _parsed(metadata: Any) -> ArrayMetadata | str:
+    """Our view of zarr-python's metadata, or why there is none."""
+    if not isinstance(metadata, ArrayV3Metadata):
+        return "Zarr v2 arrays work by zarr-python's own pipeline"
+    try:
+        document = json.loads(json.dumps(metadata.to_dict(), default=_plain))
+        document.pop("attributes", None)
+        document["attributes"] = {}
+        parsed = ArrayMetadata.parse(document, "zarr.json")
+        pipeline = parsed.pipeline
+        while pipeline.sharding is not None:
+            _ = pipeline.chain
+            pipeline = pipeline.sharding.inner
+        _ = pipeline.chain
+    except (ZvcoreError, TypeError, ValueError) as error:
+        return str(error)
+    ours, theirs = parsed.data_type.dtype, metadata.data_type.to_native_dtype()
+    if ours.newbyteorder("=") != theirs.newbyteorder("="):
+        return f"data type {metadata.data_type}: zarr-python holds it as {theirs}, zvcore as {ours}"
+    return parsed
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "value"):
+        return value.value
+    raise TypeError(f"{value!r} has no JSON form")
+
+
+class _NotOurs(Exception):
+    """This selection goes to zarr-python's own pipeline."""
+
+
+@dataclass
+class CodecPipeline(AbstractPipeline):
+    """See the module."""
+
+    metadata: ArrayMetadata
+    codecs: tuple[Codec, ...]
+    store: Any
+
+    def __post_init__(self) -> None:
+        self._layouts: dict[tuple[str, bool], Layout] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"metadata": self.metadata, "codecs": self.codecs, "store": self.store}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._layouts = {}
+
+    # --- construction
+
+    @classmethod
+    def from_codecs(cls, codecs: Iterable[Codec]) -> Any:
+        """Without metadata there is nothing that the engine could do: zarr-python's own pipeline."""
+        return BatchedCodecPipeline.from_codecs(codecs)
+
+    @classmethod
+    def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> CodecPipeline:
+        parsed = _parsed(array_metadata)
+        if isinstance(parsed, str):
+            raise NotImplementedError(parsed)
+        return cls(parsed, tuple(array_metadata.codecs), store)
+
+    def evolve_from_array_spec(self, array_spec: Any) -> CodecPipeline:
+        return self
+
+    @property
+    def _fallback(self) -> BatchedCodecPipeline:
+        if "_own" not in self.__dict__:
+            self.__dict__["_own"] = BatchedCodecPipeline.from_codecs(self.codecs)
+        own: BatchedCodecPipeline = self.__dict__["_own"]
+        return own
+
+    @property
+    def supports_partial_decode(self) -> bool:
+        return True
+
+    @property
+    def supports_partial_encode(self) -> bool:
+        return True
+
+    def __iter__(self) -> Any:
+        return iter(self.codecs)
+
+    def validate(self, *, shape: Any, dtype: Any, chunk_grid: Any) -> None:
+        self._fallback.validate(shape=shape, dtype=dtype, chunk_grid=chunk_grid)
+
+    def compute_encoded_size(self, byte_length: int, array_spec: Any) -> int:
+        return self._fallback.compute_encoded_size(byte_length, array_spec)
+
+    async def decode(self, chunk_bytes_and_specs: Any) -> Any:
+        return await self._fallback.decode(chunk_bytes_and_specs)
+
+    async def encode(self, chunk_arrays_and_specs: Any) -> Any:
+        return await self._fallback.encode(chunk_arrays_and_specs)
+
+    # --- the work
+
+    async def read(self, batch_info: Any, out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
+        batch = list(batch_info)
+        if not batch:
+            return ()
+        try:
+            layout, selection = self._understood(batch, drop_axes, tuple(out.shape))
+            target = out.as_ndarray_like()
+            if not isinstance(target, np.ndarray) or target.dtype != layout.form.dtype:
+                raise _NotOurs("the output is no numpy array of the array's type")
+            await self._run(layout, target.nbytes, _read, layout, selection, target)
+        except _NotOurs:
+            return await self._fallback.read(batch, out, drop_axes)
+        return await self._statuses(batch)
+
+    async def write(self, batch_info: Any, value: Any, drop_axes: tuple[int, ...] = ()) -> None:
+        batch = list(batch_info)
+        if not batch:
+            return
+        try:
+            values = value.as_ndarray_like()
+            if not isinstance(values, np.ndarray):
+                raise _NotOurs("the values are no numpy array")
+            shape = None if values.shape == () else tuple(values.shape)
+            layout, selection = self._understood(batch, drop_axes, shape)
+            if values.dtype != layout.form.dtype:
+                values = values.astype(layout.form.dtype)
+            values = np.broadcast_to(values, selection.result_shape)
+            await self._run(layout, values.size * layout.form.dtype.itemsize, _write, layout, selection, values)
+        except _NotOurs:
+            await self._fallback.write(batch, value, drop_axes)
+
+    async def _run(self, layout: Layout, nbytes: int, work: Any, *arguments: Any) -> None:
+        if nbytes <= _INLINE_BYTES and not isinstance(layout.store, Bridged) and layout.value_codec is None:
+            work(*arguments)
+        else:
+            await asyncio.to_thread(work, *arguments)
+
+    async def _statuses(self, batch: list[Any]) -> tuple[dict[str, str], ...]:
+        """Which chunks were there. Only looked up when somebody wants missing ones to be an error."""
+        config = getattr(batch[0][1], "config", None)
+        if getattr(config, "read_missing_chunks", True):
+            return tuple({"status": "present"} for _ in batch)
+        there = await asyncio.gather(*(item[0].exists() for item in batch))
+        return tuple({"status": "present" if one else "missing"} for one in there)
+
+    # --- putting the selection together again
+
+    def _understood(self, batch: list[Any], drop_axes: tuple[int, ...], shape: tuple[int, ...] | None) -> tuple[Layout, Selection]:
+        """The layout and the whole selection that zarr-python cut into this batch."""
+        getter, spec = batch[0][0], batch[0][1]
+        if spec.fill_value is None or not hasattr(getter, "path") or getter.store is not self.store:
+            raise _NotOurs("not chunks of the array's own store")
+        prefix, _ = self._place(getter.path)
+        layout = self._layout(prefix, bool(spec.config.write_empty_chunks))
+        within, outside = batch[0][2], batch[0][3]
+        within = within if isinstance(within, tuple) else (within,)
+        ndim = len(layout.shape)
+        if len(within) != ndim:
+            raise _NotOurs("a selection of another rank")
+        if all(isinstance(one, slice) or _is_integer(one) for one in within):
+            return layout, self._basic(layout, batch[0], shape)
+        if all(isinstance(one, np.ndarray) and one.ndim == 1 for one in within) and not (
+            isinstance(outside, tuple) and len(outside) > 1
+        ) and not (ndim == 1 and isinstance(outside, tuple) and not drop_axes and len(batch) and False):
+            return layout, self._points(layout, batch)
+        return layout, self._orthogonal(layout, batch, drop_axes)
+
+    def _basic(self, layout: Layout, item: Any, shape: tuple[int, ...] | None) -> Selection:
+        getter, _, within, outside = item[:4]
+        within = within if isinstance(within, tuple) else (within,)
+        outside = outside if isinstance(outside, tuple) else (outside,)
+        position = self._place(getter.path)[1]
+        extents = self.metadata.chunk_shape
+        key: list[Any] = []
+        axis = 0
+        for place, extent, bound, one in zip(position, extents, layout.shape, within, strict=True):
+            if _is_integer(one):
+                key.append(place * extent + int(one))
+                continue
+            target = outside[axis]
+            if not isinstance(target, slice):
+                raise _NotOurs("an unusual output selection")
+            step = int(one.step or 1)
+            start = place * extent + int(one.start or 0) - int(target.start or 0) * step
+            if shape is None:
+                count = None
+            else:
+                count = shape[axis]
+            axis += 1
+            if step < 1 or start < 0:
+                raise _NotOurs("a selection that runs backwards")
+            stop = bound if count is None else min(bound, start + (count - 1) * step + 1)
+            key.append(slice(start, stop, step))
+        if shape is None:
+            raise _NotOurs("a single value for a region of unknown shape")
+        selection = Selection.basic(tuple(key), layout.shape)
+        if selection.result_shape != shape:
+            raise _NotOurs("the shapes do not fit")
+        return selection
+
+    def _orthogonal(self, layout: Layout, batch: list[Any], drop_axes: tuple[int, ...]) -> Selection:
+        ndim = len(layout.shape)
+        extents = self.metadata.chunk_shape
+        lists: list[dict[int, Any]] = [{} for _ in range(ndim)]
+        found: list[list[Any]] = [[] for _ in range(ndim)]
+        integers: list[int | None] = [None] * ndim
+        for item in batch:
+            position = self._place(item[0].path)[1]
+            within = item[2] if isinstance(item[2], tuple) else (item[2],)
+            outside = list(item[3] if isinstance(item[3], tuple) else (item[3],))
+            for axis in range(ndim):
+                one = within[axis]
+                base = position[axis] * extents[axis]
+                if _is_integer(one):
+                    integers[axis] = base + int(one)
+                    continue
+                if axis in drop_axes:
+                    integers[axis] = base + int(np.asarray(one).ravel()[0] if not isinstance(one, slice) else one.start)
+                    continue
+                target = outside.pop(0)
+                if position[axis] in lists[axis]:
+                    continue
+                lists[axis][position[axis]] = True
+                coordinates = (
+                    np.arange(one.start or 0, one.stop, one.step or 1) if isinstance(one, slice) else np.asarray(one).ravel()
+                ) + base
+                found[axis].append((coordinates, _rows(target, len(coordinates))))
+        key: list[Any] = []
+        for axis in range(ndim):
+            whole = integers[axis]
+            if whole is not None:
+                key.append(whole)
+                continue
+            length = sum(len(coordinates) for coordinates, _ in found[axis])
+            column = np.full(length, -1, np.int64)
+            for coordinates, rows in found[axis]:
+                column[rows] = coordinates
+            key.append(column)
+        return Selection.orthogonal(tuple(key), layout.shape, layout.form.shape)
+
+    def _points(self, layout: Layout, batch: list[Any]) -> Selection:
+        extents = self.metadata.chunk_shape
+        parts = []
+        total = 0
+        for item in batch:
+            position = self._place(item[0].path)[1]
+            within = item[2] if isinstance(item[2], tuple) else (item[2],)
+            target = item[3][0] if isinstance(item[3], tuple) else item[3]
+            coordinates = [
+                np.asarray(one) + place * extent for one, place, extent in zip(within, position, extents, strict=True)
+            ]
+            rows = _rows(target, len(coordinates[0]))
+            total = max(total, int(rows.max()) + 1 if len(rows) else 0)
+            parts.append((coordinates, rows))
+        columns = [np.zeros(total, np.int64) for _ in extents]
+        filled = 0
+        for coordinates, rows in parts:
+            filled += len(rows)
+            for column, one in zip(columns, coordinates, strict=True):
+                column[rows] = one
+        if filled != total:
+            raise _NotOurs("points that leave gaps in the output")
+        return Selection.points(tuple(columns), layout.shape, layout.form.shape)
+
+    def _layout(self, prefix: str, store_empty: bool) -> Layout:
+        layout = self._layouts.get((prefix, store_empty))
+        if layout is None:
+            store = as_store(self.store)
+            if prefix:
+                store = store.child(prefix)
+            sharded = self.metadata.pipeline.sharding is not None
+            layout = (
+                ShardLayout(store, self.metadata, store_empty, order_in_shard="morton")
+                if sharded
+                else ChunkLayout(store, self.metadata, store_empty)
+            )
+            self._layouts[prefix, store_empty] = layout
+        return layout
+
+    def _place(self, path: str) -> tuple[str, tuple[int, ...]]:
+        """(the array's path, the chunk's grid position) behind the path of a chunk."""
+        ndim = len(self.metadata.shape)
+        parts = path.split("/")
+        named = self.metadata.key_prefix is not None
+        if ndim == 0:
+            return "/".join(parts[:-1]), ()
+        if self.metadata.separator == "/":
+            numbers = parts[len(parts) - ndim :]
+            rest = parts[: len(parts) - ndim - named]
+        else:
+            numbers = parts[-1].split(".")[named:]
+            rest = parts[:-1]
+        return "/".join(rest), tuple(map(int, numbers))
+
+
+# zarr-python names pipelines by their module: this is the name that users write.
+CodecPipeline.__module__ = "zvcore.zarr3"
+
+
+def _is_integer(one: Any) -> bool:
+    return isinstance(one, (int, np.integer)) and not isinstance(one, bool)
+
+
+def _rows(target: Any, count: int) -> Any:
+    """An output selection along one axis as row numbers."""
+    if isinstance(target, slice):
+        start = int(target.start or 0)
+        return np.arange(start, start + count * int(target.step or 1), int(target.step or 1))
+    return np.asarray(target).ravel()
+
+
+def _read(layout: Layout, selection: Selection, out: Any) -> None:
+    if selection.is_points and not out.flags.c_contiguous:
+        values = np.empty(selection.result_shape, out.dtype)
+        transfer.read(layout, selection, values, None, None)
+        out[...] = values
+    else:
+        transfer.read(layout, selection, out, None, None)
+
+
+def _write(layout: Layout, selection: Selection, values: Any) -> None:
+    transfer.write(layout, selection, values, None, None)
+
+
+def explain(array: Any) -> dict[str, Any]:
+    """Whether the engine reads and writes a zarr-python array, and if not, why.
+
+    {"pipeline": its class, "native": bool, "store": "local" | "memory" | "bridged", "reason": None or a sentence}
+    """
+    inner = getattr(array, "async_array", None) or getattr(array, "_async_array", array)
+    pipeline = inner.codec_pipeline
+    store = inner.store_path.store
+    kind = {"LocalStore": "local", "ZarrMemory": "memory"}.get(type(as_store(store)).__name__, "bridged")
+    parsed = _parsed(inner.metadata)
+    native = isinstance(pipeline, CodecPipeline)
+    reason = None
+    if isinstance(parsed, str):
+        reason = parsed
+    elif not native:
+        reason = f"the array was opened with the pipeline {type(pipeline).__name__}; set codec_pipeline.path before opening it"
+    return {
+        "pipeline": f"{type(pipeline).__module__}.{type(pipeline).__qualname__}",
+        "native": native,
+        "store": kind,
+        "reason": reason,
+    }

@@ -1,0 +1,210 @@
+"""Stores of zarr-python as stores of ours, for the codec pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import zarr.abc.store as zarr_abc
+import zarr.storage
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import _get_loop
+
+from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
+from zvcore.stores import LocalStore, Store
+
+__all__ = ["as_store"]
+
+# Locks of objects in stores that only this process can lock: by store and key.
+_locks: defaultdict[tuple[int, str], threading.Lock] = defaultdict(threading.Lock)
+
+
+def as_store(store: Any) -> Store:
+    """Our store for one of zarr-python's."""
+    if type(store) is zarr.storage.LocalStore:
+        return LocalStore(Path(store.root), read_only=store.read_only)
+    if type(store) is zarr.storage.MemoryStore:
+        return ZarrMemory(store)
+    return Bridged(store)
+
+
+class _Same:
+    """A stamp that equals only itself, and keeps alive what it stands for."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.held is self.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+class _Foreign(Store):
+    """What the two kinds have in common. Objects are put as a whole; locks hold within this process."""
+
+    can_lock = True
+
+    def __init__(self, zarr_store: Any, prefix: str = "") -> None:
+        self._store = zarr_store
+        self._prefix = prefix
+        self.read_only = zarr_store.read_only
+        self.root = f"{zarr_store}/{prefix}".rstrip("/")
+
+    def _key(self, key: str) -> str:
+        return f"{self._prefix}/{key}" if self._prefix else key
+
+    def child(self, prefix: str) -> Store:
+        return type(self)(self._store, self._key(prefix))
+
+    def object_id(self, key: str) -> Any:
+        return (_Same(self._store), self._key(key))
+
+    def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[Any]:
+        return _locks[id(self._store), self._key(key)]
+
+    def get_ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Any = None
+    ) -> list[memoryview] | None:
+        raw = self.get(key, stamp=stamp)
+        return None if raw is None else [_part(memoryview(raw), offset, length, key) for offset, length in ranges]
+
+    def put_if_unchanged(self, key: str, data: Any, stamp: Any) -> None:
+        if self.stamp(key) != stamp:
+            raise ConflictError("the object was changed by someone else", key=key)
+        self.put(key, data)
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        raise UnsupportedError("zarr-python lists its own stores", key=prefix)
+
+    def list_dir(self, prefix: str = "") -> Any:
+        raise UnsupportedError("zarr-python lists its own stores", key=prefix)
+
+    def delete_prefix(self, prefix: str) -> int:
+        raise UnsupportedError("zarr-python empties its own stores", key=prefix)
+
+
+def _part(raw: memoryview, offset: int, length: int, key: str) -> memoryview:
+    if offset > len(raw) or length > len(raw) - offset:
+        raise CorruptDataError(
+            "the byte range reaches beyond the end of the object", key=key, offset=offset, length=length, found=len(raw)
+        )
+    return raw[offset : offset + length]
+
+
+def _slice(raw: memoryview, start: int, length: int | None) -> memoryview:
+    if start < 0:
+        return raw[max(0, len(raw) + start) :]
+    return raw[start:] if length is None else raw[start : start + length]
+
+
+def _joined(data: Any) -> bytes:
+    return b"".join(data) if isinstance(data, (list, tuple)) else bytes(data)
+
+
+class ZarrMemory(_Foreign):
+    """A `zarr.storage.MemoryStore`, whose buffers are read where they lie."""
+
+    def _buffer(self, key: str) -> Any:
+        return self._store._store_dict.get(self._key(key))
+
+    def get(self, key: str, start: int = 0, length: int | None = None, *, stamp: Any = None) -> memoryview | None:
+        buffer = self._buffer(key)
+        if stamp is not None and (buffer is None or stamp != _Same(buffer)):
+            raise ConflictError("the object was changed by someone else", key=key)
+        return None if buffer is None else _slice(memoryview(buffer.as_numpy_array()).cast("B"), start, length)
+
+    def size(self, key: str) -> int | None:
+        buffer = self._buffer(key)
+        return None if buffer is None else len(buffer)
+
+    def stamp(self, key: str) -> Any:
+        buffer = self._buffer(key)
+        return None if buffer is None else _Same(buffer)
+
+    def put(self, key: str, data: Any) -> None:
+        self._store._store_dict[self._key(key)] = default_buffer_prototype().buffer.from_bytes(_joined(data))
+
+    def delete(self, key: str) -> bool:
+        return self._store._store_dict.pop(self._key(key), None) is not None
+
+
+class Bridged(_Foreign):
+    """Any other store of zarr-python, through its own asynchronous methods. Called from threads, never from its loop."""
+
+    def _wait(self, coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, _get_loop()).result()
+
+    def get(self, key: str, start: int = 0, length: int | None = None, *, stamp: Any = None) -> memoryview | None:
+        wanted: Any = None
+        if start < 0:
+            wanted = zarr_abc.SuffixByteRequest(-start)
+        elif length is not None:
+            wanted = zarr_abc.RangeByteRequest(start, start + length)
+        elif start:
+            wanted = zarr_abc.OffsetByteRequest(start)
+        buffer = self._wait(self._store.get(self._key(key), default_buffer_prototype(), wanted))
+        return None if buffer is None else memoryview(buffer.as_numpy_array()).cast("B")
+
+    def get_many(self, keys: Any) -> Iterator[memoryview | None]:
+        async def gather() -> list[Any]:
+            limit = asyncio.Semaphore(32)
+
+            async def one(key: str) -> Any:
+                async with limit:
+                    return await self._store.get(self._key(key), default_buffer_prototype())
+
+            return await asyncio.gather(*(one(key) for key in keys))
+
+        for buffer in self._wait(gather()):
+            yield None if buffer is None else memoryview(buffer.as_numpy_array()).cast("B")
+
+    def get_ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Any = None
+    ) -> list[memoryview] | None:
+        requests = [(self._key(key), zarr_abc.RangeByteRequest(start, start + length)) for start, length in ranges]
+        parts = self._wait(self._store.get_partial_values(default_buffer_prototype(), requests))
+        if any(part is None for part in parts):
+            return None
+        found = [memoryview(part.as_numpy_array()).cast("B") for part in parts]
+        for part, (start, length) in zip(found, ranges, strict=True):
+            if len(part) != length:
+                raise CorruptDataError(
+                    "the byte range reaches beyond the end of the object", key=key, offset=start, length=length,
+                    found=start + len(part),
+                )  # fmt: skip
+        return found
+
+    def size(self, key: str) -> int | None:
+        try:
+            return int(self._wait(self._store.getsize(self._key(key))))
+        except FileNotFoundError:
+            return None
+
+    def stamp(self, key: str) -> Any:
+        # Nothing tells versions apart: each look is a version of its own, and the index cache keeps none of them.
+        return None if self.size(key) is None else _Same(object())
+
+    def settled(self, stamp: Any) -> bool:
+        return False
+
+    def put(self, key: str, data: Any) -> None:
+        buffer = default_buffer_prototype().buffer.from_bytes(_joined(data))
+        self._wait(self._store.set(self._key(key), buffer))
+
+    def put_if_unchanged(self, key: str, data: Any, stamp: Any) -> None:
+        self.put(key, data)
+
+    def delete(self, key: str) -> bool:
+        existed = self.size(key) is not None
+        if existed:
+            self._wait(self._store.delete(self._key(key)))
+        return existed
