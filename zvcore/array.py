@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs.base import Codec
     from zvcore.layout import Layout
+from zvcore.shard_writer import ShardWriter
 
 __all__ = ["Array"]
 
@@ -307,6 +308,10 @@ class Array:
         transfer.update(self._layout, self._rows(position), chunk)
 
     # --- others
+
+    def shard_writer(self, memory: int = 1 << 30) -> ShardWriter:
+        """Gathers slices or single chunks in at most `memory` bytes and writes each shard once: see `ShardWriter`."""
+        return ShardWriter(self, memory)
 
     def to_dask(self, chunks: Any = None) -> dask.array.Array:
         """A dask array over this one, cut along its shards (or chunks): each task reads or writes whole objects."""

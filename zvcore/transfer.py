@@ -12,14 +12,14 @@ import numpy.typing as npt
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.fetching import StaleSourcesError, at_hand
 from zvcore.engine.read import fetch_native, read_chunks
+from zvcore.engine.selection import Selection
 from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
-    from zvcore.engine.selection import Selection
     from zvcore.layout import Layout, Sources
 
-__all__ = ["read", "update", "write"]
+__all__ = ["read", "update", "write", "write_gathered"]
 
 Progress = Callable[[int, int], Any]
 Rows = npt.NDArray[np.intp]
@@ -385,3 +385,73 @@ def update(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) ->
             break
         else:
             raise ConflictError("other writers keep changing this object", key=key)
+
+
+def write_gathered(
+    layout: Layout,
+    box: tuple[tuple[int, int], ...],
+    values: npt.NDArray[Any],
+    missing: list[tuple[tuple[int, int], ...]],
+    threads: int | None,
+) -> None:
+    """Write `values` to a box of whole chunks, except for the parts of it that are `missing` in them.
+
+    Chunks that are missing altogether stay as they are; those that are missing in part are completed from the store.
+    """
+    selection = Selection.basic(tuple(slice(start, stop) for start, stop in box), layout.shape)
+    if not missing:
+        write(layout, selection, values, threads, None)
+        return
+    positions = selection.positions(layout.form.shape)
+    extents = np.array(layout.form.shape, np.int64)
+    begin = positions * extents
+    end = np.minimum(begin + extents, np.array(layout.shape, np.int64))
+    lacking = np.zeros(len(positions), np.int64)
+    for hole in missing:
+        low = np.maximum(begin, [start for start, _ in hole])
+        high = np.minimum(end, [stop for _, stop in hole])
+        lacking += np.prod(np.maximum(high - low, 0), axis=1)
+    rows = np.flatnonzero(lacking < np.prod(end - begin, axis=1))
+    if layout.sharded:
+        keys = layout.shards(positions[rows])
+    else:
+        keys = [(key, np.array([row])) for row, key in enumerate(layout.keys(positions[rows]))]
+    whole = np.ones(len(positions), np.bool_)
+    for _ in range(_ATTEMPTS):
+        try:
+            with ExitStack() as stack:
+                if layout.store.can_lock:
+                    for key in sorted(key for key, _ in keys):
+                        stack.enter_context(layout.store.lock(key))
+                for row in rows[lacking[rows] > 0].tolist():
+                    _complete(layout, box, values, missing, begin[row], end[row])
+                encoded = _encode(layout, selection, positions, rows, whole, values, threads, None)
+                for key, own in keys:
+                    if layout.sharded:
+                        layout.update(key, positions[rows[own]], encoded.select(own))
+                    else:
+                        _put(layout, [key], encoded.select(own))
+        except (StaleSourcesError, ConflictError):
+            continue
+        return
+    raise ConflictError("other writers keep changing this object", key=keys[0][0])
+
+
+def _complete(
+    layout: Layout,
+    box: tuple[tuple[int, int], ...],
+    values: npt.NDArray[Any],
+    missing: list[tuple[tuple[int, int], ...]],
+    begin: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+) -> None:
+    """Fill the missing parts of one chunk in `values` with what the store has."""
+    for hole in missing:
+        part = [(max(a, int(c)), min(b, int(d))) for (a, b), c, d in zip(hole, begin, end, strict=True)]
+        if any(start >= stop for start, stop in part):
+            continue
+        stored = np.empty([stop - start for start, stop in part], values.dtype)
+        selection = Selection.basic(tuple(slice(start, stop) for start, stop in part), layout.shape)
+        read(layout, selection, stored, 1, None)
+        place = tuple(slice(start - base, stop - base) for (start, stop), (base, _) in zip(part, box, strict=True))
+        values[place] = stored

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from zvcore.array import Array
 from zvcore.stores import Store
 from zvcore.zarr3.attributes import Attributes
+from zvcore.zarr3.inspection import chunk_keys, inspect_array, inspect_shard
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.metadata import ArrayMetadata, write_document
 from zvcore.zarr3.sharding import ShardLayout
@@ -60,7 +62,20 @@ class Zarr3Array(Array):
             self._layout.store, metadata, read_only=self._read_only, threads=self._threads, **self._options
         )
 
+    def inspect(self) -> dict[str, Any]:
+        """What is stored: objects, bytes, ratio, and for each shard its live and dead bytes."""
+        return inspect_array(self)
 
-def attributes_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    found = document.get("attributes", {})
-    return dict(found)
+    def compact(self, threshold: float = 0.0) -> int:
+        """Write shards anew of which more than this share is dead bytes; how many bytes that saved."""
+        self._check_writable()
+        layout = self._layout
+        if not isinstance(layout, ShardLayout) or not layout.simple:
+            return 0
+        saved = 0
+        for key in list(chunk_keys(self)):
+            with layout.store.lock(key) if layout.store.can_lock else nullcontext():
+                found = inspect_shard(layout, key)
+                if found["dead"] > threshold * found["size"]:
+                    saved += layout.compact(key)
+        return saved

@@ -39,6 +39,7 @@ def create_array(
     write_empty_chunks: bool = False,
     write_mode: str = "rewrite",
     order_in_shard: str = "C",
+    dead_bytes_threshold: float = 0.5,
 ) -> Zarr3Array:
     """Make an array at the root of the store.
 
@@ -94,13 +95,18 @@ def create_array(
     }
     if dimension_names is not None:
         document["dimension_names"] = list(dimension_names)
+    shard_options = {
+        "write_mode": write_mode,
+        "order_in_shard": order_in_shard,
+        "dead_bytes_threshold": dead_bytes_threshold,
+    }
     # Read back before anything is written: what we write must be what we would accept.
     metadata = ArrayMetadata.parse(document, "zarr.json")
     array = Zarr3Array(
         store,
         metadata,
         write_empty_chunks=write_empty_chunks,
-        **({} if shards is None else {"write_mode": write_mode, "order_in_shard": order_in_shard}),
+        **({} if shards is None else shard_options),
     )
     make_room(store, overwrite)
     write_document(store, document)

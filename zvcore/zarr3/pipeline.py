@@ -52,7 +52,7 @@ def _parsed(metadata: Any) -> ArrayMetadata | str:
     except (ZvcoreError, TypeError, ValueError) as error:
         return str(error)
     ours, theirs = parsed.data_type.dtype, metadata.data_type.to_native_dtype()
-    if ours.newbyteorder("=") != theirs.newbyteorder("="):
+    if ours != theirs and (parsed.data_type.kind != "fixed" or ours != theirs.newbyteorder("=")):
         return f"data type {metadata.data_type}: zarr-python holds it as {theirs}, zvcore as {ours}"
     return parsed
 
@@ -183,7 +183,9 @@ class CodecPipeline(AbstractPipeline):
 
     # --- putting the selection together again
 
-    def _understood(self, batch: list[Any], drop_axes: tuple[int, ...], shape: tuple[int, ...] | None) -> tuple[Layout, Selection]:
+    def _understood(
+        self, batch: list[Any], drop_axes: tuple[int, ...], shape: tuple[int, ...] | None
+    ) -> tuple[Layout, Selection]:
         """The layout and the whole selection that zarr-python cut into this batch."""
         getter, spec = batch[0][0], batch[0][1]
         if spec.fill_value is None or not hasattr(getter, "path") or getter.store is not self.store:
@@ -199,7 +201,7 @@ class CodecPipeline(AbstractPipeline):
             return layout, self._basic(layout, batch[0], shape)
         if all(isinstance(one, np.ndarray) and one.ndim == 1 for one in within) and not (
             isinstance(outside, tuple) and len(outside) > 1
-        ) and not (ndim == 1 and isinstance(outside, tuple) and not drop_axes and len(batch) and False):
+        ):
             return layout, self._points(layout, batch)
         return layout, self._orthogonal(layout, batch, drop_axes)
 
@@ -260,7 +262,9 @@ class CodecPipeline(AbstractPipeline):
                     continue
                 lists[axis][position[axis]] = True
                 coordinates = (
-                    np.arange(one.start or 0, one.stop, one.step or 1) if isinstance(one, slice) else np.asarray(one).ravel()
+                    np.arange(one.start or 0, one.stop, one.step or 1)
+                    if isinstance(one, slice)
+                    else np.asarray(one).ravel()
                 ) + base
                 found[axis].append((coordinates, _rows(target, len(coordinates))))
         key: list[Any] = []

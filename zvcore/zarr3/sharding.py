@@ -106,7 +106,15 @@ class ShardLayout(Layout):
         store_empty: bool = False,
         write_mode: WriteMode = "rewrite",
         order_in_shard: Order = "C",
+        dead_bytes_threshold: float = 0.5,
     ) -> None:
+        if write_mode not in ("rewrite", "append", "inplace"):
+            raise ValueError(f"write_mode is 'rewrite', 'append' or 'inplace', not {write_mode!r}")
+        if order_in_shard not in ("C", "morton"):
+            raise ValueError(f"order_in_shard is 'C' or 'morton', not {order_in_shard!r}")
+        if not 0 <= dead_bytes_threshold <= 1:
+            raise ValueError(f"dead_bytes_threshold lies between 0 and 1, not at {dead_bytes_threshold}")
+        self.dead_bytes_threshold = dead_bytes_threshold
         self.store = store
         self.metadata = metadata
         self.shape = metadata.shape
@@ -327,6 +335,10 @@ class ShardLayout(Layout):
                 pieces[place] = part
         return pieces
 
+    def cell_order(self, order: str) -> npt.NDArray[np.int64]:
+        """The cells of a shard along one of the two orders."""
+        return _cell_order(self.levels[0], "C" if order == "C" else "morton")
+
     @cached_property
     def _write_order(self) -> npt.NDArray[np.int64]:
         """The cells of a shard in the order in which their chunks are written."""
@@ -367,6 +379,17 @@ class ShardLayout(Layout):
             data = codec.encode(data)
         return data
 
+    def compact(self, key: str) -> int:
+        """Write a shard anew without the bytes that nobody reads; how many bytes it became smaller."""
+        before = self.store.size(key) or 0
+        nothing = np.zeros((0, len(self.shape)), np.int64)
+        mode, self.write_mode = self.write_mode, "rewrite"
+        try:
+            self.update(key, nothing, Buffers(0))
+        finally:
+            self.write_mode = mode
+        return before - (self.store.size(key) or 0)
+
     def _changed_in_place(self, key: str, index: Index, slots: Positions, chunks: Buffers, sizes: Uints) -> bool:
         """Change the object itself, at a cost that depends on the changed chunks only. False if that cannot be done."""
         form = self.levels[0].sharding.index
@@ -394,6 +417,10 @@ class ShardLayout(Layout):
         if form.location != "end":
             raise UnsupportedError("write_mode 'append' needs the index at the end of the shard", key=key)
         rows = np.flatnonzero(~absent)
+        size = index.size + int(sizes[rows].sum()) + form.size
+        # The other way to say that most of the object would be bytes that nobody reads.
+        if int(lengths[lengths != _NONE].sum()) + form.size < (1 - self.dead_bytes_threshold) * size:
+            return False
         before = np.concatenate([[0], np.cumsum(sizes[rows])[:-1]]) if len(rows) else np.zeros(0)
         offsets[slots] = _NONE
         offsets[slots[rows]] = np.uint64(index.size) + before.astype(np.uint64)

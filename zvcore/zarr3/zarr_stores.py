@@ -71,9 +71,7 @@ class _Foreign(Store):
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[Any]:
         return _locks[id(self._store), self._key(key)]
 
-    def get_ranges(
-        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Any = None
-    ) -> list[memoryview] | None:
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Any = None) -> list[memoryview] | None:
         raw = self.get(key, stamp=stamp)
         return None if raw is None else [_part(memoryview(raw), offset, length, key) for offset, length in ranges]
 
@@ -167,9 +165,7 @@ class Bridged(_Foreign):
         for buffer in self._wait(gather()):
             yield None if buffer is None else memoryview(buffer.as_numpy_array()).cast("B")
 
-    def get_ranges(
-        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Any = None
-    ) -> list[memoryview] | None:
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Any = None) -> list[memoryview] | None:
         requests = [(self._key(key), zarr_abc.RangeByteRequest(start, start + length)) for start, length in ranges]
         parts = self._wait(self._store.get_partial_values(default_buffer_prototype(), requests))
         if any(part is None for part in parts):

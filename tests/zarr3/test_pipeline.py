@@ -1,0 +1,175 @@
+"""zvcore inside zarr-python: every kind of selection, stores of all kinds, and the word when it is not used."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zarr
+import zarr.storage
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zvcore.zarr3
+
+PATH = "zvcore.zarr3.CodecPipeline"
+
+
+@pytest.fixture(autouse=True)
+def ours():
+    with zarr.config.set({"codec_pipeline.path": PATH}):
+        yield
+
+
+@pytest.fixture(params=["local", "memory", "zip"])
+def store(request, tmp_path):
+    if request.param == "local":
+        return zarr.storage.LocalStore(tmp_path)
+    if request.param == "memory":
+        return zarr.storage.MemoryStore()
+    return zarr.storage.LoggingStore(zarr.storage.MemoryStore(), log_level="CRITICAL")
+
+
+@pytest.mark.parametrize("shards", [None, (20, 30)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_every_kind_of_selection(store, shards, order):
+    array = zarr.create_array(
+        store,
+        shape=(50, 60),
+        chunks=(10, 15),
+        shards=shards,
+        dtype="u2",
+        fill_value=3,
+        name="a/b",
+        config={"order": order},
+    )
+    assert zvcore.zarr3.explain(array)["native"]
+    mirror = np.full((50, 60), 3, "u2")
+    assert (array[...] == mirror).all()
+    values = np.arange(3000, dtype="u2").reshape(50, 60)
+    mask = values % 7 == 0
+    i, j = [0, 5, 33], [1, 2, 50]
+    for key, value in [
+        (np.s_[...], values),
+        (np.s_[3:20, 5], 9),
+        (np.s_[7], 1),
+        (np.s_[2, 3], 4),
+        (np.s_[10:20, 10:20], 3),
+        (np.s_[:, 59:], values[:, 59:]),
+        (np.s_[41:50, 7:58], values[41:50, 7:58]),
+    ]:
+        array[key] = value
+        mirror[key] = value
+        assert (array[...] == mirror).all()
+    for key in (np.s_[::3, 1], np.s_[3], np.s_[4:40:7, ::5], np.s_[-1, -1], np.s_[5:5], np.s_[49:, 58:]):
+        got = array[key]
+        assert np.shape(got) == mirror[key].shape
+        assert (np.asarray(got) == mirror[key]).all()
+    assert (array.oindex[i, :] == mirror[i, :]).all()
+    assert (array.oindex[[33, 0, 5], 2] == mirror[[33, 0, 5], 2]).all()
+    assert (array.oindex[i, j] == mirror[np.ix_(i, j)]).all()
+    assert (array.oindex[3, j] == mirror[3, j]).all()
+    assert (array.oindex[:, 30 : 2 : -1 if False else 3] == mirror[:, 30:2:3]).all()
+    assert (array.vindex[i, j] == mirror[i, j]).all()
+    assert (array.vindex[[33, 33, 0], [1, 1, 9]] == mirror[[33, 33, 0], [1, 1, 9]]).all()
+    assert (array.vindex[mask] == mirror[mask]).all()
+    first = (slice(20, 40), slice(30, 60)) if shards else (slice(10, 20), slice(15, 30))
+    assert (array.blocks[1, 1] == mirror[first]).all()
+    array.oindex[i, j] = values[:3, :3]
+    mirror[np.ix_(i, j)] = values[:3, :3]
+    array.vindex[[1, 1, 44], [2, 3, 4]] = [5, 6, 7]
+    mirror[[1, 1, 44], [2, 3, 4]] = [5, 6, 7]
+    array.vindex[mask] = 8
+    mirror[mask] = 8
+    array.blocks[0, 1] = 2
+    mirror[tuple(slice(0, part.stop - part.start) if axis == 0 else part for axis, part in enumerate(first))] = 2
+    assert (array[...] == mirror).all()
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        assert (zarr.open_array(store, path="a/b", mode="r")[...] == mirror).all()
+
+
+@given(data=st.data())
+def test_selections_against_numpy(data):
+    shape = (data.draw(st.integers(1, 20)), data.draw(st.integers(1, 20)))
+    chunks = (data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5)))
+    shards = data.draw(st.none() | st.just(tuple(2 * n for n in chunks)))
+    array = zarr.create_array({}, shape=shape, chunks=chunks, shards=shards, dtype="i4")
+    mirror = np.arange(1, shape[0] * shape[1] + 1, dtype="i4").reshape(shape)
+    array[...] = mirror
+    lists = [data.draw(st.lists(st.integers(0, bound - 1), min_size=1, max_size=8)) for bound in shape]
+    assert (array.oindex[lists[0], lists[1]] == mirror[np.ix_(*lists)]).all()
+    assert (array.oindex[lists[0], 0] == mirror[lists[0], 0]).all()
+    count = min(map(len, lists))
+    points = tuple(one[:count] for one in lists)
+    assert (array.vindex[points] == mirror[points]).all()
+    start, stop = sorted((data.draw(st.integers(0, shape[0])), data.draw(st.integers(0, shape[0]))))
+    step = data.draw(st.integers(1, 5))
+    key = np.s_[start:stop:step, data.draw(st.integers(0, shape[1] - 1))]
+    assert (array[key] == mirror[key]).all()
+    array[key] = -1
+    mirror[key] = -1
+    assert (array[...] == mirror).all()
+
+
+def test_empty_chunks_are_written_when_asked(tmp_path):
+    for wanted in (False, True):
+        array = zarr.create_array(
+            tmp_path / str(wanted), shape=(4,), chunks=(2,), dtype="u1", config={"write_empty_chunks": wanted}
+        )
+        array[...] = 0
+        assert os.path.exists(tmp_path / str(wanted) / "c/0") == wanted
+
+
+def test_variable_length_text(tmp_path):
+    array = zarr.create_array(tmp_path, shape=(5,), chunks=(2,), dtype=str)
+    assert zvcore.zarr3.explain(array)["native"]
+    array[...] = np.array(["a", "", "ü", "dd", "e"], object)
+    array[1:3] = "x"
+    assert list(array[...]) == ["a", "x", "x", "dd", "e"]
+
+
+@pytest.mark.filterwarnings("ignore:.*is not currently part in the Zarr format 3")
+@pytest.mark.filterwarnings("ignore:The data type")
+def test_what_it_cannot_do_goes_to_zarr_python_and_is_said(tmp_path):
+    version2 = zarr.create_array(tmp_path / "2", shape=(4,), chunks=(2,), dtype="u1", zarr_format=2)
+    version2[...] = 5
+    assert (version2[...] == 5).all()
+    said = zvcore.zarr3.explain(version2)
+    assert not said["native"] and "v2" in said["reason"]
+    records = zarr.create_array(tmp_path / "3", shape=(4,), chunks=(2,), dtype=[("a", "u1"), ("b", "f4")])
+    said = zvcore.zarr3.explain(records)
+    assert not said["native"] and said["reason"]
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        other = zarr.create_array(tmp_path / "4", shape=(4,), chunks=(2,), dtype="u1")
+    said = zvcore.zarr3.explain(other)
+    assert not said["native"] and "codec_pipeline.path" in said["reason"]
+
+
+def test_found_by_the_environment(tmp_path):
+    code = (
+        "import zarr, zvcore.zarr3, sys; a = zarr.create_array(sys.argv[1], shape=(4,), chunks=(2,), dtype='u1'); "
+        "a[...] = 3; print(zvcore.zarr3.explain(a)['pipeline'], a[...].sum())"
+    )
+    env = {**os.environ, "ZARR_CODEC_PIPELINE__PATH": PATH}
+    out = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a")], env=env, capture_output=True, text=True)
+    assert out.stdout.split() == [PATH, "12"], out.stderr
+
+
+def test_pickled_arrays(tmp_path):
+    array = zarr.create_array(tmp_path, shape=(40,), chunks=(5,), shards=(20,), dtype="u2")
+    array[...] = np.arange(40)
+    copy = pickle.loads(pickle.dumps(array))
+    assert zvcore.zarr3.explain(copy)["native"]
+    assert (copy[3:30] == np.arange(3, 30)).all()
+
+
+def test_broken_shards_are_errors_here_too(tmp_path):
+    array = zarr.create_array(tmp_path, shape=(8,), chunks=(2,), shards=(8,), dtype="u1")
+    array[...] = 1
+    (tmp_path / "c/0").write_bytes(b"")
+    with pytest.raises(zvcore.errors.CorruptDataError, match="c/0"):
+        array[...]

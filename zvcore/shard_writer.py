@@ -1,0 +1,155 @@
+"""Gathers what is written in slices or single chunks, and writes each shard once."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore import transfer
+from zvcore.engine.selection import Selection
+
+if TYPE_CHECKING:
+    from zvcore.array import Array
+
+__all__ = ["ShardWriter"]
+
+Box = tuple[tuple[int, int], ...]
+
+
+class _Gathered:
+    """One shard's values so far, and which part of it is still to come."""
+
+    def __init__(self, box: Box, array: Array) -> None:
+        self.box = box
+        self.values = np.empty([stop - start for start, stop in box], array.dtype, order=array.order)  # type: ignore[call-overload]
+        self.missing: list[Box] = [box]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes)
+
+    def put(self, box: Box, values: npt.NDArray[Any]) -> None:
+        self.values[_within(box, self.box)] = values
+        self.missing = [rest for one in self.missing for rest in _without(one, box)]
+
+
+class ShardWriter:
+    """`with array.shard_writer(memory=...) as w: w[region] = values`
+
+    Assigned values are kept until the shard that they belong to is complete, or until all that is kept takes more than
+    `memory` bytes: then the shard that was not written to for the longest time goes first. A complete shard is written
+    without reading it; of an incomplete one only the chunks that were written to are changed. What is left is written
+    when the `with` block ends; if it ends by an exception, it is thrown away, and what was written before stays.
+
+    Not to be used by several threads at once. Reads of the array do not see what is still kept; `flush` writes it.
+    """
+
+    def __init__(self, array: Array, memory: int = 1 << 30) -> None:
+        if memory < 0:
+            raise ValueError(f"memory must not be negative, not {memory}")
+        self._array = array
+        self._memory = memory
+        self._unit = array.shards or array.chunks
+        self._gathered: OrderedDict[tuple[int, ...], _Gathered] = OrderedDict()
+        self._held = 0
+        self.flushed = 0
+
+    def __enter__(self) -> Self:
+        self._array._check_writable()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.flush()
+        else:
+            self._gathered.clear()
+            self._held = 0
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array = self._array
+        selection = Selection.basic(key, array.shape)
+        region = _region(key, array.shape)
+        shape = tuple(stop - start for start, stop in region)
+        values = array._as_values(value, selection.result_shape).reshape(shape)
+        if values.size == 0:
+            return
+        spans = [range(start // unit, -(-stop // unit)) for (start, stop), unit in zip(region, self._unit, strict=True)]
+        for place in np.ndindex(*(len(span) for span in spans)):
+            shard = tuple(span[i] for span, i in zip(spans, place, strict=True))
+            self._put(shard, region, values)
+
+    def _put(self, shard: tuple[int, ...], region: Box, values: npt.NDArray[Any]) -> None:
+        gathered = self._gathered.get(shard)
+        if gathered is None:
+            box = tuple(
+                (i * unit, min((i + 1) * unit, bound))
+                for i, unit, bound in zip(shard, self._unit, self._array.shape, strict=True)
+            )
+            gathered = self._gathered[shard] = _Gathered(box, self._array)
+            self._held += gathered.nbytes
+        self._gathered.move_to_end(shard)
+        part = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(region, gathered.box, strict=True))
+        gathered.put(part, values[_within(part, region)])
+        if not gathered.missing:
+            self._write(shard)
+        while self._held > self._memory and self._gathered:
+            self._write(next(iter(self._gathered)))
+
+    def flush(self) -> None:
+        """Write everything that is kept."""
+        while self._gathered:
+            self._write(next(iter(self._gathered)))
+
+    def _write(self, shard: tuple[int, ...]) -> None:
+        gathered = self._gathered[shard]
+        array = self._array
+        transfer.write_gathered(array.layout, gathered.box, gathered.values, gathered.missing, array._threads)
+        del self._gathered[shard]
+        self._held -= gathered.nbytes
+        self.flushed += 1
+
+
+def _region(key: Any, shape: tuple[int, ...]) -> Box:
+    """A selection of integers and slices with step 1, as a box."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    if any(item is Ellipsis for item in items):
+        at = next(i for i, item in enumerate(items) if item is Ellipsis)
+        items[at : at + 1] = [slice(None)] * (len(shape) - len(items) + 1)
+    items += [slice(None)] * (len(shape) - len(items))
+    box = []
+    for item, bound in zip(items, shape, strict=True):
+        if isinstance(item, slice):
+            start, stop, step = item.indices(bound)
+            if step != 1:
+                raise IndexError("a shard writer takes slices with step 1")
+            box.append((start, max(start, stop)))
+        else:
+            place = int(item) + (bound if int(item) < 0 else 0)
+            box.append((place, place + 1))
+    return tuple(box)
+
+
+def _within(box: Box, frame: Box) -> tuple[slice, ...]:
+    return tuple(slice(start - base, stop - base) for (start, stop), (base, _) in zip(box, frame, strict=True))
+
+
+def _without(box: Box, taken: Box) -> list[Box]:
+    """What is left of a box when another is taken out of it, as boxes that do not overlap."""
+    if any(max(a, c) >= min(b, d) for (a, b), (c, d) in zip(box, taken, strict=True)):
+        return [box]
+    left = []
+    rest = list(box)
+    for axis, ((a, b), (c, d)) in enumerate(zip(box, taken, strict=True)):
+        if a < c:
+            left.append((*rest[:axis], (a, c), *rest[axis + 1 :]))
+        if d < b:
+            left.append((*rest[:axis], (d, b), *rest[axis + 1 :]))
+        rest[axis] = (max(a, c), min(b, d))
+    return [one for one in left if math.prod(stop - start for start, stop in one)]
