@@ -571,7 +571,7 @@ def test_a_fork_while_loading(tmp_path: Path) -> None:
     """The child neither waits for its parent's threads nor finds their lock taken."""
     put(LocalStore(tmp_path), "x", b"1")
     script = """
-        import os, sys, threading
+        import os, signal, sys, threading
         from zvcore.engine.cache import IndexCache, index_cache
         from zvcore.stores import LocalStore
         store = LocalStore(sys.argv[1])
@@ -592,6 +592,7 @@ def test_a_fork_while_loading(tmp_path: Path) -> None:
         for _ in range(30):
             child = os.fork()
             if child == 0:
+                signal.alarm(30)  # never outlives a failing test
                 good = all(cache.get(store, "x", lambda stamp: (b"child", 1)) == b"child" for cache in caches)
                 os._exit(0 if good else 1)
             assert os.waitpid(child, 0)[1] == 0

@@ -272,7 +272,7 @@ def test_fork_while_threads_read_and_lock(store: LocalStore) -> None:
         store.put(str(i), b"%02d" % i)
     run(
         """
-        import os, sys, threading
+        import os, signal, sys, threading
         from zvcore.stores import LocalStore, MemoryStore
         store = LocalStore(sys.argv[1])
         memory = MemoryStore("forked")
@@ -288,6 +288,7 @@ def test_fork_while_threads_read_and_lock(store: LocalStore) -> None:
         for _ in range(40):
             child = os.fork()
             if child == 0:
+                signal.alarm(50)  # never outlives a failing test
                 try:
                     for i in range(20):
                         assert store.get(str(i), 0, 2) == b"%02d" % i
