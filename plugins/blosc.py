@@ -41,6 +41,8 @@ class Blosc(Codec):
 
     `typesize` is the size of the items to shuffle; without it, that of the array's items (1 if there is no array).
     `shuffle="auto"` means "bitshuffle" for items of one byte, else "shuffle". A chunk holds at most 2 GiB.
+
+    Early versions of Java's n5-blosc want a member `nthreads`: a codec read from a document that has it writes it, too.
     """
 
     name = "blosc"
