@@ -21,9 +21,9 @@ cdef class NativeCodec:
     cdef object decode_new(self, const Py_buffer *src, uint64_t limit, bint expected)
 
 
-# The exception that a status stands for. `cap` is the size that was allowed (ZV_SIZE_UNKNOWN: say nothing of sizes),
-# `needed` what the codec said it needs, 0 if unknown. Needs the GIL.
-cpdef object status_error(NativeCodec codec, int32_t status, int32_t lib_code, bytes message, bint decoding,
-                          uint64_t cap, uint64_t needed)
-cdef object table_error(NativeCodec codec, int32_t status, const zv_error *err, bint decoding,
+# The exception that a status of this table stands for: the one place where that is decided. `cap` is the size that was
+# allowed (ZV_SIZE_UNKNOWN: say nothing of sizes), `needed` what the codec said it needs, 0 if unknown. Needs the GIL.
+cdef object status_error(const zv_codec *table, int32_t status, int32_t lib_code, bytes message, bint decoding,
+                         uint64_t cap, uint64_t needed)
+cdef object table_error(const zv_codec *table, int32_t status, const zv_error *err, bint decoding,
                         uint64_t cap, uint64_t needed)

@@ -171,9 +171,8 @@ def wrong_size(codec, expected, found):
                             found=found)
 
 
-cpdef object status_error(NativeCodec codec, int32_t status, int32_t lib_code, bytes message, bint decoding,
-                          uint64_t cap, uint64_t needed):
-    cdef const zv_codec *table = codec.table
+cdef object status_error(const zv_codec *table, int32_t status, int32_t lib_code, bytes message, bint decoding,
+                         uint64_t cap, uint64_t needed):
     name = table.name.decode("utf-8", "replace")
     facts = []
     if table.lib_version != NULL and table.lib_version[0]:
@@ -188,6 +187,8 @@ cpdef object status_error(NativeCodec codec, int32_t status, int32_t lib_code, b
             ZV_PARAM: "the configuration cannot do this",
             ZV_NOMEM: "out of memory",
             ZV_INTERNAL: "the library failed",
+            # Told as an error when a codec claims to have written more than it had room for.
+            ZV_OK: "the library failed",
             ZV_SPACE: "the stream holds more bytes than are allowed",
         }.get(status, f"unknown status {status}")
     elif status == ZV_CHECKSUM and "checksum" not in text:
@@ -206,11 +207,11 @@ cpdef object status_error(NativeCodec codec, int32_t status, int32_t lib_code, b
     return ZvcoreError(text, codec=name)
 
 
-cdef object table_error(NativeCodec codec, int32_t status, const zv_error *err, bint decoding,
+cdef object table_error(const zv_codec *table, int32_t status, const zv_error *err, bint decoding,
                         uint64_t cap, uint64_t needed):
     # The text is the plugin's: its end is not taken for granted.
     message = (<bytes> err.msg[:sizeof(err.msg)]).split(b"\0", 1)[0]
-    return status_error(codec, status, err.lib_code, message, decoding, cap, needed)
+    return status_error(table, status, err.lib_code, message, decoding, cap, needed)
 
 
 @cython.final
@@ -327,7 +328,7 @@ cdef class NativeCodec:
             if status == ZV_OK:
                 return finished(result, size)
             Py_DECREF(result)
-            raise table_error(self, status, &err, False, cap, size)
+            raise table_error(self.table, status, &err, False, cap, size)
         finally:
             PyBuffer_Release(&src)
 
@@ -357,7 +358,7 @@ cdef class NativeCodec:
             if status == ZV_SPACE:
                 raise wrong_size(self.name, dst.len, size if size > <uint64_t> dst.len else f"more than {dst.len}")
             if status != ZV_OK:
-                raise table_error(self, status, &err, True, dst.len, size)
+                raise table_error(self.table, status, &err, True, dst.len, size)
             if size != <uint64_t> dst.len:
                 raise wrong_size(self.name, dst.len, size)
             return 0
@@ -387,7 +388,7 @@ cdef class NativeCodec:
                 return finished(result, size)
             Py_DECREF(result)
             if status != ZV_SPACE:
-                raise table_error(self, status, &err, True, limit, size)
+                raise table_error(self.table, status, &err, True, limit, size)
             if cap >= limit or size > limit:
                 raise too_large(self.name, limit, size if size > limit else None)
             if size <= cap or size > believed:

@@ -15,14 +15,13 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from zvcore.codecs.abi cimport (
-    ZV_CHECKSUM, ZV_CORRUPT, ZV_NOMEM, ZV_OK, ZV_PARAM, ZV_SIZE_UNKNOWN, ZV_SPACE, zv_codec, zv_error,
-)
+from zvcore.codecs.abi cimport ZV_NOMEM, ZV_OK, ZV_SIZE_UNKNOWN, ZV_SPACE, zv_codec, zv_error
 from zvcore.codecs.chain cimport (
     CodecChain, Stages, give_workers, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock, take_workers,
 )
+from zvcore.codecs.native cimport status_error
 
-from zvcore.errors import CorruptDataError, MetadataError, ZvcoreError
+from zvcore.errors import CorruptDataError, ZvcoreError
 
 
 cdef extern from "pool.h" nogil:
@@ -490,13 +489,12 @@ cdef object failure_error(const Failure *failure, list chains):
     cdef int kind = failure.kind
     cdef CodecChain chain
     cdef object codec = None
-    cdef object version = ""
     cdef object error
+    cdef const zv_codec *table = NULL
     if failure.stage >= 0 and failure.chain < len(chains):
         chain = chains[failure.chain]
         codec = chain.codecs[failure.stage].name
-        if chain.stages.stage[failure.stage].table != NULL and chain.stages.stage[failure.stage].table.lib_version != NULL:
-            version = f" [{chain.stages.stage[failure.stage].table.lib_version.decode(errors='replace')}]"
+        table = chain.stages.stage[failure.stage].table
     if kind == PYTHON_FAILURE:
         error = <object> failure.exception
         Py_XDECREF(<PyObject *> failure.exception)
@@ -505,15 +503,9 @@ cdef object failure_error(const Failure *failure, list chains):
         wrapped = CorruptDataError(f"{type(error).__name__}: {error}", codec=codec)
         wrapped.__cause__ = error
         return wrapped
-    text = failure.message.decode(errors="replace")
     if kind == CODEC_FAILURE:
-        if failure.status == ZV_CHECKSUM:
-            return CorruptDataError((text or "the checksum does not match") + version, codec=codec)
-        if failure.status == ZV_PARAM:
-            return MetadataError((text or "the codec cannot do this with its configuration") + version, codec=codec)
-        if failure.status == ZV_CORRUPT:
-            return CorruptDataError((text or "not a valid stream") + version, codec=codec)
-        return ZvcoreError(f"{text or 'the library failed'} (status {failure.status}){version}", codec=codec)
+        return status_error(table, failure.status, failure.lib_code, failure.message, True, ZV_SIZE_UNKNOWN, 0)
+    text = failure.message.decode(errors="replace")
     if kind == SIZE_FAILURE:
         if failure.found == ZV_SIZE_UNKNOWN:
             return CorruptDataError("the decoded data is too long", codec=codec,
