@@ -39,6 +39,7 @@ class ChunkForm:
     edge      chunks that reach over the array's end are stored whole ("full"), cut at the end ("cropped"), or say
               themselves how large they are ("framed")
     padded    whether framed chunks at the end are written whole
+    trailing  whether bytes behind the values of a framed chunk that nothing encodes are ignored
     """
 
     shape: tuple[int, ...]
@@ -47,6 +48,7 @@ class ChunkForm:
     axes: tuple[int, ...] = ()
     edge: Literal["full", "cropped", "framed"] = "full"
     padded: bool = False
+    trailing: bool = False
 
 
 class ValueCodec(Protocol):

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["create", "detect", "open"]
 
-# In the order in which they are looked for: a Zarr Vectors store is a Zarr group too, and a folder may hold the metadata
-# of both Zarr and N5 for the same chunks.
-FORMATS = ("zvf", "zarr3", "n5", "precomputed")
+# In the order in which they are looked for: a Zarr Vectors store is a Zarr group too, and a folder that holds the metadata
+# of both N5 and Zarr for the same blocks is N5.
+FORMATS = ("zvf", "n5", "zarr3", "precomputed")
 
 Path = str | os.PathLike[str] | Store
 Mode = Literal["r", "r+", "w"]

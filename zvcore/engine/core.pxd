@@ -23,7 +23,7 @@ cdef enum FailureKind:
     CODEC_FAILURE           # `status` of zv_codec.h, `stage`, `message`
     SIZE_FAILURE            # decoded size: `expected`, `found`
     RANGE_FAILURE           # a byte range that the object does not have: `found` is the object's size
-    FRAME_FAILURE           # a chunk's own header: `message`
+    FRAME_FAILURE           # a chunk's own header: `message`, `offset`
     SYSTEM_FAILURE          # `status` is errno
     STALE_FAILURE           # the object is not the one whose index was read
     TOO_LARGE_FAILURE       # a stored object larger than it can sensibly be

@@ -34,6 +34,7 @@ cdef class Form:
         self.swap_unit = unit if form.swapped and unit > 1 else 0
         self.edge = {"full": FULL_EDGE, "cropped": CROPPED_EDGE, "framed": FRAMED_EDGE}[form.edge]
         self.padded = form.padded or self.edge == FULL_EDGE
+        self.trailing = form.trailing
         axes = form.axes or tuple(range(self.ndim))
         if sorted(axes) != list(range(self.ndim)):
             raise MetadataError("not an order of the axes", expected=tuple(range(self.ndim)), found=axes)

@@ -56,9 +56,11 @@ cdef int decode_block(Batch *batch, Slot *slot, Form form, int chain, int64_t ch
                       uint8_t *direct, Block *block, const uint8_t **values) noexcept nogil:
     """From a chunk's stored bytes to its values. `block` is laid out here if the chunk says itself how large it is."""
     cdef zv_frame frame
+    frame.header_size = 0
     if form.edge == FRAMED_EDGE:
         fail(slot, FRAME_FAILURE, chunk)
         if form.framing.parse(form.framing.cfg, data, size, form.ndim, &frame, slot.failure.message) != 0:
+            slot.failure.offset = frame.header_size
             return -1
         if frame.header_size > size or form.lay_out(frame.shape, block) != 0:
             return fail_frame(slot, chunk, b"the block's header does not fit the block")
@@ -71,7 +73,13 @@ cdef int decode_block(Batch *batch, Slot *slot, Form form, int chain, int64_t ch
             slot.failure.found = block.nbytes
             return -1
         direct = NULL
-    return decode_chain(batch, slot, chain, chunk, data, size, direct, block.nbytes, block.nbytes, values, &size)
+        # Bytes behind the values of a chunk that nothing encodes.
+        if form.trailing and batch.chains[chain].count == 0 and size > block.nbytes:
+            size = block.nbytes
+    if decode_chain(batch, slot, chain, chunk, data, size, direct, block.nbytes, block.nbytes, values, &size) != 0:
+        slot.failure.offset = frame.header_size
+        return -1
+    return 0
 
 
 cdef int read_block(Batch *batch, Slot *slot, ReadPlan *plan, Form form, Selection selection, int64_t chunk,
@@ -157,6 +165,8 @@ cdef object located(const Failure *failure, list chains, Loader loader, position
     if not isinstance(error, ZvcoreError):
         return error
     error.located(key=key)
+    if failure.offset and error.offset is None and offset is None:
+        error.located(offset=failure.offset)
     if positions is not None:
         error.located(chunk=tuple([int(i) for i in positions[chunk]]))
     if offset is not None and error.offset is None:

@@ -22,7 +22,8 @@ typedef struct zv_frame {
 typedef struct zv_framing {
     uint32_t struct_size;
     const void *cfg;
-    /* Reads the header of the `n` bytes at `src`. Returns 0, or -1 with a text of at most 247 bytes in `message`. */
+    /* Reads the header of the `n` bytes at `src`. Returns 0, or -1 with a text of at most 247 bytes in `message` and in
+     * `frame->header_size` the offset of what is wrong. */
     int32_t (*parse)(const void *cfg, const uint8_t *src, uint64_t n, int32_t ndim, zv_frame *frame, char *message);
     /* The most bytes that a header of `ndim` dimensions takes. */
     uint64_t (*header_bound)(const void *cfg, int32_t ndim);

@@ -21,28 +21,48 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockLayout"]
 
-_FRAMING = framing()
+_FRAMINGS = {"F": framing(), "C": framing(reverse=True)}
 
 
 class BlockLayout(Layout):
-    """Numeric blocks in default mode. With order="C", the reversed view: axes from the slowest to the fastest."""
+    """Blocks that say themselves how large they are.
 
-    def __init__(self, store: Store, metadata: DatasetMetadata, order: str = "F", pad_edges: bool = False) -> None:
+    With order "F", axes stand as in attributes.json, the fastest first. Order "C" is the reversed view of the same
+    bytes: axes, grid positions and shapes the other way round.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        metadata: DatasetMetadata,
+        order: str = "F",
+        pad_edges: bool = False,
+        strict: bool = True,
+        store_empty: bool = False,
+    ) -> None:
+        if order not in _FRAMINGS:
+            raise ValueError(f"order is 'F' (as N5 has the axes) or 'C' (reversed), not {order!r}")
         self.store = store
         self.metadata = metadata
         self.order = order
-        self.pad_edges = pad_edges
+        self.store_empty = store_empty
         self.fill_value = metadata.dtype.type(0)
-        self.shape = metadata.dimensions
+        self.shape = self.turned(metadata.dimensions)
+        axes = tuple(range(len(self.shape)))
         self.form = ChunkForm(
-            metadata.block_size,
+            self.turned(metadata.block_size),
             metadata.dtype,
             swapped=bool(np.little_endian),
-            axes=tuple(reversed(range(len(self.shape)))),
+            axes=axes if order == "C" else axes[::-1],
             edge="framed",
             padded=pad_edges,
+            trailing=not strict,
         )
-        self.framing = _FRAMING
+        self.framing = _FRAMINGS[order]
+
+    def turned(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        """From N5's order of axes to that of the array, or back."""
+        return values[::-1] if self.order == "C" else values
 
     @cached_property
     def codec(self) -> Codec:
@@ -59,12 +79,16 @@ class BlockLayout(Layout):
         return {name: value for name, value in vars(self).items() if name not in without}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, framing=_FRAMING)
+        self.__dict__.update(state)
+        self.framing = _FRAMINGS[self.order]
 
     def keys(self, positions: npt.NDArray[np.int64]) -> Keys:
         ndim = len(self.shape)
         if ndim == 0:
+            # As tensorstore has it; the specification has no dataset without axes.
             return Keys.of(["0"] * len(positions))
+        if self.order == "C":
+            positions = positions[:, ::-1]
         return Keys.format(positions, ["", *["/"] * (ndim - 1), ""])
 
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:

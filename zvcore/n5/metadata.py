@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -12,30 +11,17 @@ from typing import Any
 import numpy as np
 
 from zvcore.errors import MetadataError, UnsupportedError
-from zvcore.stores import Store
 
-__all__ = ["ATTRIBUTES", "DatasetMetadata", "check_version", "is_dataset", "read_attributes"]
+__all__ = ["NUMERIC", "RESERVED", "VERSION", "DatasetMetadata", "check_version", "is_dataset", "version_text"]
 
-ATTRIBUTES = "attributes.json"
+# What the format itself says in attributes.json; everything else is the user's.
 RESERVED = frozenset({"dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs", "n5"})
+VERSION = "4.0.0"
 
 NUMERIC = {
     name: np.dtype(name)
     for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
 }  # fmt: skip
-
-
-def read_attributes(store: Store, prefix: str = "") -> dict[str, Any] | None:
-    """The attributes of a group; None where there is no file, or one that holds no object (as Java has it)."""
-    key = f"{prefix}/{ATTRIBUTES}" if prefix else ATTRIBUTES
-    raw = store.get(key)
-    if raw is None or not bytes(raw).strip():
-        return None
-    try:
-        document = json.loads(bytes(raw))
-    except (ValueError, RecursionError) as error:
-        raise MetadataError(f"not JSON: {error}", key=key) from error
-    return document if isinstance(document, dict) else None
 
 
 def is_dataset(attributes: Mapping[str, Any] | None) -> bool:
@@ -59,6 +45,14 @@ def check_version(attributes: Mapping[str, Any] | None, key: str) -> tuple[int, 
     return version
 
 
+def version_text(version: Any) -> str:
+    """A version as we write it. Three parts: Java fails on fewer."""
+    match = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})", str(version))
+    if match is None or int(match[1]) > 4:
+        raise MetadataError("n5_version has three parts, at most 4.x", expected="such as '4.0.0'", found=repr(version))
+    return str(version)
+
+
 @dataclass(frozen=True)
 class DatasetMetadata:
     """The reserved attributes of a dataset. Axes in N5's order: the first is the fastest."""
@@ -79,10 +73,8 @@ class DatasetMetadata:
             raise MetadataError(
                 "blockSize has another rank than dimensions", key=where, expected=len(dimensions), found=block_size
             )
-        if any(n >= 2**31 for n in block_size):
-            raise MetadataError("a block is longer than 2**31 along one axis", key=where, found=block_size)
         data_type = attributes["dataType"]
-        if data_type not in NUMERIC and data_type not in ("string", "object"):
+        if not isinstance(data_type, str) or (data_type not in NUMERIC and data_type not in ("string", "object")):
             raise UnsupportedError("unknown dataType", key=where, expected=", ".join(NUMERIC), found=repr(data_type))
         if "compression" in attributes:
             compression = attributes["compression"]
@@ -90,6 +82,9 @@ class DatasetMetadata:
                 raise MetadataError('compression is an object such as {"type": "raw"}', key=where, found=repr(compression))
         else:
             compression = {"type": attributes["compressionType"]}
+        size = math.prod(block_size) * (NUMERIC[data_type].itemsize if data_type in NUMERIC else 1)
+        if size > 2**31:
+            raise MetadataError("a block holds more than 2 GiB", key=where, expected=f"at most {2**31}", found=size)
         # An empty object is raw for Java too.
         if "type" not in compression:
             compression = {**compression, "type": "raw"}

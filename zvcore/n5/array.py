@@ -1,0 +1,231 @@
+"""An N5 dataset: the one Array plus block modes, resizing, and attributes by path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from zvcore.array import Array
+from zvcore.engine import Sources
+from zvcore.engine.read import read_chunks
+from zvcore.engine.selection import Selection
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.n5.attributes import Attributes, WithAttributes
+from zvcore.n5.blocks import Block, decode_block, encode_block, mode_of
+from zvcore.n5.documents import change_document, read_document
+from zvcore.n5.layout import BlockLayout
+from zvcore.n5.metadata import DatasetMetadata, is_dataset
+from zvcore.stores import Store
+
+__all__ = ["N5Array"]
+
+_BLOCK_KEY = re.compile(r"(?:0|[1-9][0-9]*)(?:/(?:0|[1-9][0-9]*))*")
+
+
+class N5Array(WithAttributes, Array):
+    """A dataset of an N5 container.
+
+    order               "F": axes as N5 has them, the fastest first; "C": the reversed view of the same data
+    pad_edges           whether blocks at the end are written whole instead of cropped
+    strict              whether bytes behind the values of a raw block are an error
+    write_empty_blocks  whether blocks of nothing but zeros are stored
+    """
+
+    _layout: BlockLayout
+
+    def __init__(
+        self,
+        store: Store,
+        document: dict[str, Any],
+        *,
+        read_only: bool = False,
+        threads: int | None = None,
+        order: str = "F",
+        pad_edges: bool = False,
+        strict: bool = True,
+        write_empty_blocks: bool = False,
+    ) -> None:
+        self._options = {
+            "order": order, "pad_edges": pad_edges, "strict": strict, "write_empty_blocks": write_empty_blocks,
+        }  # fmt: skip
+        self.metadata = DatasetMetadata.parse(document, f"{store.root}/attributes.json")
+        layout = BlockLayout(store, self.metadata, order, pad_edges, strict, write_empty_blocks)
+        super().__init__(
+            layout,
+            format="n5",
+            attrs=Attributes(store, document, read_only or store.read_only),
+            read_only=read_only,
+            threads=threads,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = (self._layout.store, self._attrs.document, self._read_only, self._threads, self._options)
+        return (_reopened, state)
+
+    # --- what it is
+
+    @property
+    def codec(self) -> Any:
+        return self._layout.codec
+
+    @property
+    def data_type(self) -> str:
+        """The `dataType`: that of the items, "string" or "object". The latter two have blocks but no items."""
+        return self.metadata.data_type
+
+    def __repr__(self) -> str:
+        return (
+            f"<zvcore.Array n5 shape={self.shape} {self.data_type} chunks={self.chunks} "
+            f"{self.metadata.compression.get('type')} in {self._layout.store.root}>"
+        )
+
+    # --- items
+
+    def _read(self, *args: Any) -> Any:
+        self._check_items()
+        return super()._read(*args)
+
+    def _write(self, *args: Any) -> None:
+        self._check_writable()
+        self._check_items()
+        super()._write(*args)
+
+    def _check_items(self) -> None:
+        if not self.metadata.numeric:
+            what = f"a dataset of dataType {self.data_type!r}"
+        elif self._attrs.document.get("isLabelMultiset") is True:
+            what = "a dataset of label multisets"
+        else:
+            return
+        raise UnsupportedError(
+            f"{what} has no items to index: use read_block and write_block", key=self._layout.store.root
+        )
+
+    # --- blocks
+
+    def _key(self, position: Any) -> str:
+        return self._layout.keys(self._rows(self._position(position)))[0]
+
+    def block_exists(self, position: Any) -> bool:
+        """Whether the block at this grid position is stored. Those that are not read as zeros."""
+        return self._layout.store.exists(self._key(position))
+
+    def block_mode(self, position: Any) -> str | None:
+        """"default", "varlength" or "object"; None if the block is not stored."""
+        key = self._key(position)
+        data = self._layout.store.get(key)
+        if data is None:
+            return None
+        try:
+            return mode_of(data, self.ndim)
+        except ZvcoreError as error:
+            raise error.located(key=key, chunk=self._position(position))
+
+    def blocks(self) -> Iterator[tuple[int, ...]]:
+        """The grid positions of all stored blocks, those outside the dataset's dimensions too."""
+        for key in self._layout.store.list():
+            if _BLOCK_KEY.fullmatch(key) is None:
+                continue
+            position = tuple(int(name) for name in key.split("/"))
+            if len(position) == max(1, self.ndim):
+                yield self._layout.turned(position) if self.ndim else ()
+
+    def read_block(self, position: Any) -> Any:
+        """The values of one block, or None if it is not stored.
+
+        A block in default mode is an array, cut at the dataset's end; any other is a `Block`, which tells its mode.
+        """
+        place = self._position(position)
+        layout = self._layout
+        key = layout.chunk_name(place)
+        data = layout.store.get(key)
+        if data is None:
+            return None
+        try:
+            if mode_of(data, self.ndim) != "default" or not self.metadata.numeric:
+                chain = layout.chains[0]
+                reverse = layout.order == "C"
+                keys = layout.keys(self._rows(place))
+                return decode_block(data, self.ndim, self.data_type, chain, keys, reverse)
+        except ZvcoreError as error:
+            raise error.located(key=key, chunk=place)
+        selection = Selection.basic(self._block_region(place), self.shape)
+        out = np.empty(layout.visible_shape(place), self.dtype, order="F" if self.order == "F" else "C")
+        rows = self._rows(place)
+        origin = Sources(keys=layout.keys(rows))
+        sources = Sources(keys=origin.keys, blobs=[memoryview(data)], origin=origin)
+        read_chunks(layout.prepared, selection, rows, sources, layout.chains, out, threads=1)
+        return out
+
+    def write_block(self, position: Any, values: Any, mode: str | None = None, shape: Sequence[int] | None = None) -> None:
+        """Replace one block.
+
+        In default mode `values` has the block's shape, cut at the dataset's end. mode="varlength" takes a row of numbers
+        (of str for dtype "string"), whose number need not fit the `shape` that the header names (unless given, the
+        block's); mode="object" takes bytes. A `Block` says all of this itself. Without a mode, datasets of strings and
+        objects take theirs, all others the default.
+        """
+        place = self._position(position)
+        self._check_writable()
+        if isinstance(values, Block):
+            block = values
+        else:
+            if mode is None:
+                mode = {"string": "varlength", "object": "object"}.get(self.data_type, "default")
+            if mode == "default":
+                if shape is not None:
+                    raise TypeError("a block in default mode has the shape of its values")
+                super().write_block(place, values)
+                return
+            if mode not in ("varlength", "object"):
+                raise ValueError(f"mode is 'default', 'varlength' or 'object', not {mode!r}")
+            extent = () if mode == "object" else self._layout.visible_shape(place) if shape is None else tuple(shape)
+            block = Block(mode, values, extent)  # type: ignore[arg-type]
+        layout = self._layout
+        parts = encode_block(block, self.ndim, self.data_type, layout.chains[0], layout.order == "C")
+        layout.store.put(layout.chunk_name(place), parts)
+
+    # --- changing the whole
+
+    def resize(self, shape: Sequence[int], keep_blocks: bool = False) -> None:
+        """Give the dataset other dimensions. Blocks that then lie outside are removed, unless `keep_blocks`."""
+        self._check_writable()
+        layout = self._layout
+        new = tuple(int(n) for n in shape)
+        if len(new) != self.ndim:
+            raise MetadataError("a dataset keeps its number of dimensions", expected=self.ndim, found=new)
+        dimensions = list(layout.turned(new))
+
+        def change(document: dict[str, Any]) -> dict[str, Any]:
+            if not is_dataset(document):
+                raise NotFoundError("the dataset is gone", key=layout.store.root)
+            changed = {**document, "dimensions": dimensions}
+            DatasetMetadata.parse(changed, self.metadata.where)
+            return changed
+
+        document = change_document(layout.store, change)
+        self.__init__(  # type: ignore[misc]
+            layout.store, document, read_only=self._read_only, threads=self._threads, **self._options
+        )
+        if not keep_blocks:
+            outside = [place for place in self.blocks() if any(i >= n for i, n in zip(place, self.grid, strict=True))]
+            for place in outside:
+                layout.store.delete(self._layout.chunk_name(place))
+
+    def refresh(self) -> None:
+        """Read attributes.json anew: dimensions and attributes as others have left them."""
+        document = read_document(self._layout.store)
+        if document is None or not is_dataset(document):
+            raise NotFoundError("the dataset is gone", key=self._layout.store.root)
+        self.__init__(  # type: ignore[misc]
+            self._layout.store, document, read_only=self._read_only, threads=self._threads, **self._options
+        )
+
+
+def _reopened(
+    store: Store, document: dict[str, Any], read_only: bool, threads: int | None, options: dict[str, Any]
+) -> N5Array:
+    return N5Array(store, document, read_only=read_only, threads=threads, **options)

@@ -1,0 +1,174 @@
+"""An N5 group: a mapping of the datasets and groups in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.n5.array import N5Array
+from zvcore.n5.attributes import Attributes, WithAttributes
+from zvcore.n5.creating import create_dataset, create_group
+from zvcore.n5.documents import document_key, read_document
+from zvcore.n5.metadata import check_version, is_dataset
+from zvcore.n5.multiscale import Multiscale, read_multiscale, write_multiscale
+from zvcore.n5.paths import group_path
+from zvcore.stores import Store
+
+__all__ = ["N5Group"]
+
+
+class N5Group(WithAttributes, Mapping[str, Any]):
+    """A folder of an N5 container. Members go by name or path: `group["a/b"]`.
+
+    Every folder is a group, with or without attributes.json, except the folders of blocks in a dataset.
+    """
+
+    def __init__(
+        self, store: Store, document: dict[str, Any] | None, *, read_only: bool = False, **options: Any
+    ) -> None:
+        check_version(document, f"{store.root}/attributes.json")
+        self.store = store
+        self.read_only = read_only or store.read_only
+        self._attrs = Attributes(store, document, self.read_only)
+        self._options = options
+
+    @property
+    def attrs(self) -> Attributes:
+        return self._attrs
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """The version that this group declares, (0, 0, 0) if none, as all but a container's root."""
+        return check_version(self._attrs.document, f"{self.store.root}/attributes.json")
+
+    # --- members
+
+    def __getitem__(self, path: str) -> Any:
+        name = group_path(path)
+        if not name:
+            return self
+        document = self._document(name)
+        if document is None:
+            raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
+        return self._opened(self.store.child(name), document)
+
+    def _opened(self, store: Store, document: dict[str, Any]) -> Any:
+        if is_dataset(document):
+            return N5Array(store, document, read_only=self.read_only, **self._options)
+        return N5Group(store, document, read_only=self.read_only, **self._options)
+
+    def _document(self, name: str) -> dict[str, Any] | None:
+        """The attributes of a member, {} for a folder without; None if there is no such group."""
+        found = read_document(self.store, name)
+        if found is not None:
+            return found
+        if self.store.exists(document_key(name)):
+            return {}
+        folders, objects = self.store.list_dir(name)
+        if not folders and not objects and not self._is_empty_folder(name):
+            return None
+        parts = name.split("/")
+        for depth in range(len(parts)):
+            # Folders in a dataset hold its blocks.
+            if is_dataset(read_document(self.store, "/".join(parts[:depth]))):
+                return None
+        return {}
+
+    def _is_empty_folder(self, name: str) -> bool:
+        above, _, last = name.rpartition("/")
+        return last in self.store.list_dir(above)[0]
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        name = group_path(path)
+        return not name or self._document(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        if is_dataset(self._attrs.document):
+            return iter(())
+        return iter(self.store.list_dir()[0])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"<zvcore group n5 in {self.store.root}>"
+
+    def walk(self) -> Iterator[tuple[str, Any]]:
+        """(path, group or dataset) for everything below this group, in order. Blocks are not looked at."""
+        for name in self:
+            member = self[name]
+            yield name, member
+            if isinstance(member, N5Group):
+                for path, below in member.walk():
+                    yield f"{name}/{path}", below
+
+    def tree(self) -> str:
+        """What lies below this group, one line each, as text."""
+        lines = ["/"]
+        for path, member in self.walk():
+            names = path.split("/")
+            text = "  " * len(names) + names[-1]
+            if isinstance(member, N5Array):
+                text += f" {member.data_type} {member.shape}"
+            lines.append(text)
+        return "\n".join(lines)
+
+    # --- changing
+
+    def __delitem__(self, path: str) -> None:
+        """Remove a member with everything below it."""
+        self._check_writable()
+        name = group_path(path)
+        if not name:
+            raise ValueError("a group cannot remove itself")
+        if name not in self:
+            raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
+        self.store.delete_prefix(name)
+
+    def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> N5Group:
+        """A new group, and those above it that are missing. One that exists is kept and gets the attributes."""
+        self._check_writable()
+        name = group_path(path)
+        if not name:
+            raise ValueError("a group needs a name")
+        self._check_above(name)
+        store = self.store.child(name)
+        document = create_group(store, attrs, overwrite, member=True)
+        return N5Group(store, document, **self._options)
+
+    def create_dataset(self, path: str, **options: Any) -> N5Array:
+        """A new dataset in this group; the arguments are those of `zvcore.create`."""
+        self._check_writable()
+        name = group_path(path)
+        if not name:
+            raise ValueError("a dataset in a group needs a name")
+        self._check_above(name)
+        return create_dataset(self.store.child(name), **{**self._options, **options, "member": True})
+
+    create_array = create_dataset
+
+    def _check_above(self, name: str) -> None:
+        """Nothing can lie below a dataset: its folders hold blocks."""
+        parts = name.split("/")
+        for depth in range(len(parts)):
+            above = "/".join(parts[:depth])
+            if is_dataset(read_document(self.store, above)):
+                raise ConflictError("a dataset cannot have members", key=f"{self.store.root}/{above}".rstrip("/"))
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError("the group was opened for reading; open it with mode='r+' to write", key=self.store.root)
+
+    # --- scales
+
+    def multiscale(self) -> Multiscale:
+        """The levels of an image pyramid in this group, whichever program's convention describes it."""
+        return read_multiscale(self)
+
+    def write_multiscale(self, multiscale: Multiscale, convention: str = "n5-viewer") -> None:
+        """Describe the levels in the attributes, as "n5-viewer" or "neuroglancer" reads them."""
+        self._check_writable()
+        write_multiscale(self, multiscale, convention)

@@ -1,0 +1,354 @@
+"""Image pyramids: the conventions by which programs describe scales, units and offsets, read into one answer.
+
+Everything here is in N5's order of axes (x, y, z), whatever the convention's own order is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.n5.documents import as_json, read_document
+from zvcore.n5.metadata import is_dataset
+
+if TYPE_CHECKING:
+    from zvcore.n5.group import N5Group
+
+__all__ = ["CONVENTIONS", "Level", "Multiscale", "read_multiscale", "write_multiscale"]
+
+CONVENTIONS = ("n5-viewer", "bdv", "cosem", "neuroglancer", "paintera")
+_AXES = ("x", "y", "z", "t", "c")
+_LEVEL = re.compile(r"s([0-9]{1,4})")
+_TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
+_CHANNEL = re.compile(r"(?:c|ch|setup)([0-9]{1,9})")
+
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a pyramid. Each tuple has an entry per axis.
+
+    path        of the dataset, from the group that was asked
+    factors     how many voxels of the finest level, along each axis, one of this level stands for
+    resolution  the size of a voxel of this level
+    offset      where the centre of its first voxel lies
+    units       of resolution and offset
+    axes        their names
+    """
+
+    path: str
+    factors: Numbers
+    resolution: Numbers
+    offset: Numbers
+    units: tuple[str, ...]
+    axes: tuple[str, ...]
+
+    @property
+    def unit(self) -> str | None:
+        """The one unit of all axes; None if they have several."""
+        return self.units[0] if len(set(self.units)) == 1 else None
+
+
+@dataclass(frozen=True)
+class Multiscale:
+    """The levels of a pyramid, from the finest on, and the convention in which they were described."""
+
+    levels: tuple[Level, ...]
+    convention: str
+
+    def __getitem__(self, i: int) -> Level:
+        return self.levels[i]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self.levels[0].axes
+
+    @property
+    def unit(self) -> str | None:
+        return self.levels[0].unit
+
+
+class _Reader:
+    """One group and what its conventions need to know of it."""
+
+    def __init__(self, group: N5Group) -> None:
+        self.group = group
+        self.store = group.store
+        self.document: Mapping[str, Any] = group._attrs.document
+        self.where = f"{group.store.root}/attributes.json"
+
+    def attributes(self, path: str) -> dict[str, Any]:
+        return read_document(self.store, path) or {}
+
+    def datasets(self, prefix: str = "") -> list[tuple[int, str, dict[str, Any]]]:
+        """The levels `s0`, `s1`... below a folder: (number, path, attributes)."""
+        found = []
+        for name in self.store.list_dir(prefix)[0]:
+            match = _LEVEL.fullmatch(name)
+            path = f"{prefix}/{name}" if prefix else name
+            if match is not None and is_dataset(attributes := self.attributes(path)):
+                found.append((int(match[1]), path, attributes))
+        return sorted(found)
+
+    def numbers(self, value: Any, what: str, rank: int, where: str | None = None) -> Numbers:
+        if (
+            not isinstance(value, list)
+            or len(value) != rank
+            or not all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in value)
+        ):
+            raise MetadataError(f"{what} is a list of {rank} numbers", key=where or self.where, found=repr(value))
+        return tuple(_plain(n) for n in value)
+
+    def factors(self, value: Any, what: str, rank: int, where: str | None = None) -> Numbers:
+        found = self.numbers(value, what, rank, where)
+        if any(n <= 0 for n in found):
+            raise MetadataError(f"{what} has a number above zero for each axis", key=where or self.where, found=found)
+        return found
+
+
+def read_multiscale(group: N5Group) -> Multiscale:
+    """The levels in a group, by whichever convention describes them."""
+    reader = _Reader(group)
+    document = reader.document
+    if "painteraData" in document:
+        prefix = "data" if reader.datasets("data") else ""
+        scene = reader.attributes(prefix) if prefix else document
+        return _scene(reader, prefix, {**document, **scene}, None, "paintera")
+    if isinstance(document.get("multiscales"), list) and document["multiscales"]:
+        return _cosem(reader, _cosem_paths(reader, document["multiscales"][0]))
+    timepoints = sorted(
+        (int(match[1]), name)
+        for name in reader.store.list_dir()[0]
+        if (match := _TIMEPOINT.fullmatch(name)) is not None
+    )
+    if timepoints and "downsamplingFactors" in document:
+        path = timepoints[0][1]
+        return _scene(reader, path, reader.attributes(path), document["downsamplingFactors"], "bdv")
+    levels = reader.datasets()
+    if not levels:
+        raise _nothing(reader)
+    if document.get("multiScale") is True:
+        named = "paintera" if {"offset", "maxId", "isLabelMultiset"} & document.keys() else "bdv"
+        return _scene(reader, "", document, None, named)
+    if "axes" in document or "units" in document or ("resolution" in document and "pixelResolution" not in document):
+        if "downsamplingFactors" in document or "scales" in document:
+            return _neuroglancer(reader)
+    if any(isinstance(attributes.get("transform"), dict) for _, _, attributes in levels):
+        return _cosem(reader, [(path, None) for _, path, _ in levels])
+    return _viewer(reader, levels)
+
+
+def _nothing(reader: _Reader) -> NotFoundError:
+    channels = [name for name in reader.group if _CHANNEL.fullmatch(name) is not None]
+    advice = f"; ask one of {', '.join(channels[:5])}" if channels else ""
+    return NotFoundError(f"no scales here that any known convention describes{advice}", key=reader.store.root)
+
+
+def _plain(n: float) -> float:
+    return int(n) if isinstance(n, float) and n.is_integer() else n
+
+
+def _level(path: str, factors: Numbers, base: Numbers, units: Any, axes: Any, origin: Numbers | None = None) -> Level:
+    """A level of a pyramid whose voxels are means of boxes: its first voxel's centre lies within the first box."""
+    rank = len(factors)
+    offset = tuple((f - 1) / 2 * r for f, r in zip(factors, base, strict=True))
+    if origin is not None:
+        offset = tuple(a + b for a, b in zip(origin, offset, strict=True))
+    return Level(
+        path,
+        factors,
+        tuple(_plain(f * r) for f, r in zip(factors, base, strict=True)),
+        tuple(_plain(n) for n in offset),
+        tuple([units] * rank if isinstance(units, str) else units),
+        tuple(axes)[:rank] if axes else _axes(rank),
+    )
+
+
+def _axes(rank: int) -> tuple[str, ...]:
+    return tuple(_AXES[i] if i < len(_AXES) else f"dim_{i}" for i in range(rank))
+
+
+def _pixel_resolution(reader: _Reader, value: Any, rank: int, where: str) -> tuple[Numbers, str]:
+    if value is None:
+        return (1,) * rank, "pixel"
+    if isinstance(value, dict):
+        unit = value.get("unit", "pixel")
+        if not isinstance(unit, str):
+            raise MetadataError("the unit of pixelResolution is a string", key=where, found=repr(unit))
+        return reader.factors(value.get("dimensions"), "pixelResolution", rank, where), unit
+    return reader.factors(value, "pixelResolution", rank, where), "pixel"
+
+
+def _viewer(reader: _Reader, levels: list[tuple[int, str, dict[str, Any]]]) -> Multiscale:
+    """n5-viewer: each level says its factors and the resolution of the finest; older ones leave that to the group."""
+    scales = reader.document.get("scales")
+    found = []
+    for i, (number, path, attributes) in enumerate(levels):
+        where = f"{reader.store.root}/{path}/attributes.json"
+        rank = len(attributes["dimensions"])
+        given = attributes.get("downsamplingFactors")
+        if given is None and isinstance(scales, list) and i < len(scales):
+            given = scales[i]
+        if given is None:
+            given = [2**number] * rank
+        factors = reader.factors(given, "downsamplingFactors", rank, where)
+        resolution = attributes.get("pixelResolution", reader.document.get("pixelResolution"))
+        base, unit = _pixel_resolution(reader, resolution, rank, where)
+        level = _level(path, factors, base, unit, None)
+        affine = attributes.get("affineTransform", reader.document.get("affineTransform"))
+        found.append(level if affine is None else _transformed(reader, level, affine, where))
+    return Multiscale(tuple(found), "n5-viewer")
+
+
+def _transformed(reader: _Reader, level: Level, affine: Any, where: str) -> Level:
+    """The level scaled and moved; three axes, the matrix by rows."""
+    if len(level.factors) != 3:
+        raise UnsupportedError("an affineTransform of other than three axes", key=where)
+    rows = reader.numbers(affine, "affineTransform", 12, where)
+    if any(rows[4 * i + j] != 0 for i in range(3) for j in range(3) if i != j) or any(rows[5 * i] <= 0 for i in range(3)):
+        raise UnsupportedError("an affineTransform that turns or shears the image", key=where)
+    return Level(
+        level.path,
+        level.factors,
+        tuple(_plain(n * rows[5 * i]) for i, n in enumerate(level.resolution)),
+        tuple(_plain(n * rows[5 * i] + rows[4 * i + 3]) for i, n in enumerate(level.offset)),
+        level.units,
+        level.axes,
+    )
+
+
+def _scene(reader: _Reader, prefix: str, scene: Mapping[str, Any], table: Any, convention: str) -> Multiscale:
+    """BigDataViewer and paintera: the folder of the levels says resolution and offset, the levels their factors."""
+    found = []
+    for i, (number, path, attributes) in enumerate(reader.datasets(prefix)):
+        where = f"{reader.store.root}/{path}/attributes.json"
+        rank = len(attributes["dimensions"])
+        given = table[i] if isinstance(table, list) and i < len(table) else attributes.get("downsamplingFactors")
+        if given is None:
+            given = [1] * rank if number == 0 else [2**number] * rank
+        factors = reader.factors(given, "downsamplingFactors", rank, where)
+        base = reader.factors(scene.get("resolution", [1] * rank), "resolution", rank)
+        origin = reader.numbers(scene.get("offset", [0] * rank), "offset", rank)
+        unit = scene.get("unit", "pixel" if "resolution" not in scene else "")
+        found.append(_level(path, factors, base, str(unit), None, origin))
+    if not found:
+        raise _nothing(reader)
+    return Multiscale(tuple(found), convention)
+
+
+def _cosem_paths(reader: _Reader, scales: Any) -> list[tuple[str, Any]]:
+    """(path, transform) of each level, from a description of the group."""
+    entries = scales.get("datasets") if isinstance(scales, dict) else scales
+    if isinstance(entries, str):
+        entries = reader.document["multiscales"]
+    if not isinstance(entries, list) or not entries:
+        raise MetadataError("multiscales names datasets", key=reader.where, found=repr(scales))
+    found = []
+    for entry in entries:
+        path = entry.get("path") if isinstance(entry, dict) else entry
+        if not isinstance(path, str):
+            raise MetadataError("multiscales names datasets by their path", key=reader.where, found=repr(entry))
+        found.append((path, entry.get("transform") if isinstance(entry, dict) else None))
+    return found
+
+
+def _cosem(reader: _Reader, paths: Sequence[tuple[str, Any]]) -> Multiscale:
+    """COSEM and CellMap: every level has a transform, by default from the slowest axis to the fastest."""
+    found: list[Level] = []
+    for path, transform in paths:
+        where = f"{reader.store.root}/{path}/attributes.json"
+        attributes = reader.attributes(path)
+        if not is_dataset(attributes):
+            raise NotFoundError("multiscales names a dataset that is not there", key=f"{reader.store.root}/{path}")
+        own = attributes.get("transform", transform)
+        if not isinstance(own, dict):
+            raise MetadataError("a level has no transform", key=where, found=repr(own))
+        rank = len(attributes["dimensions"])
+        turn = 1 if own.get("ordering", "C") == "F" else -1
+        scale = reader.factors(own.get("scale"), "scale", rank, where)[::turn]
+        offset = reader.numbers(own.get("translate", [0] * rank), "translate", rank, where)[::turn]
+        default_axes = list(_axes(rank))[::turn]
+        axes = _texts(own.get("axes", default_axes), "axes", rank, where)[::turn]
+        units = _texts(own.get("units", ["nm"] * rank), "units", rank, where)[::turn]
+        base = found[0].resolution if found else scale
+        factors = tuple(_plain(round(a / b, 9)) for a, b in zip(scale, base, strict=True))
+        found.append(Level(path, factors, scale, offset, units, axes))
+    return Multiscale(tuple(found), "cosem")
+
+
+def _texts(value: Any, what: str, rank: int, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != rank or not all(isinstance(text, str) for text in value):
+        raise MetadataError(f"{what} is a list of {rank} strings", key=where, found=repr(value))
+    return tuple(value)
+
+
+def _neuroglancer(reader: _Reader) -> Multiscale:
+    """Neuroglancer: the group says all, and the levels are `s0`, `s1`..."""
+    document = reader.document
+    table = document.get("downsamplingFactors", document.get("scales"))
+    if not isinstance(table, list) or not table:
+        raise MetadataError("downsamplingFactors is a list of lists", key=reader.where, found=repr(table))
+    found = []
+    for i, given in enumerate(table):
+        path = f"s{i}"
+        attributes = reader.attributes(path)
+        if not is_dataset(attributes):
+            raise NotFoundError("the group names a level that is not there", key=f"{reader.store.root}/{path}")
+        rank = len(attributes["dimensions"])
+        factors = reader.factors(given, "downsamplingFactors", rank)
+        base = reader.factors(document.get("resolution", [1] * rank), "resolution", rank)
+        units = _texts(document.get("units", ["nm"] * rank), "units", rank, reader.where)
+        axes = _texts(document.get("axes", list(_axes(rank))), "axes", rank, reader.where)
+        found.append(_level(path, factors, base, units, axes))
+    return Multiscale(tuple(found), "neuroglancer")
+
+
+def write_multiscale(group: N5Group, multiscale: Multiscale, convention: str) -> None:
+    if convention not in ("n5-viewer", "neuroglancer"):
+        raise ValueError(f"convention is 'n5-viewer' or 'neuroglancer', not {convention!r}")
+    levels = multiscale.levels
+    if not levels:
+        raise ValueError("a pyramid has at least one level")
+    first = levels[0]
+    base = tuple(_plain(r / f) for r, f in zip(first.resolution, first.factors, strict=True))
+    for i, level in enumerate(levels):
+        here = _level(level.path, level.factors, base, level.units, level.axes)
+        if level.path != f"s{i}":
+            raise UnsupportedError("this convention names its levels s0, s1...", expected=f"s{i}", found=level.path)
+        near = [
+            math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+            for a, b in zip((*here.resolution, *here.offset), (*level.resolution, *level.offset), strict=True)
+        ]
+        if not all(near):
+            raise UnsupportedError(
+                "this convention cannot say such a resolution or offset", key=level.path,
+                expected=(here.resolution, here.offset), found=(level.resolution, level.offset),
+            )  # fmt: skip
+        if level.path not in group:
+            raise NotFoundError("no such level", key=f"{group.store.root}/{level.path}")
+    if convention == "neuroglancer":
+        said = {
+            "axes": list(first.axes),
+            "units": list(first.units),
+            "resolution": list(base),
+            "downsamplingFactors": [list(level.factors) for level in levels],
+        }
+        group.attrs.update(as_json(said))
+        return
+    if first.unit is None:
+        raise UnsupportedError("n5-viewer has one unit for all axes", found=first.units)
+    for level in levels:
+        group[level.path].attrs.update(
+            {
+                "downsamplingFactors": list(level.factors),
+                "pixelResolution": {"dimensions": list(base), "unit": first.unit},
+            }
+        )
