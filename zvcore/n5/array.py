@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +17,11 @@ from zvcore.n5.blocks import Block, decode_block, encode_block, mode_of
 from zvcore.n5.documents import change_document, read_document
 from zvcore.n5.layout import BlockLayout
 from zvcore.n5.metadata import DatasetMetadata, is_dataset
-from zvcore.stores import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zvcore.stores import Store
 
 __all__ = ["N5Array"]
 
@@ -114,7 +117,7 @@ class N5Array(WithAttributes, Array):
         return self._layout.store.exists(self._key(position))
 
     def block_mode(self, position: Any) -> str | None:
-        """"default", "varlength" or "object"; None if the block is not stored."""
+        """ "default", "varlength" or "object"; None if the block is not stored."""
         key = self._key(position)
         data = self._layout.store.get(key)
         if data is None:
@@ -160,13 +163,15 @@ class N5Array(WithAttributes, Array):
         read_chunks(layout.prepared, selection, rows, sources, layout.chains, out, threads=1)
         return out
 
-    def write_block(self, position: Any, values: Any, mode: str | None = None, shape: Sequence[int] | None = None) -> None:
+    def write_block(
+        self, position: Any, values: Any, mode: str | None = None, shape: Sequence[int] | None = None
+    ) -> None:
         """Replace one block.
 
-        In default mode `values` has the block's shape, cut at the dataset's end. mode="varlength" takes a row of numbers
-        (of str for dtype "string"), whose number need not fit the `shape` that the header names (unless given, the
-        block's); mode="object" takes bytes. A `Block` says all of this itself. Without a mode, datasets of strings and
-        objects take theirs, all others the default.
+        In default mode `values` has the block's shape, cut at the dataset's end. mode="varlength" takes a row of
+        numbers (of str for dtype "string"), whose number need not fit the `shape` that the header names (unless given,
+        the block's); mode="object" takes bytes. A `Block` says all of this itself. Without a mode, datasets of strings
+        and objects take theirs, all others the default.
         """
         place = self._position(position)
         self._check_writable()

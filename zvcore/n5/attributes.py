@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
 from zvcore.n5.documents import as_json, change_document, read_document
 from zvcore.n5.metadata import RESERVED, is_dataset
 from zvcore.n5.paths import MISSING, find, removed, replaced, tokens
-from zvcore.stores import Store
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
 
 __all__ = ["Attributes", "WithAttributes"]
 

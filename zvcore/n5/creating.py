@@ -42,7 +42,7 @@ def create_dataset(
     strict: bool = True,
     write_empty_blocks: bool = False,
 ) -> N5Array:
-    """Make a dataset at the root of the store. `shape` and `chunks` are in N5's order of axes, or with order="C" reversed.
+    """Make a dataset at the root of the store. `shape` and `chunks` are in N5's order of axes, reversed with order="C".
 
     codec       a name, a configuration, a Codec, or N5's own `{"type": ...}`; None for raw
     dtype       one of the ten numeric types, "string" or "object"
@@ -120,7 +120,9 @@ def make_room(store: Store, overwrite: bool) -> None:
     folders, objects = store.list_dir()
     others = [name for name in (*folders, *objects) if name != "attributes.json"]
     if others:
-        raise ConflictError("other things are here already; overwrite=True removes them", key=store.root, found=others[0])
+        raise ConflictError(
+            "other things are here already; overwrite=True removes them", key=store.root, found=others[0]
+        )
 
 
 def in_container(store: Store) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, MetadataError, ReadOnlyError
-from zvcore.stores import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zvcore.stores import Store
 
 __all__ = ["ATTRIBUTES", "as_json", "change_document", "document_key", "read_document", "write_document"]
 

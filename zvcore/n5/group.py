@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
 from zvcore.n5.array import N5Array
@@ -13,7 +13,9 @@ from zvcore.n5.documents import document_key, read_document
 from zvcore.n5.metadata import check_version, is_dataset
 from zvcore.n5.multiscale import Multiscale, read_multiscale, write_multiscale
 from zvcore.n5.paths import group_path
-from zvcore.stores import Store
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
 
 __all__ = ["N5Group"]
 
@@ -35,7 +37,8 @@ class N5Group(WithAttributes, Mapping[str, Any]):
 
     @property
     def attrs(self) -> Attributes:
-        return self._attrs
+        attrs: Attributes = self._attrs
+        return attrs
 
     @property
     def version(self) -> tuple[int, int, int]:
@@ -160,7 +163,9 @@ class N5Group(WithAttributes, Mapping[str, Any]):
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError("the group was opened for reading; open it with mode='r+' to write", key=self.store.root)
+            raise ReadOnlyError(
+                "the group was opened for reading; open it with mode='r+' to write", key=self.store.root
+            )
 
     # --- scales
 

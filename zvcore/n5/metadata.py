@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore.errors import MetadataError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["NUMERIC", "RESERVED", "VERSION", "DatasetMetadata", "check_version", "is_dataset", "version_text"]
 
@@ -34,7 +36,7 @@ def is_dataset(attributes: Mapping[str, Any] | None) -> bool:
 
 
 def check_version(attributes: Mapping[str, Any] | None, key: str) -> tuple[int, int, int]:
-    """The version that a container declares, (0, 0, 0) if it declares none that can be read. Majors above 4 are refused."""
+    """The version that a container declares, (0, 0, 0) if none that can be read. Majors above 4 are refused."""
     given = None if attributes is None else attributes.get("n5")
     match = re.search(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.([0-9]{1,9}))?", str(given)) if given is not None else None
     if match is None or isinstance(given, (dict, list)):
@@ -79,7 +81,9 @@ class DatasetMetadata:
         if "compression" in attributes:
             compression = attributes["compression"]
             if not isinstance(compression, dict):
-                raise MetadataError('compression is an object such as {"type": "raw"}', key=where, found=repr(compression))
+                raise MetadataError(
+                    'compression is an object such as {"type": "raw"}', key=where, found=repr(compression)
+                )
         else:
             compression = {"type": attributes["compressionType"]}
         size = math.prod(block_size) * (NUMERIC[data_type].itemsize if data_type in NUMERIC else 1)

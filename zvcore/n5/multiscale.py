@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ from zvcore.n5.documents import as_json, read_document
 from zvcore.n5.metadata import is_dataset
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from zvcore.n5.group import N5Group
 
 __all__ = ["CONVENTIONS", "Level", "Multiscale", "read_multiscale", "write_multiscale"]
@@ -138,22 +139,22 @@ def read_multiscale(group: N5Group) -> Multiscale:
     if document.get("multiScale") is True:
         named = "paintera" if {"offset", "maxId", "isLabelMultiset"} & document.keys() else "bdv"
         return _scene(reader, "", document, None, named)
-    if "axes" in document or "units" in document or ("resolution" in document and "pixelResolution" not in document):
-        if "downsamplingFactors" in document or "scales" in document:
-            return _neuroglancer(reader)
+    viewers = "pixelResolution" in document or not {"axes", "units", "resolution"} & document.keys()
+    if not viewers and {"downsamplingFactors", "scales"} & document.keys():
+        return _neuroglancer(reader)
     if any(isinstance(attributes.get("transform"), dict) for _, _, attributes in levels):
         return _cosem(reader, [(path, None) for _, path, _ in levels])
     return _viewer(reader, levels)
 
 
 def _nothing(reader: _Reader) -> NotFoundError:
-    channels = [name for name in reader.group if _CHANNEL.fullmatch(name) is not None]
+    channels = [name for name in reader.store.list_dir()[0] if _CHANNEL.fullmatch(name)]
     advice = f"; ask one of {', '.join(channels[:5])}" if channels else ""
     return NotFoundError(f"no scales here that any known convention describes{advice}", key=reader.store.root)
 
 
 def _plain(n: float) -> float:
-    return int(n) if isinstance(n, float) and n.is_integer() else n
+    return int(n) if float(n).is_integer() else n
 
 
 def _level(path: str, factors: Numbers, base: Numbers, units: Any, axes: Any, origin: Numbers | None = None) -> Level:
@@ -213,7 +214,9 @@ def _transformed(reader: _Reader, level: Level, affine: Any, where: str) -> Leve
     if len(level.factors) != 3:
         raise UnsupportedError("an affineTransform of other than three axes", key=where)
     rows = reader.numbers(affine, "affineTransform", 12, where)
-    if any(rows[4 * i + j] != 0 for i in range(3) for j in range(3) if i != j) or any(rows[5 * i] <= 0 for i in range(3)):
+    if any(rows[4 * i + j] != 0 for i in range(3) for j in range(3) if i != j) or any(
+        rows[5 * i] <= 0 for i in range(3)
+    ):
         raise UnsupportedError("an affineTransform that turns or shears the image", key=where)
     return Level(
         level.path,

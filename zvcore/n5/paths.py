@@ -31,7 +31,9 @@ def tokens(path: str) -> list[Token]:
         if match[1] is not None:
             index = int(match[1])
             if index >= _LONGEST:
-                raise MetadataError(f"the index in {path!r} is too large", expected=f"less than {_LONGEST}", found=index)
+                raise MetadataError(
+                    f"the index in {path!r} is too large", expected=f"less than {_LONGEST}", found=index
+                )
             found.append(index)
         elif match[2] == "..":
             del found[-1:]
@@ -75,7 +77,7 @@ def replaced(document: Any, path: list[Token], value: Any) -> Any:
 def removed(document: Any, path: list[Token]) -> Any:
     """The document without what stands there; items behind it move up. Something must stand there."""
     token = path[0]
-    copy = list(document) if isinstance(document, list) else dict(document)
+    copy: Any = list(document) if isinstance(document, list) else dict(document)
     if len(path) == 1:
         del copy[token]
     else:
