@@ -1,15 +1,6 @@
 from zvcore.codecs.abi cimport zv_codec
 
 
-cdef extern from "pthread.h" nogil:
-    ctypedef struct pthread_mutex_t:
-        pass
-    int pthread_mutex_init(pthread_mutex_t *, void *)
-    int pthread_mutex_lock(pthread_mutex_t *)
-    int pthread_mutex_unlock(pthread_mutex_t *)
-    int pthread_mutex_destroy(pthread_mutex_t *)
-
-
 cdef struct Stage:
     const zv_codec *table       # NULL: this codec works through Python
     void *codec                 # the Python object, borrowed from the chain
@@ -19,7 +10,6 @@ cdef struct Stage:
 cdef struct Stages:
     Stage *stage                # in the order of encoding
     int count
-    pthread_mutex_t lock
     void **idle                 # worker sets that no thread uses now
     int idle_count, idle_capacity
 

@@ -5,7 +5,33 @@ from libc.stdlib cimport calloc, free, realloc
 
 from zvcore.codecs.abi cimport ZV_CODEC_CAPSULE, zv_codec
 
+import os
+
 from zvcore.errors import UnsupportedError
+
+
+cdef extern from *:
+    """
+    #include <pthread.h>
+    /* One for all chains: it is taken twice per thread and batch, and a fork must find it free. */
+    static pthread_mutex_t zv_chains_lock = PTHREAD_MUTEX_INITIALIZER;
+    """
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_lock(pthread_mutex_t *) nogil
+    int pthread_mutex_unlock(pthread_mutex_t *) nogil
+    pthread_mutex_t zv_chains_lock
+
+
+def _lock():
+    pthread_mutex_lock(&zv_chains_lock)
+
+
+def _unlock():
+    pthread_mutex_unlock(&zv_chains_lock)
+
+
+os.register_at_fork(before=_lock, after_in_parent=_unlock, after_in_child=_unlock)
 
 
 cdef void free_workers(Stages *stages, void **workers) noexcept nogil:
@@ -22,11 +48,11 @@ cdef void **take_workers(Stages *stages) noexcept nogil:
     cdef void **workers = NULL
     cdef int i
     cdef const zv_codec *table
-    pthread_mutex_lock(&stages.lock)
+    pthread_mutex_lock(&zv_chains_lock)
     if stages.idle_count > 0:
         stages.idle_count -= 1
         workers = <void **> stages.idle[stages.idle_count]
-    pthread_mutex_unlock(&stages.lock)
+    pthread_mutex_unlock(&zv_chains_lock)
     if workers != NULL:
         return workers
     workers = <void **> calloc(max(stages.count, 1), sizeof(void *))
@@ -47,19 +73,19 @@ cdef void give_workers(Stages *stages, void **workers) noexcept nogil:
     cdef int capacity
     if workers == NULL:
         return
-    pthread_mutex_lock(&stages.lock)
+    pthread_mutex_lock(&zv_chains_lock)
     if stages.idle_count == stages.idle_capacity:
         capacity = max(4, 2 * stages.idle_capacity)
         grown = <void **> realloc(stages.idle, capacity * sizeof(void *))
         if grown == NULL:
-            pthread_mutex_unlock(&stages.lock)
+            pthread_mutex_unlock(&zv_chains_lock)
             free_workers(stages, workers)
             return
         stages.idle = grown
         stages.idle_capacity = capacity
     stages.idle[stages.idle_count] = <void *> workers
     stages.idle_count += 1
-    pthread_mutex_unlock(&stages.lock)
+    pthread_mutex_unlock(&zv_chains_lock)
 
 
 cdef class CodecChain:
@@ -70,7 +96,6 @@ cdef class CodecChain:
     """
 
     def __cinit__(self, codecs=()):
-        pthread_mutex_init(&self.stages.lock, NULL)
         self.codecs = tuple([codec for codec in codecs if not getattr(codec, "identity", False)])
         cdef Py_ssize_t count = len(self.codecs)
         cdef Py_ssize_t i
@@ -103,7 +128,6 @@ cdef class CodecChain:
             free_workers(&self.stages, <void **> self.stages.idle[i])
         free(self.stages.idle)
         free(self.stages.stage)
-        pthread_mutex_destroy(&self.stages.lock)
 
     def __len__(self):
         return self.stages.count

@@ -16,9 +16,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from zvcore.codecs.abi cimport ZV_NOMEM, ZV_OK, ZV_SIZE_UNKNOWN, ZV_SPACE, zv_codec, zv_error
-from zvcore.codecs.chain cimport (
-    CodecChain, Stages, give_workers, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock, take_workers,
-)
+from zvcore.codecs.chain cimport CodecChain, Stages, give_workers, take_workers
 from zvcore.codecs.native cimport status_error
 
 from zvcore.errors import CorruptDataError, ZvcoreError
@@ -40,6 +38,10 @@ cdef extern from *:
     static pthread_mutex_t zv_slots_lock = PTHREAD_MUTEX_INITIALIZER;
     static pthread_mutex_t zv_failure_lock = PTHREAD_MUTEX_INITIALIZER;
     """
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_lock(pthread_mutex_t *) nogil
+    int pthread_mutex_unlock(pthread_mutex_t *) nogil
     pthread_mutex_t zv_slots_lock
     pthread_mutex_t zv_failure_lock
 
@@ -56,7 +58,9 @@ cdef int idle_slot_count = 0
 
 
 cdef void _before_fork() noexcept:
+    # No lock may be held by a thread that the child does not have.
     pthread_mutex_lock(&zv_slots_lock)
+    pthread_mutex_lock(&zv_failure_lock)
     zv_pool_before_fork()
 
 
@@ -66,10 +70,12 @@ def _fork_hooks():
 
     def after_in_parent():
         zv_pool_after_fork_in_parent()
+        pthread_mutex_unlock(&zv_failure_lock)
         pthread_mutex_unlock(&zv_slots_lock)
 
     def after_in_child():
         zv_pool_after_fork_in_child()
+        pthread_mutex_unlock(&zv_failure_lock)
         pthread_mutex_unlock(&zv_slots_lock)
 
     os.register_at_fork(before=before, after_in_parent=after_in_parent, after_in_child=after_in_child)
