@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import zvcore.codecs
-from zvcore.errors import ConflictError, MetadataError
+from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.stores import Store
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.dtypes import DataType, data_type_of
@@ -124,7 +124,7 @@ def make_room(store: Store, overwrite: bool) -> None:
 def chunk_codecs(data_type: DataType, codec: Any, filters: Sequence[Any] | None, endian: str) -> list[Any]:
     """The codecs of one chunk, as metadata have them."""
     given = [] if codec is None else codec if isinstance(codec, (list, tuple)) else [codec]
-    made = [zvcore.codecs.as_codec(one).for_dtype(data_type.dtype) for one in given]
+    made = [_codec(one).for_dtype(data_type.dtype) for one in given]
     first: dict[str, Any]
     if data_type.kind == "text":
         first = {"name": "vlen-utf8"}
@@ -134,6 +134,18 @@ def chunk_codecs(data_type: DataType, codec: Any, filters: Sequence[Any] | None,
         first = {"name": "bytes", "configuration": {"endian": endian}}
     before = [one if isinstance(one, (dict, str)) else one.to_zarr3() for one in filters or ()]
     return [*before, first, *(one.to_zarr3() for one in made if not one.identity)]
+
+
+def _codec(given: Any) -> zvcore.codecs.Codec:
+    """A codec; one that is only named is the one that Zarr means by the name, where other formats mean another."""
+    if isinstance(given, str):
+        try:
+            meant = zvcore.codecs.from_zarr3(given)
+            # Under the name that others know it by, not under the one that was said.
+            return type(meant).from_config(meant.config())
+        except CodecNotFoundError:
+            return zvcore.codecs.as_codec(given)
+    return zvcore.codecs.as_codec(given)
 
 
 def default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequence[int] | None) -> tuple[int, ...]:
