@@ -147,3 +147,35 @@ def test_the_cost_of_changing_one_chunk_is_the_chunk(tmp_path):
         after = os.stat(tmp_path / mode / "c/0/0")
         assert after.st_ino == before.st_ino
         assert after.st_size - before.st_size == (0 if mode == "inplace" else 128 + 1024 * 16 + 4)
+
+
+class Requests(MemoryStore):
+    """Notes every request for bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.made = []
+
+    def get(self, key, start=0, length=None, *, stamp=None):
+        self.made.append((key, start, length))
+        return super().get(key, start, length, stamp=stamp)
+
+    def get_ranges(self, key, ranges, *, stamp=None):
+        self.made.append((key, list(ranges)))
+        return super().get_ranges(key, ranges, stamp=stamp)
+
+
+def test_a_warm_read_of_one_chunk_is_one_request():
+    store = Requests()
+    array = make(store, (64, 64), (8, 8), (64, 64), codec=None)
+    array[...] = np.arange(64 * 64).reshape(64, 64) + 1
+    array = zvcore.open(store)
+    store.made.clear()
+    assert array[0, 0] == 1
+    assert store.made == [("c/0/0", -1028, None), ("c/0/0", [(0, 128)])]
+    store.made.clear()
+    assert array[8, 8] == 8 * 64 + 9
+    assert store.made == [("c/0/0", [(9 * 128, 128)])]
+    store.made.clear()
+    assert (array[...] == np.arange(64 * 64).reshape(64, 64) + 1).all()
+    assert len(store.made) == 1
