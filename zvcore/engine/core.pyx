@@ -524,7 +524,8 @@ cdef object failure_error(const Failure *failure, list chains):
                                 found=f"{failure.found}")
     if kind == FRAME_FAILURE:
         if failure.expected:
-            return CorruptDataError(text, expected=f"at most {failure.expected} bytes", found=f"{failure.found}")
+            return CorruptDataError(text, offset=failure.offset, expected=f"at most {failure.expected} bytes",
+                                    found=f"{failure.found}")
         return CorruptDataError(text, offset=failure.offset)
     if kind == TOO_LARGE_FAILURE:
         return CorruptDataError("the stored object is larger than its chunk can be",

@@ -62,8 +62,8 @@ def decode_block(
     mode, dimensions, count, start = parse_header(data, ndim)
     numeric = data_type not in ("string", "object")
     dtype = np.dtype(data_type) if numeric else np.dtype(np.uint8)
-    # In varlength mode numbers are counted, but of strings the bytes are.
-    size = None if count is None else count * dtype.itemsize
+    # Numbers are counted, but of strings and objects the bytes are.
+    size = None if count is None else count if mode == 2 else count * dtype.itemsize
     if size is not None and size > _ITEM_LIMIT:
         raise CorruptDataError(
             "the block claims more data than a block may hold",
