@@ -136,7 +136,11 @@ class GridCells(CellGrid):
         inside = ((coords >= self.origin) & (positions >= 0) & (positions < np.array(self.node.grid, np.int64))).all(1)
         chosen = positions if inside.all() else positions[inside]
         pool, begins, absent = self.node.read_chunks(chosen)
-        starts, lengths, faulty = vlen.split_single_rows(pool.data, begins[:-1], np.diff(begins))
+        sizes = np.diff(begins)
+        starts, lengths, faulty = vlen.split_single_rows(pool.data, begins[:-1], sizes)
+        hollow = (sizes == 0) & ~absent
+        if faulty < 0 and hollow.any():
+            faulty = int(np.argmax(hollow))
         if faulty >= 0:
             raise self._cell_error(pool[begins[faulty] : begins[faulty + 1]], chosen[faulty])
         if inside.all():

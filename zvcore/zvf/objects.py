@@ -118,6 +118,8 @@ class ObjectIndex:
         rows = np.asarray(rows, np.int64)
         if self.layout not in (V1, V2):
             return self._whole().select(rows)
+        if not len(rows):
+            return concatenated([], self.sid_ndim).with_ids(self.ids[:0])
         size = self._manifests.chunk[0]
         chunks = np.unique(rows // size)
         if len(chunks) == 1:
