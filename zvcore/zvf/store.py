@@ -126,6 +126,7 @@ class Level:
         if not isinstance(attributes, dict):
             raise MetadataError("zarr_vectors_level must be an object", key=node.key)
         self.metadata: dict[str, Any] = attributes
+        self._grids: dict[str, tuple[Any, CellGrid]] = {}
 
     def __repr__(self) -> str:
         return f"<zvcore.zvf.Level {self.number} of {self.store.root}>"
@@ -155,15 +156,24 @@ class Level:
         count = self.metadata.get("vertex_count")
         return count if isinstance(count, int) else None
 
-    @cached_property
+    def _cells(self, name: str) -> CellGrid:
+        """A per-chunk array as it is now: it may be packed into shards while the level is open."""
+        path = join(self.path, name)
+        stamp = self.store.stamp(join(path, "zarr.json"))
+        known = self._grids.get(name)
+        if known is None or known[0] != stamp:
+            known = self._grids[name] = (stamp, open_cells(self.store, path, self.grid_ndim))
+        return known[1]
+
+    @property
     def vertices(self) -> CellGrid:
-        return open_cells(self.store, join(self.path, "vertices"), self.grid_ndim)
+        return self._cells("vertices")
 
-    @cached_property
+    @property
     def fragments(self) -> CellGrid:
-        return open_cells(self.store, join(self.path, "vertex_fragments"), self.grid_ndim)
+        return self._cells("vertex_fragments")
 
-    @cached_property
+    @property
     def vertex_form(self) -> AttributeForm:
         """How the cells of vertices are to be read."""
         return AttributeForm.of_vertices(self.vertices.node, self.ndim)
