@@ -42,9 +42,12 @@ def test_encoders_under_the_names_of_the_reference() -> None:
     single = blobs[:1] + [compat.encode_object_manifest_blocks([((1, 1, 1), 0)], 3)]
     assert compat.decode_object_manifests_many(single[1:], 3) == ([[((1, 1, 1), 0)]], True)
     offsets, coords, pieces = compat.decode_object_manifests_csr([*blobs, b""], 3)
-    assert offsets.tolist() == [0, 4, 4, 6, 6] and pieces.tolist() == [7, 2, 3, 4, 3, 1] and coords[3].tolist() == [0, 1, 3]
+    assert offsets.tolist() == [0, 4, 4, 6, 6]
+    assert pieces.tolist() == [7, 2, 3, 4, 3, 1]
+    assert coords[3].tolist() == [0, 1, 3]
     encoded = compat.encode_object_manifests_csr([[0, 0, 0], [1, 2, 3]], [5, 0])
-    assert encoded.dtype == object and compat.decode_object_manifest_blocks(encoded[1], 3) == [((1, 2, 3), 0)]
+    assert encoded.dtype == object
+    assert compat.decode_object_manifest_blocks(encoded[1], 3) == [((1, 2, 3), 0)]
     assert compat.expand_manifest_blocks(BLOCKS[0]) == reference_arrays.expand_manifest_blocks(BLOCKS[0])
     raw = compat.encode_fragments([(0, 2), np.array([5, 1])])
     assert raw == reference.encode_fragments([(0, 2), np.array([5, 1])])
@@ -109,21 +112,28 @@ def test_accelerating_and_giving_back(store: tuple) -> None:
     expected = read_polylines(path)
     with zvf.accelerate() as handle:
         assert all(getattr(reference, name) is not before[name] for name in names)
-        assert reference_arrays.decode_fragments is not inside and reference_sharding.shard_store is not shard
+        assert reference_arrays.decode_fragments is not inside
+        assert reference_sharding.shard_store is not shard
         assert "zarr_vectors.encoding.fragments.decode_fragments" in handle.replaced
         index = reference.decode_fragments(reference.encode_fragments([(0, 2), np.array([5, 1])]))
-        assert isinstance(index, reference.ChunkFragmentIndex) and index.indices(1).tolist() == [5, 1]
-        assert index.vertex_extent == 6 and not index.tiles(2) and index.is_range(0)
+        assert isinstance(index, reference.ChunkFragmentIndex)
+        assert index.indices(1).tolist() == [5, 1]
+        assert index.vertex_extent == 6
+        assert not index.tiles(2)
+        assert index.is_range(0)
         with pytest.raises(exceptions.ArrayError, match="truncated"):
             reference.decode_object_manifest_blocks(b"\1\0\0\0", 3)
         assert zarr_vectors.sharding.shard_store(open_store(path, mode="r+"), shard_shape=2)["arrays_sharded"]
         found = read_polylines(path)
         write_polylines(path.parent / "t", lines, chunk_shape=(10,) * 3, shard_shape=2)
-    assert all(getattr(reference, name) is before[name] for name in names) and handle.replaced == []
-    assert reference_arrays.decode_fragments is inside and reference_sharding.shard_store is shard
+    assert all(getattr(reference, name) is before[name] for name in names)
+    assert handle.replaced == []
+    assert reference_arrays.decode_fragments is inside
+    assert reference_sharding.shard_store is shard
     for a, b in zip(expected["polylines"], found["polylines"], strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
-    assert all(np.array_equal(a, b) for a, b in zip(zvf.open(path.parent / "t").level(0).read().to_list(), lines, strict=True))
+    written = zvf.open(path.parent / "t").level(0).read().to_list()
+    assert all(np.array_equal(a, b) for a, b in zip(written, lines, strict=True))
     handle = zvf.accelerate()
     handle.restore()
     assert all(getattr(reference, name) is before[name] for name in names)

@@ -30,7 +30,8 @@ def old(tmp_path: Path) -> Path:
 def test_lines_of_format_0_7(old: Path, name: str) -> None:
     expected = np.load(old / "expected.npz")
     level = zvf.open(old / name).level(0)
-    assert zvf.open(old / name).version == "0.7.0" and level.dtype == np.float64
+    assert zvf.open(old / name).version == "0.7.0"
+    assert level.dtype == np.float64
     found = level.read(["s"])
     assert np.array_equal(found.positions, expected["lines"].reshape(-1, 3))
     assert np.array_equal(found.attributes["s"], expected["s"].reshape(-1))
@@ -118,10 +119,12 @@ def test_the_legacy_layout_with_its_open_end(lines: tuple) -> None:
     put_bytes(folder / "data", b"".join(blobs))
     put_bytes(folder / "offsets", offsets.tobytes())
     level = zvf.open(path).level(0)
-    assert level.require_objects().layout == "data + offsets" and blobs_of(path) == blobs
+    assert level.require_objects().layout == "data + offsets"
+    assert blobs_of(path) == blobs
     assert all(np.array_equal(a, b) for a, b in zip(level.read().to_list(), expected, strict=True))
     assert np.array_equal(level.read_object(11), expected[11])
-    assert level.object_ids().tolist() == list(range(12)) and zvf.validate(path, level=5).ok
+    assert level.object_ids().tolist() == list(range(12))
+    assert zvf.validate(path, level=5).ok
     bad = {
         "not 8 bytes per object": offsets[:-1].tobytes(),
         "begin at 0": (offsets + 1).tobytes(),
@@ -169,9 +172,11 @@ def test_dense_manifests(lines: tuple, stated: bool) -> None:
     for name, values in (("manifest_spans", spans), ("manifest_blocks", np.concatenate(blocks)), ("object_ids", ids)):
         zarr.create_array(folder / name, data=values, chunks=(5, *values.shape[1:]))
     level = zvf.open(path).level(0)
-    assert level.require_objects().layout == "dense_manifests_v1" and level.object_ids().tolist() == ids.tolist()
+    assert level.require_objects().layout == "dense_manifests_v1"
+    assert level.object_ids().tolist() == ids.tolist()
     assert all(np.array_equal(a, b) for a, b in zip(level.read().to_list(), expected, strict=True))
-    assert np.array_equal(level.read_object(7), expected[1]) and zvf.validate(path, level=5).ok
+    assert np.array_equal(level.read_object(7), expected[1])
+    assert zvf.validate(path, level=5).ok
     with pytest.raises(NotFoundError):
         level.read_object(0)
     for span in ([0, 10**6], [-1, 1], [2**62, 2**62]):
@@ -188,7 +193,8 @@ def test_a_stale_table_of_ids_beside_the_first_layout(lines: tuple) -> None:
     node.write_text(json.dumps(document))
     zarr.open(path / "0/object_index/object_ids")[:] = 99
     level = zvf.open(path).level(0)
-    assert level.object_ids().tolist() == list(range(12)) and np.array_equal(level.read_object(5), expected[5])
+    assert level.object_ids().tolist() == list(range(12))
+    assert np.array_equal(level.read_object(5), expected[5])
 
 
 def test_torn_appends(lines: tuple) -> None:

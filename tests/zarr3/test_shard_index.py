@@ -72,7 +72,8 @@ def test_entries_that_leave_the_data(location: Any, offset: int, length: int) ->
     raw = form.build([MISSING, offset + shift], [MISSING, length])
     with pytest.raises(CorruptDataError, match="leaves the shard's data") as caught:
         form.parse(raw, form.size + 10, key="c/0")
-    assert caught.value.chunk == (1,) and caught.value.key == "c/0"
+    assert caught.value.chunk == (1,)
+    assert caught.value.key == "c/0"
     inside = form.build([MISSING, 10 + (form.size if location == "start" else 0)], [MISSING, 0])
     form.parse(inside, form.size + 10)
     if location == "start":

@@ -188,7 +188,7 @@ def test_strict_knows_the_chunks_when_told() -> None:
         ((0, 0, 0), [0, 4]),
         ((0, 0, 1), 0),
     ):
-        with pytest.raises(CorruptDataError, match="which has 4|does not exist"):
+        with pytest.raises(CorruptDataError, match=r"which has 4|does not exist"):
             decode_manifest(encode_manifest([(coords, fragments)], 3), 3, strict=True, fragment_counts=counts)
 
 
@@ -202,7 +202,7 @@ def test_length_alone_never_means_single_fragments() -> None:
     assert table.to_csr().fragment_idx.tolist() == [5, 6]
 
 
-# --- tables -------------------------------------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(manifest(2), max_size=8), st.data())
@@ -259,7 +259,7 @@ def test_a_range_is_never_spelt_out_beyond_the_limit() -> None:
 def test_a_damaged_manifest_leaves_the_others_alone() -> None:
     blobs = [encode_manifest([((row, 0, 0), row)], 3) for row in range(5)]
     blobs[2] = blobs[2][:-1]
-    with pytest.raises(CorruptDataError, match="manifest 2.*truncated in single-mode"):
+    with pytest.raises(CorruptDataError, match=r"manifest 2.*truncated in single-mode"):
         decode_manifests(blobs, 3)
     table = decode_manifests(blobs, 3, keep_damaged=True)
     assert list(table.damaged) == [2]

@@ -27,6 +27,41 @@ from zvcore.kernels.unaligned cimport load_i64, load_u32, store_i64, store_u32
 cnp.import_array()
 
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define zv_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define zv_prefetch(address) ((void) 0)
+    #endif
+    /* The objects of many manifests lie all over memory: ask for those of later ones while these are being read. */
+    static inline void zv_ask_for_list(PyObject *list) {
+        if (PyList_CheckExact(list)) zv_prefetch(((PyListObject *) list)->ob_item);
+    }
+    static inline void zv_ask_for_items(PyObject *list) {
+        if (!PyList_CheckExact(list)) return;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+            zv_prefetch(PyList_GET_ITEM(list, i));
+            zv_prefetch((char *) PyList_GET_ITEM(list, i) + 32);
+        }
+    }
+    static inline void zv_ask_for_blocks(PyObject *list) {
+        if (!PyList_CheckExact(list)) return;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+            PyObject *block = PyList_GET_ITEM(list, i);
+            if (!PyTuple_CheckExact(block) || PyTuple_GET_SIZE(block) != 2) continue;
+            zv_prefetch(PyTuple_GET_ITEM(block, 0));
+            zv_prefetch((char *) PyTuple_GET_ITEM(block, 0) + 40);
+            zv_prefetch(PyTuple_GET_ITEM(block, 1));
+        }
+    }
+    """
+    void zv_prefetch(const void *address) noexcept nogil
+    void zv_ask_for_list(object manifest)
+    void zv_ask_for_items(object manifest)
+    void zv_ask_for_blocks(object manifest)
+
+
 cdef extern from "Python.h":
     long long PyLong_AsLongLong(object value) except? -1
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
@@ -383,6 +418,44 @@ def to_lists(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords n
     return rows
 
 
+def to_list(const int64_t[:, ::1] coords not None, mode, const int64_t[::1] first not None, count,
+            const int64_t[::1] pool not None, int64_t start, int64_t stop):
+    """Blocks `start:stop` of the columns as a list of (coords, piece)."""
+    cdef int64_t d = coords.shape[1], total = coords.shape[0], b, j
+    cdef const uint8_t[::1] mode_view
+    cdef const int64_t[::1] count_view
+    cdef bint mixed = mode is not None
+    cdef object number, piece, block
+    cdef tuple place
+    if not 0 <= start <= stop <= total or first.shape[0] != total:
+        raise ValueError(f"blocks {start} to {stop} of {total}")
+    if mixed:
+        mode_view = mode
+        count_view = count
+        if mode_view.shape[0] != total or count_view.shape[0] != total:
+            raise ValueError("columns of different lengths")
+    cdef list row = PyList_New(stop - start)
+    for b in range(start, stop):
+        place = PyTuple_New(d)
+        for j in range(d):
+            number = PyLong_FromLongLong(coords[b, j])
+            Py_INCREF(number)
+            PyTuple_SET_ITEM(place, j, number)
+        if not mixed or mode_view[b] == 0:
+            piece = PyLong_FromLongLong(first[b])
+        elif mode_view[b] == 1:
+            piece = (first[b], count_view[b])
+        else:
+            if first[b] < 0 or count_view[b] < 0 or count_view[b] > pool.shape[0] \
+                    or first[b] > pool.shape[0] - count_view[b]:
+                raise ValueError(f"block {b} leaves the pool")
+            piece = np.array(pool[first[b]:first[b] + count_view[b]])
+        block = (place, piece)
+        Py_INCREF(block)
+        PyList_SET_ITEM(row, b - start, block)
+    return row
+
+
 def expand(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not None, const uint8_t[::1] mode not None,
            const int64_t[::1] first not None, const int64_t[::1] count not None, const int64_t[::1] pool not None,
            int64_t limit):
@@ -706,10 +779,20 @@ def encode_lists(manifests, ndim, bint force_explicit=False):
     """One manifest per list of (coords, piece) pairs."""
     cdef int64_t d = checked_ndim(ndim)
     cdef Blob out = Blob()
-    cdef list blobs = []
-    for blocks in manifests:
+    cdef list blobs = [], every
+    cdef Py_ssize_t i, n
+    if type(manifests) is not list:
+        manifests = list(manifests)
+    every = manifests
+    n = PyList_GET_SIZE(every)
+    for i in range(n):
+        if i + 12 < n:
+            zv_prefetch(PyList_GET_ITEM(every, i + 12))
+            zv_ask_for_list(<object> PyList_GET_ITEM(every, i + 9))
+            zv_ask_for_items(<object> PyList_GET_ITEM(every, i + 6))
+            zv_ask_for_blocks(<object> PyList_GET_ITEM(every, i + 3))
         out.size = 0
-        put_manifest(out, blocks, d, force_explicit)
+        put_manifest(out, <object> PyList_GET_ITEM(every, i), d, force_explicit)
         blobs.append(PyBytes_FromStringAndSize(<char *> out.data, out.size))
     return blobs
 

@@ -233,7 +233,8 @@ class ManifestTable:
             if not 0 <= row < len(self):
                 raise IndexError(f"row {index} of {len(self)}")
             self._refuse_damaged(row)
-            return self._lists(row, row + 1)[0]
+            begin, end = int(self.offsets[row]), int(self.offsets[row + 1])
+            return kernel.to_list(self.coords, self._mode, self.start, self._count, self.pool, begin, end)
         if isinstance(index, slice):
             begin, end, step = index.indices(len(self))
             if step == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from zvcore.engine.cache import index_cache
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
-from zvcore.zvf.manifests import ManifestTable, concatenated, missing_object, row_of, table_from
+from zvcore.zvf.manifests import Block, ManifestTable, concatenated, missing_object, row_of, table_from
 from zvcore.zvf.nodes import ArrayNode, Node, read_node, require_array
 
 if TYPE_CHECKING:
@@ -108,8 +109,23 @@ class ObjectIndex:
 
     def manifest(self, object_id: int) -> ManifestTable:
         """A table of one row: the object's manifest."""
-        row = int(self.rows_of_all([object_id])[0])
-        return self.table([row])
+        return self.table([self._row(object_id)])
+
+    def blocks(self, object_id: int) -> list[Block]:
+        """The object's manifest as a list; microseconds when its chunk has been read before."""
+        row = self._row(object_id)
+        if self.layout not in (V1, V2):
+            return self.table([row])[0]
+        chunk, local = divmod(row, self._manifests.chunk[0])
+        return self._chunk(chunk)[local]
+
+    def _row(self, object_id: int) -> int:
+        """The row of an id. In most stores it is the id, which is looked at first."""
+        wanted = operator.index(object_id)
+        ids = self.ids
+        if 0 <= wanted < len(ids) and ids[wanted] == wanted:
+            return wanted
+        return int(self.rows_of_all([wanted])[0])
 
     def table(self, rows: Any = None) -> ManifestTable:
         """The manifests of these rows, or of all. Damaged ones are in the table's `damaged`."""

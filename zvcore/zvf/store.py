@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from zvcore.stores import Store as ByteStore
-    from zvcore.zvf.manifests import ManifestTable
+    from zvcore.zvf.manifests import Block, ManifestTable
     from zvcore.zvf.reading import Vectors
 
 __all__ = ["Level", "Store", "is_store", "open"]
@@ -234,9 +234,9 @@ class Level:
         """The manifests of all objects, damaged ones named in `damaged`."""
         return self.require_objects().table()
 
-    def manifest(self, object_id: int) -> Any:
+    def manifest(self, object_id: int) -> list[Block]:
         """One object's manifest as a list of (chunk coordinates, fragments) pairs."""
-        return self.require_objects().manifest(object_id)[0]
+        return self.require_objects().blocks(object_id)
 
     def fragment_owners(self, coords: Sequence[int]) -> list[Ints]:
         """For each fragment of a chunk, the ids of the objects that name it."""
