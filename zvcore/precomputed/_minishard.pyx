@@ -128,6 +128,12 @@ cdef class Minishard:
             return None
         raise fault(self, status, wanted, start, size)
 
+    def find_quietly(self, uint64_t wanted):
+        """`find`, with None also for an entry that is wrong."""
+        cdef uint64_t start = 0
+        cdef uint64_t size = 0
+        return (start, size) if self.search(wanted, &start, &size) == FOUND else None
+
     def bad_entries(self):
         """Which entries point outside the file, as a boolean array."""
         cdef uint64_t room = self.limit - self.base if self.limit > self.base else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +17,7 @@ from zvcore.engine import Keys, fetch, index_cache
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import ABSENT, Sources
-from zvcore.precomputed._minishard import Minishard, find_many
+from zvcore.precomputed._minishard import Minishard, find_many, place
 from zvcore.precomputed.external_sort import pieces_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ WHOLE_INDEX_BYTES = 64 << 10
 _BATCH_FROM = 8
 _LISTED_BYTES = 16 << 20
 _COLD_SHARDS_AT_ONCE = 16
+_KNOWN_FILES = 4096
 # How often something is looked up anew because its file was replaced meanwhile.
 _ATTEMPTS = 20
 
@@ -103,6 +105,9 @@ class ShardReader:
         self.index_chain = chain_for(spec.minishard_index_encoding, where)
         self.data_chain = chain_for(spec.data_encoding, where)
         self._index_codec: Codec | None = self.index_chain.codecs[0] if self.index_chain.codecs else None
+        self._place = (spec.preshift_bits, spec.hash != "identity", spec.minishard_bits, spec.shard_bits)
+        # Files that the index cache has kept, for `find_known`.
+        self._known: dict[int, weakref.ref[ShardFile]] = {}
 
     # Files
 
@@ -118,7 +123,13 @@ class ShardReader:
             # The obsolete form has the same two parts in two files.
             index_key = key.removesuffix("shard") + "index"
             part = self._part(index_key)
-            found = cache.get(self.store, index_key, lambda stamp: self._open_pair(index_key, stamp), part)
+            return cache.get(self.store, index_key, lambda stamp: self._open_pair(index_key, stamp), part)
+        known = self._known.get(shard)
+        if known is None or known() is not found:
+            if len(self._known) >= _KNOWN_FILES:
+                self._known.clear()
+            # The cache keeps nothing that may change without its stamp changing, and then this reference is soon empty.
+            self._known[shard] = weakref.ref(found)
         return found
 
     def _part(self, key: str) -> tuple[str, int, str]:
@@ -219,6 +230,18 @@ class ShardReader:
         except ZvcoreError as error:
             raise error.located(key=file.data_key)
         return None if place is None else (file, *place)
+
+    def find_known(self, wanted: int) -> tuple[ShardFile, int, int] | None:
+        """`find_once` without asking whether the file has changed, for who reads the value with the file's stamp.
+
+        None says only that this way does not lead to it.
+        """
+        shard, minishard = place(wanted, *self._place)
+        known = self._known.get(shard)
+        file = None if known is None else known()
+        table = None if file is None else file.tables.get(minishard)
+        found = None if table is None else table.find_quietly(wanted)
+        return None if found is None or file is None else (file, *found)
 
     def locate(self, ids: U64) -> Sources:
         """Where the values of these ids are; a length of ABSENT for those that are not there."""

@@ -62,6 +62,8 @@ class ShardedStore(Mapping[int, bytes]):
         self.mode = mode
         self.threads = threads
         self._reader = ShardReader(self.store, self.spec)
+        codecs = self._reader.data_chain.codecs
+        self._codec = codecs[0] if codecs else None
 
     def __repr__(self) -> str:
         return f"<ShardedStore {self.store.root} ({1 << self.spec.shard_bits} shards, mode {self.mode!r})>"
@@ -80,17 +82,28 @@ class ShardedStore(Mapping[int, bytes]):
     def get(self, key: SupportsIndex, default: bytes | T) -> bytes | T: ...
     def get(self, key: SupportsIndex, default: Any = None) -> Any:
         wanted = as_id(key)
-        found = steadily(lambda: self._stored(wanted))
+        found = self._known(wanted) or steadily(lambda: self._stored(wanted))
         if found is None:
             return default
         file, offset, data = found
-        chain = self._reader.data_chain.codecs
-        if not chain:
+        if self._codec is None:
             return bytes(data)
         try:
-            return bytes(chain[0].decode(data))
+            return bytes(self._codec.decode(data))
         except ZvcoreError as error:
             raise error.located(key=file.data_key, chunk=wanted, offset=offset, length=len(data))
+
+    def _known(self, wanted: int) -> tuple[ShardFile, int, bytes | memoryview] | None:
+        """The stored value if its place is known and the file is still the same; None says nothing."""
+        found = self._reader.find_known(wanted)
+        if found is None:
+            return None
+        file, offset, size = found
+        try:
+            data = self.store.get(file.data_key, offset, size, stamp=file.stamp)
+        except ConflictError:
+            return None
+        return None if data is None or len(data) != size else (file, offset, data)
 
     def _stored(self, wanted: int) -> tuple[ShardFile, int, bytes | memoryview] | None:
         found = self._reader.find_once(wanted)
@@ -125,7 +138,7 @@ class ShardedStore(Mapping[int, bytes]):
     def read_encoded(self, key: SupportsIndex) -> bytes | None:
         """A value as it is stored; None if there is none."""
         wanted = as_id(key)
-        found = steadily(lambda: self._stored(wanted))
+        found = self._known(wanted) or steadily(lambda: self._stored(wanted))
         return None if found is None else bytes(found[2])
 
     def read_before(self, key: SupportsIndex, n: int, start: int = 0, size: int | None = None) -> bytes:
