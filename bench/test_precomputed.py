@@ -29,8 +29,8 @@ from cloudvolume.cloudvolume import SharedConfiguration
 from cloudvolume.datasource.precomputed.sharding import ShardingSpecification, ShardReader
 
 import zvcore
-from bench.data import volume
 from bench.contest import Contest, entrants, table
+from bench.data import volume
 from zvcore.kernels.compressed_segmentation import decode_compressed_segmentation, encode_compressed_segmentation
 from zvcore.precomputed import ShardedStore, ShardingSpec, Skeleton, write_sharded
 
@@ -227,7 +227,8 @@ def ten_million() -> None:
     spec = ShardingSpec.advise(count=count, bytes=80 * count, max_id=count - 1)
     start = time.perf_counter()
     write_sharded(scratch() / "ten", spec, items())
-    print(f"{count} values in {time.perf_counter() - start:.0f} s, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{count} values in {time.perf_counter() - start:.0f} s, {memory} MiB")
     start = time.perf_counter()
     assert len(ShardedStore(scratch() / "ten", spec).ids()) == count
     print(f"ids() in {time.perf_counter() - start:.2f} s")

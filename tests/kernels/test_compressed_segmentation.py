@@ -147,7 +147,7 @@ def test_mutations_raise_or_decode_like_the_oracle(data, dtype, kinds):
 def test_bad_forms_are_refused():
     array = np.zeros((2, 2, 2, 1), np.uint32)
     for block in [(0, 8, 8), (8, 8), (-1, 8, 8), (1 << 20, 1 << 20, 1 << 20)]:
-        with pytest.raises(ValueError, match="packed|shape"):
+        with pytest.raises(ValueError, match=r"packed|shape"):
             encode_compressed_segmentation(array, block)
     with pytest.raises(ValueError, match="packed"):
         encode_compressed_segmentation(array.astype(np.uint16), (8, 8, 8))

@@ -1,4 +1,4 @@
-"""Broken shards: an error that names file, place, expected and found. Never cut bytes, never "missing", no memory taken."""
+"""Broken shards: an error that names file, place, expected and found. Never cut bytes, never "missing"."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ TABLE: dict[str, tuple[ShardingSpec, bytes, tuple[int | None, str]]] = {
     "value after the end of the file": (PLAIN, one([(10, 0, 200)]), (None, "200 bytes at 16")),
     "value that starts after the end": (PLAIN, one([(10, 500, 1)]), (None, "1 bytes at 516")),
     "id that is there twice": (PLAIN, one([(10, 0, 1), (10, 1, 1)]), (None, "more than once")),
-    "raw index where gzip is declared": (ZIPPED, packed(minishard_index([(10, 0, len(VALUE))]), VALUE), (16 + len(VALUE), "gzip")),
+    "raw index where gzip is declared": (
+        ZIPPED, packed(minishard_index([(10, 0, len(VALUE))]), VALUE), (16 + len(VALUE), "gzip")
+    ),
     "raw value where gzip is declared": (ZIPPED, packed(gzip_index(4), b"DATA"), (16, "gzip")),
     "empty value where gzip is declared": (ZIPPED, packed(gzip_index(0), b""), (16, "gzip")),
     "gzip value cut off": (ZIPPED, packed(gzip_index(len(VALUE) - 3), VALUE[:-3]), (16, "gzip")),
@@ -168,7 +170,7 @@ SAMPLE = {id: b"value %d " % id * (id % 5) for id in range(0, 60, 3)}
 
 @given(data=st.data(), encoding=st.sampled_from(["raw", "gzip"]))
 def test_mutations_give_a_value_or_an_error(data: st.DataObject, encoding: str) -> None:
-    """A damaged file never crashes, never gives bytes that are shorter than the index says, and raises only our errors."""
+    """A damaged file never crashes, never gives fewer bytes than the index says, and raises only our errors."""
     spec = ShardingSpec(0, "identity", 2, 0, encoding, encoding)
     store = MemoryStore()
     write_sharded(store, spec, SAMPLE)

@@ -1,4 +1,4 @@
-"""Writing sharded stores: any order, any length, bounded memory, the same bytes every time, changes that lose nothing."""
+"""Writing sharded stores: any order, any length, bounded memory, equal bytes every time, changes that lose nothing."""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ BROKEN: dict[str, tuple[ShardingSpec, bytes, str, Any, bool, dict[int, bytes]]] 
     ),
     "value outside": (PLAIN, after(b"AB", minishard_index([(1, 0, 1), (2, 1, 900)])), "outside", 2, True, {1: b"A"}),
     "wrong minishard": (
-        TWO, after(b"AB", minishard_index([(2, 0, 1), (5, 1, 1)]), b""), "belongs to minishard 1", 5, True, {2: b"A", 5: b"B"}
+        TWO, after(b"AB", minishard_index([(2, 0, 1), (5, 1, 1)]), b""), "belongs to minishard 1", 5, True,
+        {2: b"A", 5: b"B"},
     ),
     "ids out of order": (
         PLAIN, after(b"AB", minishard_index([(2, 0, 1), (1, 1, 1)])), "order", "minishard 0", False, {2: b"A", 1: b"B"}

@@ -1,8 +1,12 @@
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
 def gather_ranges(
-    source: Buffer, offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+    source: Buffer | npt.NDArray[Any], offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.uint8]: ...
-def split_ranges(source: Buffer, offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]) -> list[bytes]: ...
+def split_ranges(
+    source: Buffer | npt.NDArray[Any], offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
+) -> list[bytes]: ...

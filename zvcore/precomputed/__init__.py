@@ -54,7 +54,7 @@ def detect(store: Store) -> bool:
 
 
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
-    """What lies at the root of a store: a `Volume`, or with `scale` (a number or a key) one `ScaleArray` of it; `Skeletons`; `Meshes`."""
+    """What lies at the root of a store: `Volume`, `Skeletons` or `Meshes`; with `scale` (number or key) an array."""
     if scale is None and not options:
         kind = read_info(store).get("@type")
         if kind == SKELETONS_TYPE:

@@ -108,11 +108,10 @@ class PngChunk(_PictureChunk):
 
     def _encode(self, data: memoryview) -> bytes:
         picture = self._picture(data).astype(self._dtype.newbyteorder("="), copy=False)
-        encoded: bytes = imagecodecs.png_encode(picture[..., 0] if self.shape[3] == 1 else picture, level=self.level)
-        return encoded
+        return bytes(imagecodecs.png_encode(picture[..., 0] if self.shape[3] == 1 else picture, level=self.level))
 
     def _decode(self, data: memoryview, max_size: int) -> bytes:
-        if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 33:
+        if bytes(data[:8]) != b"\x89PNG\r\n\x1a\n" or bytes(data[12:16]) != b"IHDR" or len(data) < 33:
             raise CorruptDataError("not a PNG picture")
         width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
         depth, kind = data[24], data[25]
@@ -140,7 +139,7 @@ def _called(decode: Callable[[], Any]) -> Any:
 
 def _jpeg_header(data: memoryview) -> tuple[int, int, int]:
     """(height, width, components), found before any memory is taken for the picture."""
-    if data[:2] != b"\xff\xd8":
+    if bytes(data[:2]) != b"\xff\xd8":
         raise CorruptDataError("not a JPEG picture")
     at = 2
     while at + 4 <= len(data):
@@ -170,7 +169,7 @@ class Jpeg(ChunkEncoding):
     members = ("jpeg_quality",)
     compressed = True
 
-    def __init__(self, quality: int = 75) -> None:
+    def __init__(self, quality: Any = 75) -> None:
         if isinstance(quality, bool) or not isinstance(quality, int) or not 0 <= quality <= 100:
             raise MetadataError("jpeg_quality is wrong", expected="an integer from 0 to 100", found=repr(quality))
         self.quality = quality
@@ -189,7 +188,7 @@ class Jpeg(ChunkEncoding):
             raise wrong_data(self.name, "number of channels", "1 or 3", channels)
 
     def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
-        return (JpegChunk(shape=shape, quality=self.quality),)
+        return (JpegChunk(shape=shape, itemsize=1, quality=self.quality),)
 
 
 class Png(ChunkEncoding):
@@ -197,7 +196,7 @@ class Png(ChunkEncoding):
     members = ("png_level",)
     compressed = True
 
-    def __init__(self, level: int = 6) -> None:
+    def __init__(self, level: Any = 6) -> None:
         # -1 is zlib's name for its default.
         if isinstance(level, bool) or not isinstance(level, int) or not -1 <= level <= 9:
             raise MetadataError("png_level is wrong", expected="an integer from 0 to 9", found=repr(level))

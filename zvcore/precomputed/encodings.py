@@ -1,8 +1,9 @@
-"""How the voxels of one chunk become bytes: chunk encodings, found by entry points of the group `zvcore.chunk_encodings`.
+"""How the voxels of one chunk become bytes: encodings, found by entry points of the group `zvcore.chunk_encodings`.
 
 An encoding is a class with a `name`. It reads its own parameters from the members of a scale in `info` and writes them
-back, says which data it can hold, and gives the codecs that turn the raw bytes of a chunk of a known shape (x fastest,
-channels slowest, little-endian) into stored ones. So a volume knows no encoding by name, and the engine sees only codecs.
+back, says which data it can hold, and gives the codecs that turn the raw bytes of a chunk of a known shape (x
+fastest, channels slowest, little-endian) into stored ones. So a volume knows no encoding by name, and the engine sees
+only codecs.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class ChunkEncoding(ABC):
         """The members of a scale that say these parameters."""
         return {}
 
-    def check(self, dtype: np.dtype[Any], channels: int) -> None:
+    def check(self, dtype: np.dtype[Any], channels: int) -> None:  # noqa: B027 - most encodings hold anything
         """Raise MetadataError when it cannot hold such data."""
 
     @abstractmethod

@@ -27,8 +27,8 @@ _COLUMNS = 4
 class ExternalSort:
     """Takes entries in any order and gives them back in the order of shards, minishards and ids.
 
-    Up to `memory` bytes are kept; when more come, what is there is sorted and appended to one temporary file in `folder`,
-    which has no name and goes with this object. Use it as a context manager.
+    Up to `memory` bytes are kept; when more come, what is there is sorted and appended to one temporary file in
+    `folder`, which has no name and goes with this object. Use it as a context manager.
     """
 
     def __init__(self, memory: int, folder: str | None = None) -> None:
@@ -199,7 +199,7 @@ def _nameless_file(folder: str | None) -> int:
 
 
 def _write_all(fd: int, data: npt.NDArray[np.uint8], at: int) -> int:
-    view = memoryview(data)
+    view = data.data
     done = 0
     while done < len(view):
         done += os.pwrite(fd, view[done : done + (1 << 28)], at + done)
@@ -208,7 +208,7 @@ def _write_all(fd: int, data: npt.NDArray[np.uint8], at: int) -> int:
 
 def _read_all(fd: int, at: int, size: int) -> npt.NDArray[np.uint8]:
     out = np.empty(size, np.uint8)
-    view = memoryview(out)
+    view = out.data
     done = 0
     while done < size:
         got = os.preadv(fd, [view[done : done + (1 << 28)]], at + done)

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def read_info(store: Store, key: str = INFO) -> dict[str, Any]:
 def change_info(
     store: Store, change: Callable[[dict[str, Any] | None], dict[str, Any]], key: str = INFO
 ) -> dict[str, Any]:
-    """Replace the document by what `change` makes of it, None if there is none yet; nobody's change in between is lost."""
+    """Replace the document by what `change` makes of it (of None if there is none yet), losing nobody's change."""
     for _ in range(_ATTEMPTS):
         stamp = store.stamp(key)
         document = change(None if stamp is None else read_info(store, key))
@@ -76,7 +76,7 @@ def resolve_key(key: Any, where: str) -> str:
     return "/".join(parts)
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -177,7 +177,7 @@ def _positive(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class VolumeInfo:
-    """The document of a volume. Scales are read when they are asked for, so that a broken one takes no other with it."""
+    """The document of a volume. Scales are read when asked for, so that a broken one takes no other with it."""
 
     dtype: np.dtype[Any]
     channels: int

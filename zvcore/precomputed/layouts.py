@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs, kernels
-from zvcore.codecs import CodecChain
+from zvcore.codecs import Codec, CodecChain
 from zvcore.engine import Buffers, Keys
 from zvcore.errors import UnsupportedError
 from zvcore.layout import ABSENT, ChunkForm, Layout, Sources
@@ -67,7 +67,7 @@ class ScaleLayout(Layout):
         self._cut = cut != 0
         self._last = np.array(self.grid) - 1
         dtype = self.form.dtype
-        chains = []
+        chains: list[tuple[Codec, ...]] = []
         self._chain_of = np.zeros(8, np.uint8)
         for flags in itertools.product((0, 1), repeat=3):
             if any(flag and not is_cut for flag, is_cut in zip(flags, self._cut, strict=True)):
@@ -93,7 +93,8 @@ class ScaleLayout(Layout):
         if self._shapes == 1:
             return None
         flags = (positions[:, :3] == self._last) & self._cut
-        return self._chain_of[flags @ np.array([1, 2, 4])]
+        chosen: npt.NDArray[np.uint8] = self._chain_of[flags @ np.array([1, 2, 4])]
+        return chosen
 
 
 class UnshardedLayout(ScaleLayout):

@@ -49,7 +49,7 @@ class Level:
 
 @dataclass
 class Manifest:
-    """How a segment's mesh is cut: the shape of the finest cells, where the grid begins, and the levels, finest first."""
+    """How a segment's mesh is cut: the shape of the finest cells, where their grid begins, the levels, finest first."""
 
     chunk_shape: npt.NDArray[np.float32]
     grid_origin: npt.NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""Writing anew what is sound of damaged data. Nothing is guessed: what cannot be proved good is left out and reported."""
+"""Writing anew what is sound of damaged data. Nothing is guessed: what is not proved good is left out and reported."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def repair(
 ) -> Report:
     """Rewrite shards with what is sound of them, and take out chunk files that cannot be decoded.
 
-    With `out`, a sound copy of everything is made there and nothing is changed here. Without, the damaged files are kept
-    beside the new ones under their names with `.bak`. Values that stand where no reader finds them are moved to where they
-    belong, unless there is one already. The report names every problem that was found; `counts` says how many values were
-    kept, moved and dropped.
+    With `out`, a sound copy of everything is made there and nothing is changed here. Without, the damaged files are
+    kept beside the new ones under their names with `.bak`. Values that stand where no reader finds them are moved to
+    where they belong, unless there is one already. The report names every problem that was found; `counts` says how
+    many values were kept, moved and dropped.
     """
     store = open_store(path, "r" if out is not None else "r+")
     target = store if out is None else open_store(out, "w")
@@ -200,10 +200,12 @@ def _entries(store: Store, values: list[_Value], from_backups: bool) -> Entries:
             data = store.get_ranges(key, ranges, stamp=values[rows[0]].stamp)
         assert data is not None
         parts.update(zip(rows, data, strict=True))
-    columns = [
+    hashes, ids, before, sizes = (
         np.array([getattr(value, name) for value in values], np.uint64) for name in ("hash", "id", "before", "size")
-    ]
-    return Entries(*columns, np.frombuffer(b"".join(parts[row] for row in range(len(values))), np.uint8))
+    )
+    return Entries(
+        hashes, ids, before, sizes, np.frombuffer(b"".join(parts[row] for row in range(len(values))), np.uint8)
+    )
 
 
 def _repair_chunk_files(

@@ -78,7 +78,7 @@ class ShardBuilder:
         """The next values of this shard, in order of minishard and id."""
         if not len(entries):
             return
-        self.output.write_at(self.spec.index_size + self._end, entries.data)
+        self.output.write_at(self.spec.index_size + self._end, entries.data.data)
         _, minishards = self.spec.split(entries.hashes)
         spans = entries.spans
         starts = np.uint64(self._end) + np.cumsum(spans, dtype=np.uint64) - entries.sizes
@@ -134,7 +134,7 @@ class ShardBuilder:
         if not self._raw:
             return
         data, starts = encode_many(self._raw, self.index_chain, threads=self.threads).joined()
-        self._spool.write(data)
+        self._spool.write(data.data)
         self._numbers.append(np.array(self._raw_numbers, np.int64))
         self._lengths.append(np.diff(starts))
         self._raw.clear()
@@ -154,4 +154,4 @@ class ShardBuilder:
             block = np.zeros((last - first, 2), "<u8")
             block[numbers[low:high] - first, 0] = starts[low:high]
             block[numbers[low:high] - first, 1] = ends[low:high]
-            self.output.write_at(16 * first, block.reshape(-1).view(np.uint8))
+            self.output.write_at(16 * first, block.reshape(-1).view(np.uint8).data)

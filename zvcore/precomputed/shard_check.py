@@ -158,12 +158,12 @@ def examine(reader: ShardReader, shard: int, judge: Judge, *, fast: bool = False
     _check_overlaps(found)
     if not fast:
         rows = np.flatnonzero(found.sound)
-        for row, error in judge.faults(found.ids[rows], found.starts[rows], found.sizes[rows], file):
+        for row, fault in judge.faults(found.ids[rows], found.starts[rows], found.sizes[rows], file):
             place = int(rows[row])
             found.sound[place] = False
-            error.located(offset=int(found.starts[place]), length=int(found.sizes[place]))
-            error.chunk = int(found.ids[place])
-            report.problems.append(Problem.of(error, file.data_key))
+            fault.located(offset=int(found.starts[place]), length=int(found.sizes[place]))
+            fault.chunk = int(found.ids[place])
+            report.problems.append(Problem.of(fault, file.data_key))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -108,6 +108,9 @@ class ShardReader:
         self._place = (spec.preshift_bits, spec.hash != "identity", spec.minishard_bits, spec.shard_bits)
         # Files that the index cache has kept, for `find_known`.
         self._known: dict[int, weakref.ref[ShardFile]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_known": {}}
 
     # Files
 
@@ -302,7 +305,7 @@ class ShardReader:
         return sorted(found)
 
     def all_tables(self, file: ShardFile, threads: int | None = None) -> Iterator[tuple[int, Minishard]]:
-        """Every minishard of a shard that is not empty, in order. Not kept: listing shall not push out what is in use."""
+        """Every minishard of a shard that is not empty, in order. Not kept: listing pushes nothing out of the cache."""
         index = self.whole_index(file)
         numbers = np.flatnonzero(index[:, 0] != index[:, 1])
         ranges = np.array(
@@ -345,7 +348,8 @@ class ShardReader:
                 stamps=[file.stamp],
             )
             try:
-                return fetch(self.store, sources, self.index_chain, threads=threads)
+                values = fetch(self.store, sources, self.index_chain, threads=threads)
+                return [value for value in iter(values) if value is not None]
             except ZvcoreError:
                 # Once more one by one, for an error that names the minishard.
                 pass

@@ -1,4 +1,4 @@
-"""Changing some values of shards: each shard is read, merged and written anew, the values that stay as they are stored."""
+"""Changing some values of shards: each is read, merged and written anew, other values as they are stored."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def rewrite_shard(
 ) -> None:
     """Put `changes`, which are in order, into a shard and take the ids `gone` out of it.
 
-    `told` says for which of the changes `before` holds; the others keep the unmentioned bytes that precede the old value.
+    `told` says for which of the changes `before` holds; others keep the unmentioned bytes that precede the old value.
     """
     store, key = reader.store, reader.key(shard)
     if store.can_lock:
@@ -195,7 +195,7 @@ def rewrite_locked(
 
 @dataclass
 class _Plan:
-    """The new shard: a row per value, in order. `old` and `new` are rows of the old contents and of the changes, or -1."""
+    """The new shard: a row per value, in order. `old` and `new` are rows of the old contents and the changes, or -1."""
 
     hashes: U64
     ids: U64
@@ -246,7 +246,7 @@ class _Plan:
     def entries(self, reader: ShardReader, file: ShardFile | None, changes: Entries) -> Iterator[Entries]:
         """The new contents, a few megabytes at a time."""
         spans = self.before + self.sizes
-        data = memoryview(changes.data)
+        data = changes.data.data
         for first, last in pieces_of(spans, _PIECE_BYTES):
             wanted: list[tuple[int, int]] = []
             sources: list[memoryview | None] = []

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -48,9 +48,9 @@ def write_sharded(
 ) -> int:
     """Write values by id into shards, and return how many there were.
 
-    `items` is a mapping, or yields (id, value), or (id, value, bytes before it) in any order, as many as there may be.
+    `items` is a mapping, or yields (id, value), or (id, value, bytes before it) in any order, as many as there are.
     What exceeds `memory` bytes is sorted through a temporary file in the folder `scratch` (by default the store itself,
-    if it is a folder), which grows to the size of all stored values. The bytes written depend on nothing but the values.
+    if it is a folder), which grows to the size of all stored values. The bytes written depend on the values alone.
 
     `unindexed` gives bytes to put before the value of an id, which no index mentions: mesh fragments before their
     manifest. With `encoded`, values are stored as they are given, compressed already. Shards of the same specification
@@ -115,7 +115,7 @@ def encoded_entries(
             key, value = item
             head = left.pop(key, None) if left else None
         else:
-            key, value, head = item
+            key, value, head = cast("tuple[SupportsIndex, Buffer, Buffer]", item)
             has_heads = True
         ids.append(key)
         values.append(value)
@@ -162,7 +162,7 @@ def _encode(
     for head, end in zip(heads, ends, strict=True):
         if head is not None:
             parts.append(head)
-        parts.append(data[start:end])
+        parts.append(data[start:end].data)
         start = end
     return Entries(spec.hashes(numbers), numbers, before, sizes, np.frombuffer(b"".join(parts), np.uint8))
 

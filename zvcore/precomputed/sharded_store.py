@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -21,6 +22,8 @@ from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
     import os
+
+    from zvcore.precomputed.shard_writer import Item
 
 __all__ = ["ShardedStore", "as_spec"]
 
@@ -43,8 +46,8 @@ class ShardedStore(Mapping[int, bytes]):
         kv[720575940621039145]
         kv.get_many(ids)                     # batched: far faster than one by one
 
-    With mode "r+" `update` and `delete` change it; each shard that they touch is written anew once, atomically and under
-    a lock. Values come out decoded; `read_encoded` gives them as stored.
+    With mode "r+" `update` and `delete` change it; each shard that they touch is written anew once, atomically and
+    under a lock. Values come out decoded; `read_encoded` gives them as stored.
     """
 
     def __init__(
@@ -142,7 +145,7 @@ class ShardedStore(Mapping[int, bytes]):
         return None if found is None else bytes(found[2])
 
     def read_before(self, key: SupportsIndex, n: int, start: int = 0, size: int | None = None) -> bytes:
-        """The `n` bytes before the stored value of an id, which no index mentions: the fragments before a mesh manifest.
+        """The `n` bytes before the stored value of an id, which no index mentions: fragments before a mesh manifest.
 
         With `start` and `size`, only that part of them is read.
         """
@@ -177,7 +180,9 @@ class ShardedStore(Mapping[int, bytes]):
         """
         wanted = as_ids(ids)
         values = self._fetch(wanted, encoded=False)
-        return {key: bytes(value) for key, value in zip(wanted.tolist(), values, strict=True) if value is not None}
+        return {
+            key: bytes(value) for key, value in zip(wanted.tolist(), iter(values), strict=True) if value is not None
+        }
 
     def _fetch(self, wanted: U64, *, encoded: bool) -> Buffers:
         def read() -> Buffers:
@@ -204,10 +209,8 @@ class ShardedStore(Mapping[int, bytes]):
 
     def ids(self) -> U64:
         """All ids, in ascending order. Reads every index and no value."""
-        found = [np.empty(0, np.uint64)]
-        for shard in self._reader.shards():
-            found.append(steadily(lambda shard=shard: self.shard_ids(shard)))  # type: ignore[misc]
-        ids = np.concatenate(found)
+        found = [steadily(partial(self.shard_ids, shard)) for shard in self._reader.shards()]
+        ids = np.concatenate([np.empty(0, np.uint64), *found])
         ids.sort()
         twice = np.flatnonzero(ids[1:] == ids[:-1])
         if len(twice):
@@ -237,7 +240,7 @@ class ShardedStore(Mapping[int, bytes]):
     def batches(self) -> Iterator[dict[int, bytes]]:
         """Everything in the order in which it is stored, a few megabytes at a time."""
         for shard in self._reader.shards():
-            ids = steadily(lambda shard=shard: self.shard_ids(shard))  # type: ignore[misc]
+            ids = steadily(partial(self.shard_ids, shard))
             sizes = self._reader.locate(ids).length
             assert sizes is not None
             for first, last in pieces_of(np.where(sizes == ABSENT, 0, sizes), _BATCH_BYTES):
@@ -247,7 +250,7 @@ class ShardedStore(Mapping[int, bytes]):
 
     def update(
         self,
-        values: Mapping[Any, Buffer] | Iterable[tuple[SupportsIndex, Buffer]],
+        values: Mapping[Any, Buffer] | Iterable[Item],
         *,
         unindexed: Mapping[Any, Buffer] | None = None,
         encoded: bool = False,

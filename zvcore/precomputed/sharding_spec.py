@@ -282,7 +282,7 @@ class ShardingSpec:
         minishard_index_encoding: str = "gzip",
         data_encoding: str = "gzip",
     ) -> ShardingSpec:
-        """Bits that make each shard of a volume a box of `shards` voxels, or a ValueError that says what is possible."""
+        """Bits that make each shard of a volume a box of `shards` voxels; a ValueError says what is possible."""
         grid = grid_of(shape[:3], chunk)
         total = sum(grid_bits(grid))
         if total > 64:

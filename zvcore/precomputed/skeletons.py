@@ -41,13 +41,14 @@ class VertexAttribute:
     num_components: int = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.id, str) or not self.id:
-            raise MetadataError("a vertex attribute has no id", found=repr(self.id))
+        name: Any = self.id
+        if not isinstance(name, str) or not name:
+            raise MetadataError("a vertex attribute has no id", found=repr(name))
         if self.data_type not in _TYPES:
             raise MetadataError(
                 f"vertex attribute {self.id!r}: wrong data_type", expected=", ".join(_TYPES), found=repr(self.data_type)
             )
-        count = self.num_components
+        count: Any = self.num_components
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_COMPONENTS:
             raise MetadataError(
                 f"vertex attribute {self.id!r}: wrong num_components",

@@ -82,7 +82,7 @@ class ScaleArray(Array):
 
     @property
     def at(self) -> AbsoluteIndex:
-        """The array in the volume's own coordinates: `a.at[x0:x1, y0:y1, z]`. They may be negative, and are never wrapped."""
+        """The array in the volume's own coordinates, which may be negative: `a.at[x0:x1, y0:y1, z]`."""
         return AbsoluteIndex(self)
 
 
@@ -137,7 +137,7 @@ def _relative(item: Any, first: int, end: int, axis: str) -> Any:
 
 
 class Volume(Mapping[str, ScaleArray]):
-    """A volume: a mapping from scale keys to arrays; `volume[0]` is the finest, and negative numbers count from the end.
+    """A volume: a mapping from scale keys to arrays; `volume[0]` is the finest, negative numbers count from the end.
 
     `info` is the document as it stands in the store. What it refers to besides scales is reached by `skeletons()` and
     `meshes()`.
@@ -286,9 +286,9 @@ def create_volume(
         new = with_scale(
             document, scale, dtype=kind, channels=channels, type=type, overwrite=overwrite, where=store.root
         )
-        for old in [] if document is None else document["scales"]:
-            if isinstance(old, Mapping) and old.get("key") == scale["key"]:
-                replaced.append(resolve_key(old["key"], store.root))
+        old = [] if document is None else document["scales"]
+        same = [other for other in old if isinstance(other, Mapping) and other.get("key") == scale["key"]]
+        replaced.extend(resolve_key(other["key"], store.root) for other in same)
         return new
 
     change_info(store, change)
