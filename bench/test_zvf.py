@@ -99,6 +99,15 @@ def encoding(mixed: bool) -> dict[str, Callable[[], Any]]:
     }
 
 
+def table_encoding() -> dict[str, Callable[[], Any]]:
+    lists, _, chunk = manifests(False)
+    columns = zvf.decode_manifests(chunk, 3)
+    return {
+        "zvcore": columns.encoded,
+        "zarr-vectors, in bulk": lambda: reference.encode_object_manifests_many(lists, 3),
+    }
+
+
 def fragments(count: int, mixed: bool) -> dict[str, Callable[[], Any]]:
     rng = np.random.default_rng(1)
     pieces = [(3 * i, 3) if not mixed or i % 3 else rng.integers(0, 3 * count, 5) for i in range(count)]
@@ -158,6 +167,7 @@ CONTESTS = [
     Contest("decode 100k mixed manifests into lists", ("zvcore", "zarr-vectors, in bulk"), partial(listing, True)),
     Contest("encode 100k uniform manifests from lists", ONE_BY_ONE, partial(encoding, False)),
     Contest("encode 100k mixed manifests from lists", ONE_BY_ONE, partial(encoding, True)),
+    Contest("encode 100k uniform manifests from a table", ("zvcore", "zarr-vectors, in bulk"), table_encoding),
     Contest("decode an index of 100k ranges", BOTH, partial(fragments, 100_000, False)),
     Contest("decode an index of 100k mixed fragments", BOTH, partial(fragments, 100_000, True)),
     Contest("one manifest by id, warm", BOTH, one_manifest),

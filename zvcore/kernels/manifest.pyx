@@ -55,16 +55,46 @@ cdef extern from *:
             zv_prefetch(PyTuple_GET_ITEM(block, 1));
         }
     }
+    static inline void zv_store(unsigned char *to, long long value) {
+        unsigned long long bits = (unsigned long long) value;
+        for (int i = 0; i < 8; i++) to[i] = (unsigned char) (bits >> (8 * i));
+    }
+    /* Blocks of a list from `begin` on that are a tuple of a tuple of ints and an int >= 0, as nearly all are, written
+     * to `to`; how many they are. The objects are only borrowed: counting references would write to all that memory. */
+    static Py_ssize_t zv_put_plain(PyObject *list, Py_ssize_t begin, Py_ssize_t rank, unsigned char *to) {
+        Py_ssize_t i;
+        for (i = begin; i < PyList_GET_SIZE(list); i++) {
+            PyObject *block = PyList_GET_ITEM(list, i), *coords, *piece;
+            int overflow;
+            long long value;
+            if (!PyTuple_CheckExact(block) || PyTuple_GET_SIZE(block) != 2) break;
+            coords = PyTuple_GET_ITEM(block, 0);
+            piece = PyTuple_GET_ITEM(block, 1);
+            if (!PyLong_CheckExact(piece) || !PyTuple_CheckExact(coords) || PyTuple_GET_SIZE(coords) != rank) break;
+            value = PyLong_AsLongLongAndOverflow(piece, &overflow);
+            if (value < 0 || overflow) break;
+            zv_store(to + 8 * rank + 1, value);
+            to[8 * rank] = 0;
+            for (Py_ssize_t j = 0; j < rank; j++) {
+                PyObject *item = PyTuple_GET_ITEM(coords, j);
+                if (!PyLong_CheckExact(item)) return i - begin;
+                zv_store(to + 8 * j, PyLong_AsLongLongAndOverflow(item, &overflow));
+                if (overflow) return i - begin;
+            }
+            to += 8 * rank + 9;
+        }
+        return i - begin;
+    }
     """
     void zv_prefetch(const void *address) noexcept nogil
     void zv_ask_for_list(object manifest)
     void zv_ask_for_items(object manifest)
     void zv_ask_for_blocks(object manifest)
+    Py_ssize_t zv_put_plain(object manifest, Py_ssize_t begin, Py_ssize_t rank, unsigned char *to)
 
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLong(object value) except? -1
-    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
     int PyGC_Disable()
     int PyGC_Enable()
 
@@ -720,50 +750,28 @@ cdef int put_indices(Blob out, const int64_t *indices, int64_t n, bint force_exp
     return 0
 
 
-cdef inline bint put_plain(Blob out, object block, int64_t d) except -1:
-    """A block that is a tuple of a tuple of ints and an int >= 0, as nearly all are; False if it is anything else."""
-    cdef object coords, piece, item
-    cdef uint8_t *q
-    cdef int64_t j, value
-    cdef int overflow = 0
-    if type(block) is not tuple or PyTuple_GET_SIZE(block) != 2:
-        return False
-    coords = <object> PyTuple_GET_ITEM(block, 0)
-    piece = <object> PyTuple_GET_ITEM(block, 1)
-    if not PyLong_CheckExact(piece) or type(coords) is not tuple or PyTuple_GET_SIZE(coords) != d:
-        return False
-    value = PyLong_AsLongLongAndOverflow(piece, &overflow)
-    if value < 0 or overflow:
-        return False
-    q = out.more(8 * d + 9)
-    for j in range(d):
-        item = <object> PyTuple_GET_ITEM(coords, j)
-        overflow = not PyLong_CheckExact(item)
-        if not overflow:
-            store_i64(q, PyLong_AsLongLongAndOverflow(item, &overflow))
-        if overflow:
-            out.size -= 8 * d + 9
-            return False
-        q += 8
-    q[0] = 0
-    store_i64(q + 1, value)
-    return True
-
-
 cdef int put_manifest(Blob out, object blocks, int64_t d, bint force_explicit) except -1:
-    cdef Py_ssize_t head = out.size
-    cdef int64_t count = 0
+    cdef Py_ssize_t head = out.size, i = 0, n, plain
+    cdef uint8_t *q
     out.more(4)
     if type(blocks) is not list:
         blocks = list(blocks)
-    if PyList_GET_SIZE(blocks) > MOST:
+    n = PyList_GET_SIZE(blocks)
+    if n > MOST:
         raise ValueError("a manifest has at most 2**32 - 1 blocks")
-    for block in <list> blocks:
-        if not put_plain(out, block, d):
-            coords, piece = block
+    while i < n:
+        q = out.more((n - i) * (8 * d + 9))
+        plain = zv_put_plain(blocks, i, d, q)
+        out.size -= (n - i - plain) * (8 * d + 9)
+        i += plain
+        if i < n:
+            coords, piece = <object> PyList_GET_ITEM(blocks, i)
             put_block(out, coords, piece, d, force_explicit)
-        count += 1
-    store_u32(out.data + head, <uint32_t> count)
+            i += 1
+            # Converting numbers may run anything, which may do anything to the list.
+            if PyList_GET_SIZE(blocks) != n:
+                raise RuntimeError("the manifest changed while it was being encoded")
+    store_u32(out.data + head, <uint32_t> n)
     return 0
 
 
