@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from zvcore.engine.form import Form
-from zvcore.engine.sources import ABSENT, Sources
+from zvcore.engine.sources import ABSENT, OneChunk, Sources
 from zvcore.errors import CorruptDataError, ZvcoreError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.engine.buffers import Buffers, Keys
     from zvcore.stores import Store
 
-__all__ = ["ABSENT", "ChunkForm", "Layout", "Sources", "ValueCodec"]
+__all__ = ["ABSENT", "ChunkForm", "Layout", "OneChunk", "Sources", "ValueCodec"]
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,10 @@ class Layout(ABC):
     @abstractmethod
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         """Where the bytes of these chunks are now. A shard's index is read here, through the store's index cache."""
+
+    def locate_one(self, positions: npt.NDArray[np.int64]) -> Sources | OneChunk:
+        """`locate` for a single chunk in a local store, of which there may be many one after the other."""
+        return self.locate(positions)
 
     @abstractmethod
     def chunk_name(self, position: tuple[int, ...]) -> str:

@@ -17,7 +17,7 @@ from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
-    from zvcore.layout import Layout, Sources
+    from zvcore.layout import Layout, OneChunk, Sources
 
 __all__ = ["read", "update", "write", "write_gathered"]
 
@@ -89,31 +89,48 @@ def _read_window(
     threads: int | None,
     progress: Progress | None,
 ) -> None:
+    single = len(positions) == 1 and layout.value_codec is None and layout.store.local_root is not None
     for _ in range(_ATTEMPTS):
-        sources = layout.locate(positions)
         try:
+            if single:
+                _read_native(layout, selection, positions, rows, layout.locate_one(positions), out, threads, progress)
+                return
+            sources = layout.locate(positions)
             if layout.store.local_root is None:
                 sources = at_hand(layout.store, sources, len(positions))
             if layout.value_codec is not None:
                 _read_values(layout, selection, positions, rows, sources, out, threads, progress)
             else:
-                read_chunks(
-                    layout.prepared,
-                    selection,
-                    positions,
-                    sources,
-                    layout.chains,
-                    out,
-                    root=layout.store.local_root,
-                    rows=rows,
-                    threads=threads,
-                    progress=progress,
-                    names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
-                )
+                _read_native(layout, selection, positions, rows, sources, out, threads, progress)
         except StaleSourcesError:
             continue
         return
     raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+
+
+def _read_native(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    rows: Rows | None,
+    sources: Sources | OneChunk,
+    out: npt.NDArray[Any],
+    threads: int | None,
+    progress: Progress | None,
+) -> None:
+    read_chunks(
+        layout.prepared,
+        selection,
+        positions,
+        sources,
+        layout.chains,
+        out,
+        root=layout.store.local_root,
+        rows=rows,
+        threads=threads,
+        progress=progress,
+        names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+    )
 
 
 def _read_values(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
-from zvcore.layout import Layout
+from zvcore.layout import Layout, OneChunk
 from zvcore.zarr3.chain import Pipeline, Sharding
 from zvcore.zarr3.layout import form_of
 
@@ -30,6 +30,8 @@ Uints = npt.NDArray[np.uint64]
 _NONE = np.uint64(ABSENT)
 # Chunks of more than this are not copied together before they are written.
 _JOIN_BYTES = 64 << 10
+# How many names of shards are kept for reads of single chunks.
+_NAMES = 4096
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,20 @@ class ShardLayout(Layout):
             [shard // chunk for shard, chunk in zip(self.shard_shape, chunk_shape, strict=True)], np.int64
         )
         self._per_shard = tuple(self.per_shard.tolist())
+        # The names of shards that single chunks were read from: making one takes longer than looking it up.
+        self._names: dict[tuple[int, ...], tuple[str, Keys]] = {}
         # The common case: one level, and nothing behind the shard that would have to be undone first.
         self.simple = len(self.levels) == 1 and not self.pipeline.compressors
+        self._strides = tuple(self.levels[0].strides.tolist())
 
-    @property
+    @cached_property
     def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
         return (self.innermost.chain,)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name not in ("chains", "_names")} | {
+            "_names": {}
+        }
 
     # --- which shard
 
@@ -207,6 +217,24 @@ class ShardLayout(Layout):
                 offset[rows] = index.offsets[slots[rows]]
                 length[rows] = index.lengths[slots[rows]]
         return Sources(keys, which, offset, length, stamps=stamps)
+
+    def locate_one(self, positions: Positions) -> Sources | OneChunk:
+        if not self.simple:
+            return self.locate(positions)
+        place = positions[0].tolist()
+        shard = tuple([i // n for i, n in zip(place, self._per_shard, strict=True)])
+        named = self._names.get(shard)
+        if named is None:
+            keys = self.metadata.keys(np.array([shard], np.int64).reshape(1, len(place)))
+            if len(self._names) >= _NAMES:
+                self._names.clear()
+            named = self._names[shard] = (keys[0], keys)
+        key, keys = named
+        index = self.index(key)
+        if index is None:
+            return OneChunk(keys, ABSENT, ABSENT, None)
+        slot = sum([i % n * step for i, n, step in zip(place, self._per_shard, self._strides, strict=True)])
+        return OneChunk(keys, index.offsets.item(slot), index.lengths.item(slot), index.stamp)
 
     def _locate_slowly(self, positions: Positions, keys: Keys, which: npt.NDArray[np.int32]) -> Sources:
         """Shards within shards, or behind codecs of their own: from the bytes of whole shards."""

@@ -1,0 +1,217 @@
+"""Zarr v3 with sharding: whole reads, whole writes and single inner chunks, beside the other implementations.
+
+    pytest bench/test_zarr3.py --benchmark-enable            times (small arrays; ZVCORE_BENCH_SIDE=512 for real ones)
+    ZVCORE_BENCH_SIDE=512 python -m bench.test_zarr3         ratios, the competitors taking turns
+    python -m bench.test_zarr3 zstd write                    only contests with these words in their names
+
+All read the same files. "bare" is the limit: the codec's own library decodes the same chunks on as many threads, and
+the result is copied once. "zarr+zvcore" is zarr-python with our pipeline, "tensorstore+cache" has a pool of 100 MB.
+Writes are not made durable by anyone, so that the disk does not take part.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+import zarrs  # noqa: F401  registers its pipeline
+
+import zvcore
+from bench.contest import Contest, entrants, table
+from bench.data import volume
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIDE = int(os.environ.get("ZVCORE_BENCH_SIDE", "128"))
+SHARD = SIDE // 2
+FOLDER = Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=os.environ.get("ZVCORE_BENCH_DIR")))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+CODECS: dict[str, list[dict[str, Any]]] = {
+    "raw": [],
+    "gzip": [{"name": "gzip", "configuration": {"level": 5}}],
+    "zstd": [{"name": "zstd", "configuration": {"level": 3, "checksum": False}}],
+    "blosc-lz4": [
+        {
+            "name": "blosc",
+            "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 1, "blocksize": 0},
+        }
+    ],
+}
+PIPELINES = {
+    "zarrs": "zarrs.ZarrsCodecPipeline",
+    "zarr": "zarr.core.codec_pipeline.BatchedCodecPipeline",
+    "zarr-fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
+    "zarr+zvcore": "zvcore.zarr3.CodecPipeline",
+}
+if tuple(map(int, zarr.__version__.split(".")[:2])) < (3, 3):
+    del PIPELINES["zarr-fused"]
+Calls = dict[str, "Callable[[], Any]"]
+
+
+@cache
+def values() -> Any:
+    """512^3 of electron microscopy; it repeats after 128, which no codec of chunks of at most 64^3 can see."""
+    tile = min(SIDE, 128)
+    return np.ascontiguousarray(np.tile(volume("em", (tile, tile, tile)), [SIDE // tile] * 3))
+
+
+def empty(name: str, codec: str, inner: int) -> Path:
+    path = FOLDER / f"{name}-{codec}-{inner}"
+    if not path.exists():
+        zvcore.create(
+            path, format="zarr3", shape=(SIDE,) * 3, dtype="u1", chunks=(inner,) * 3, shards=(SHARD,) * 3,
+            codec=[dict(one) for one in CODECS[codec]] or None, fill_value=0,
+        )  # fmt: skip
+    return path
+
+
+@cache
+def stored(codec: str, inner: int) -> Path:
+    path = empty("data", codec, inner)
+    zvcore.open(path, mode="r+")[...] = values()
+    return path
+
+
+def opened_by_tensorstore(path: Path, pool: int = 0, write: bool = False) -> Any:
+    context = {"cache_pool": {"total_bytes_limit": pool}, "file_io_sync": False}
+    spec = {
+        "driver": "zarr3",
+        "kvstore": {"driver": "file", "path": str(path)},
+        "context": context,
+        "recheck_cached_data": "open",
+    }
+    return tensorstore.open(spec, open=True, read=True, write=write).result()
+
+
+def opened_by_zarr(path: Path, who: str, mode: Any = "r") -> Any:
+    with zarr.config.set({"codec_pipeline.path": PIPELINES[who]}):
+        array = zarr.open_array(path, mode=mode)
+        assert type(array._async_array.codec_pipeline).__name__ == PIPELINES[who].rpartition(".")[2]
+    return array
+
+
+def within(who: str, work: Callable[[], Any]) -> Callable[[], Any]:
+    """zarr-python asks for the pipeline of inner chunks anew whenever it needs one."""
+    config = {"codec_pipeline.path": PIPELINES[who]}
+
+    def run() -> Any:
+        with zarr.config.set(config):
+            return work()
+
+    return run
+
+
+def bare(path: Path, codec: str) -> Callable[[], Any]:
+    array = zvcore.open(path)
+    encoded = [array.read_encoded(position) for position in np.ndindex(*array.grid)]
+    chunk_bytes = int(np.prod(array.chunks))
+    source, target = values(), np.empty_like(values())
+    if not CODECS[codec]:
+        return lambda: np.copyto(np.empty_like(source), source)
+    decode = array.codec.decode
+    count = len(os.sched_getaffinity(0))
+    pool = ThreadPoolExecutor(count)
+    scratch = [bytearray(chunk_bytes) for _ in range(count)]
+
+    def some(number: int) -> None:
+        for data in encoded[number::count]:
+            decode(data, out=scratch[number])
+
+    def run() -> None:
+        list(pool.map(some, range(count)))
+        np.copyto(target, source)
+
+    return run
+
+
+def read_whole(codec: str, inner: int) -> Calls:
+    path = stored(codec, inner)
+    ours = zvcore.open(path)
+    theirs = opened_by_tensorstore(path)
+    calls: Calls = {"zvcore": lambda: ours[...], "bare": bare(path, codec)}
+    calls["tensorstore"] = lambda: theirs.read().result()
+    for who in PIPELINES:
+        array = opened_by_zarr(path, who)
+        calls[who] = within(who, partial(array.__getitem__, ...))
+    return calls
+
+
+def write_whole(codec: str, inner: int) -> Calls:
+    data = values()
+    ours = zvcore.open(empty("zvcore", codec, inner), mode="r+")
+    theirs = opened_by_tensorstore(empty("tensorstore", codec, inner), write=True)
+    calls: Calls = {"zvcore": lambda: ours.__setitem__(..., data)}
+    calls["tensorstore"] = lambda: theirs.write(data).result()
+    for who in PIPELINES:
+        array = opened_by_zarr(empty(who, codec, inner), who, "r+")
+        calls[who] = within(who, partial(array.__setitem__, ..., data))
+    return calls
+
+
+def random_chunks(codec: str, inner: int) -> Calls:
+    """One inner chunk at a time, in an order that repeats; indexes are warm where somebody keeps them."""
+    path = stored(codec, inner)
+    count = SIDE // inner
+    rng = np.random.default_rng(5)
+    starts = (rng.integers(0, count, (2 * count**3, 3)) * inner).tolist()
+    regions = [tuple(slice(at, at + inner) for at in start) for start in starts]
+    ours = zvcore.open(path)
+    encoded = [ours.read_encoded([at // inner for at in start]) for start in starts]
+    decode = ours.codec.decode if CODECS[codec] else bytearray
+    arrays: dict[str, Any] = {"zvcore": ours}
+    calls: Calls = {}
+
+    def taking_turns(items: Any, work: Callable[[Any], Any]) -> Callable[[], Any]:
+        endless = itertools.cycle(items)
+        return lambda: work(next(endless))
+
+    calls["zvcore"] = taking_turns(regions, arrays["zvcore"].__getitem__)
+    calls["bare"] = taking_turns(encoded, decode)
+    for name, pool in (("tensorstore", 0), ("tensorstore+cache", 100_000_000)):
+        array = opened_by_tensorstore(path, pool)
+        calls[name] = taking_turns(regions, lambda region, array=array: array[region].read().result())
+    for who in PIPELINES:
+        array = opened_by_zarr(path, who)
+        calls[who] = within(who, taking_turns(regions, array.__getitem__))
+    return calls
+
+
+WHOLE = ("zvcore", "tensorstore", *PIPELINES)
+CONTESTS = [
+    contest
+    for codec in CODECS
+    for inner in ((32, 64) if SIDE >= 256 else (16, 32))
+    for contest in (
+        Contest(f"read {codec} {inner}", ("zvcore", "bare", *WHOLE[1:]), partial(read_whole, codec, inner)),
+        Contest(f"write {codec} {inner}", WHOLE, partial(write_whole, codec, inner)),
+        Contest(
+            f"random {codec} {inner}",
+            ("zvcore", "bare", "tensorstore", "tensorstore+cache", *PIPELINES),
+            partial(random_chunks, codec, inner),
+            2048 if SIDE >= 256 else 8,
+        ),
+    )
+]
+
+
+@pytest.mark.parametrize(*entrants(CONTESTS))
+def test_zarr3(benchmark: Any, contest: Contest, who: str) -> None:
+    contest.run(benchmark, who)
+
+
+if __name__ == "__main__":
+    table([one for one in CONTESTS if all(word in one.name.split() for word in sys.argv[1:])])
