@@ -202,7 +202,7 @@ CONTESTS = [
             f"random {codec} {inner}",
             ("zvcore", "bare", "tensorstore", "tensorstore+cache", *PIPELINES),
             partial(random_chunks, codec, inner),
-            2048 if SIDE >= 256 else 8,
+            64 if SIDE >= 256 else 8,
         ),
     )
 ]
