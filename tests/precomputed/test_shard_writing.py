@@ -156,6 +156,19 @@ def test_given_as_stored(tmp_path: Path) -> None:
     assert kv[5] == b"five"
 
 
+def test_levels(tmp_path: Path) -> None:
+    values = {id: b"some words, some more words, %d" % (id * 7919) * 20 for id in range(50)}
+    sizes = []
+    for level in (1, 6, 9):
+        folder = tmp_path / str(level)
+        write_sharded(folder, SPEC, values, level=level)
+        assert dict(ShardedStore(folder, SPEC)) == values
+        sizes.append(sum(path.stat().st_size for path in folder.iterdir()))
+    assert sizes[0] != sizes[1]
+    with pytest.raises(ValueError, match="level"):
+        write_sharded(tmp_path / "x", SPEC, values, level=99)
+
+
 def test_progress(tmp_path: Path) -> None:
     told: list[int] = []
     write_sharded(tmp_path, SPEC, sample(100), progress=told.append)

@@ -43,6 +43,7 @@ def write_sharded(
     overwrite: bool = False,
     *,
     encoded: bool = False,
+    level: int | None = None,
     memory: int = _DEFAULT_MEMORY,
     scratch: str | os.PathLike[str] | None = None,
 ) -> int:
@@ -53,9 +54,9 @@ def write_sharded(
     if it is a folder), which grows to the size of all stored values. The bytes written depend on the values alone.
 
     `unindexed` gives bytes to put before the value of an id, which no index mentions: mesh fragments before their
-    manifest. With `encoded`, values are stored as they are given, compressed already. Shards of the same specification
-    that exist already are an error, or with `overwrite` removed in the end. `progress` is called with the number of
-    values taken so far.
+    manifest. With `encoded`, values are stored as they are given, compressed already; else `level` is that of their
+    compression. Shards of the same specification that exist already are an error, or with `overwrite` removed in the
+    end. `progress` is called with the number of values taken so far.
     """
     if not isinstance(spec, ShardingSpec):
         spec = ShardingSpec.from_json(spec)
@@ -69,12 +70,11 @@ def write_sharded(
     if scratch is None and store.local_root is not None:
         os.makedirs(store.local_root, exist_ok=True)
         scratch = os.fsdecode(store.local_root)
+    chain = CodecChain(()) if encoded else reader.data_chain if level is None else _at_level(reader.data_chain, level)
     count = 0
     with ExternalSort(memory, None if scratch is None else os.fspath(scratch)) as sort:
         report = progress if callable(progress) else _bar if progress else None
-        for entries in encoded_entries(
-            items, spec, CodecChain(()) if encoded else reader.data_chain, unindexed or {}, threads
-        ):
+        for entries in encoded_entries(items, spec, chain, unindexed or {}, threads):
             sort.add(entries)
             count += len(entries)
             if report is not None:
@@ -86,6 +86,11 @@ def write_sharded(
             store.delete(name)
             index_cache().invalidate(store, name)
     return count
+
+
+def _at_level(chain: CodecChain, level: int) -> CodecChain:
+    """The same codecs, compressing more or less."""
+    return CodecChain(type(codec).from_config({**codec.config(), "level": level}) for codec in chain.codecs)
 
 
 def _bar(count: int) -> None:
