@@ -652,3 +652,23 @@ def test_settings_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, setting: s
     monkeypatch.setitem(os.environ, "ZVCORE_INDEX_CACHE_BYTES", setting)
     with pytest.raises(ValueError, match="ZVCORE_INDEX_CACHE_BYTES"):
         index_cache()
+
+
+def test_a_value_that_fills_says_how_large_it_is() -> None:
+    store = MemoryStore()
+    for key in ("a", "b"):
+        store.put(key, b"x")
+    cache = IndexCache(10_000)
+    value = cache.get(store, "a", lambda stamp: ([], 100))
+    before = cache.nbytes
+    cache.resize(store, "a", value, 5000)
+    assert cache.nbytes == before + 4900
+    # Another value of the object is not the one that was meant.
+    cache.resize(store, "a", [], 1)
+    assert cache.nbytes == before + 4900
+    assert cache.get(store, "a", lambda stamp: ([1], 100)) is value
+    # The other has to go when there is no room for both.
+    cache.get(store, "b", lambda stamp: ("b", 4500))
+    assert len(cache) == 1
+    cache.resize(store, "b", cache.get(store, "b", lambda stamp: ("c", 1)), 20_000)
+    assert len(cache) == 0

@@ -7,6 +7,3 @@ from typing_extensions import Buffer
 def gather_ranges(
     source: Buffer | npt.NDArray[Any], offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.uint8]: ...
-def split_ranges(
-    source: Buffer | npt.NDArray[Any], offsets: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64]
-) -> list[bytes]: ...

@@ -35,18 +35,3 @@ def gather_ranges(const uint8_t[::1] source not None, const uint64_t[::1] offset
                     memcpy(&out[at], &source[offsets[i]], sizes[i])
                     at += sizes[i]
     return result
-
-
-def split_ranges(const uint8_t[::1] source not None, const uint64_t[::1] offsets not None,
-                 const uint64_t[::1] sizes not None):
-    """A list of these ranges of `source`, each as bytes."""
-    cdef Py_ssize_t i, n = offsets.shape[0]
-    cdef uint64_t end = source.shape[0]
-    cdef list out = [None] * n
-    if sizes.shape[0] != n:
-        raise ValueError(f"{n} offsets and {sizes.shape[0]} sizes")
-    for i in range(n):
-        if offsets[i] > end or sizes[i] > end - offsets[i]:
-            raise ValueError(f"range {i}: {sizes[i]} bytes at {offsets[i]} do not lie within {end} bytes")
-        out[i] = (<const char *>&source[0] + offsets[i])[:sizes[i]] if sizes[i] else b""
-    return out
