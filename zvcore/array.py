@@ -317,7 +317,9 @@ class Array:
         """A dask array over this one, cut along its shards (or chunks): each task reads or writes whole objects."""
         import dask.array
 
-        return dask.array.from_array(self, chunks=chunks or self.shards or self.chunks, lock=False, asarray=True)
+        wanted = chunks or self.shards or self.chunks
+        lazy: dask.array.Array = dask.array.from_array(self, chunks=wanted, lock=False, asarray=True)  # type: ignore[no-untyped-call]
+        return lazy
 
 
 class OrthogonalIndex:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,6 +13,8 @@ from zvcore import transfer
 from zvcore.engine.selection import Selection
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from zvcore.array import Array
 
 __all__ = ["ShardWriter"]

@@ -7,8 +7,7 @@ formats have: any axis order and byte order, whole and cropped edges, any chain 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +16,9 @@ from zvcore.codecs.chain import CodecChain
 from zvcore.engine import Buffers, Keys, index_cache
 from zvcore.errors import CorruptDataError
 from zvcore.layout import ABSENT, ChunkForm, Layout, Sources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Plain(Layout):

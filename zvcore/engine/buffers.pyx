@@ -156,6 +156,12 @@ cdef class Buffers:
         buffer.size = self.size[i]
         return memoryview(buffer)
 
+    def __iter__(self):
+        """Each in turn, as indexing gives them."""
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            yield self[i]
+
     @property
     def sizes(self):
         """uint64[n]; 2**64 - 1 (`zvcore.layout.ABSENT`) marks an absent one."""

@@ -1,10 +1,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from typing_extensions import Buffer
-
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Buffer
 
 def decode_compressed_segmentation(
     data: Buffer, shape: Sequence[int], block: Sequence[int], dtype: npt.DTypeLike
