@@ -32,9 +32,14 @@ numbers = itertools.count()
 
 def stored(values: Any, chunks: tuple[int, ...], codec: Any, shards: tuple[int, ...] | None = None) -> Any:
     array = zvcore.create(
-        FOLDER / str(next(numbers)), format="zarr3", shape=values.shape, dtype=values.dtype, chunks=chunks, shards=shards,
+        FOLDER / str(next(numbers)),
+        format="zarr3",
+        shape=values.shape,
+        dtype=values.dtype,
+        chunks=chunks,
+        shards=shards,
         codec=codec,
-    )  # fmt: skip
+    )
     array[...] = values
     return array
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["create", "detect", "open"]
 
-# In the order in which they are looked for: a Zarr Vectors store is a Zarr group too, and a folder that holds the metadata
-# of both N5 and Zarr for the same blocks is N5.
+# In the order in which they are looked for: a Zarr Vectors store is a Zarr group too, and a folder that holds the
+# metadata of both N5 and Zarr for the same blocks is N5.
 FORMATS = ("zvf", "n5", "zarr3", "precomputed")
 
 Path = str | os.PathLike[str] | Store

@@ -218,7 +218,8 @@ import numpy as np
 import zvcore.codecs
 from tests.engine.toy import toy
 from zvcore.stores import LocalStore
-array = toy(LocalStore(sys.argv[1]), (256, 512, 512), (64, 64, 64), "u2", None, (zvcore.codecs.get({codec!r}, level={level}),))
+codec = zvcore.codecs.get({codec!r}, level={level})
+array = toy(LocalStore(sys.argv[1]), (256, 512, 512), (64, 64, 64), "u2", None, (codec,))
 values = np.cumsum(np.random.default_rng(0).integers(-3, 4, array.shape), axis=2).astype("u2")
 """
 
