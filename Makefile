@@ -86,6 +86,7 @@ types: $(stamps)/installed $(stamps)/group-lint
 
 wheel: $(stamps)/system $(stamps)/group-wheel
 	rm -rf dist wheelhouse
+	find build/release/lib* -name '*.py' -delete 2>/dev/null || true
 	$(py) -m build --wheel --no-isolation --outdir dist
 	$(py) .ci/repair_wheel.py dist/*.whl wheelhouse
 	$(py) .ci/prove_wheel.py wheelhouse

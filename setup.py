@@ -18,6 +18,7 @@ import os
 import shlex
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -100,7 +101,8 @@ def general_flags() -> Flags:
     if DEBUG:
         return ["-O0", "-g"], []
     symbols = [] if "-g" in shlex.split(os.environ.get("CFLAGS", "")) else ["-g0"]
-    return ["-O3", "-fno-strict-aliasing", *symbols], []
+    # Cython's min() and max() compare a plain 1 with unsigned numbers.
+    return ["-O3", "-fno-strict-aliasing", "-Wno-sign-compare", *symbols], []
 
 
 def pkg_config(flag: str, package: str) -> str | None:
@@ -237,6 +239,12 @@ class BuildExtensions(build_ext):
         for module in self.extensions:
             module.depends = [*module.depends, str(stamp)]
         super().build_extensions()
+        # What an earlier build left of modules that are gone would go into the wheel.
+        current = {Path(self.get_ext_fullpath(module.name)).resolve() for module in self.extensions}
+        for package in ("zvcore", "zvcore_plugins"):
+            for file in Path(self.build_lib, package).rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
+                if file.resolve() not in current:
+                    file.unlink()
 
     def copy_extensions_to_source(self) -> None:
         # setuptools leaves a newer file alone, also when it comes from another kind of build.
