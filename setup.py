@@ -97,7 +97,8 @@ def general_flags() -> Flags:
     """Flags for every extension. Never anything that depends on the build host's CPU."""
     if SANITIZE:
         checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-        return ["-O1", "-g", "-fno-omit-frame-pointer", *checks], checks
+        # Python's own flags contain -fwrapv, with which a sum of sizes that overflows would go unseen.
+        return ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-wrapv", *checks], checks
     if DEBUG:
         return ["-O0", "-g"], []
     symbols = [] if "-g" in shlex.split(os.environ.get("CFLAGS", "")) else ["-g0"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from zvcore import _build
 from zvcore.codecs import registry
 
 # Examples take as long as the machine is busy: that says nothing about the code.
@@ -18,6 +19,13 @@ settings.register_profile("zvcore", deadline=None, suppress_health_check=[Health
 # With CI set, each run tries the same examples: a failure belongs to the change that it appears with.
 settings.register_profile("zvcore-ci", settings.get_profile("zvcore"), derandomize=True, database=None)
 settings.load_profile("zvcore-ci" if os.environ.get("CI") else "zvcore")
+
+
+def pytest_configure() -> None:
+    """`make sanitize` must not run the ordinary modules by mistake: that would find nothing, quietly."""
+    expected = os.environ.get("ZVCORE_TEST_KIND", _build.kind)
+    if _build.kind != expected:
+        pytest.exit(f"{_build.__file__} is a {_build.kind} build, not {expected}", returncode=3)
 
 
 class ThirdParty:
