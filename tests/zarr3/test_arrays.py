@@ -268,8 +268,11 @@ def test_groups(tmp_path):
     assert theirs["a/b/c"].attrs["unit"] == "nm"
     theirs.create_group("d").attrs["n"] = 1
     group = zvcore.open(tmp_path / "g")
-    assert list(group) == ["a", "d"] and len(group) == 2
-    assert "a/b" in group and "x" not in group and 3 not in group
+    assert list(group) == ["a", "d"]
+    assert len(group) == 2
+    assert "a/b" in group
+    assert "x" not in group
+    assert 3 not in group
     assert group["a"]["b"]["c"].dimension_names == ("x",)
     assert (group["a/b/c"][...] == 1).all()
     assert group["d"].attrs["n"] == 1

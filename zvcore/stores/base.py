@@ -155,7 +155,7 @@ class Store(ABC):
     def child(self, prefix: str) -> Store:
         """The store of what lies below a folder."""
 
-    def close(self) -> None:  # noqa: B027 (most stores keep nothing open)
+    def close(self) -> None:
         """Let go of what is kept open. The store can still be used."""
 
     def __repr__(self) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
-from zvcore.stores import Store
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.inspection import chunk_keys, inspect_array, inspect_shard
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.metadata import ArrayMetadata, write_document
 from zvcore.zarr3.sharding import ShardLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zvcore.stores import Store
 
 __all__ = ["Zarr3Array"]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
-from zvcore.stores import Store
 from zvcore.zarr3.metadata import DOCUMENT, read_document, write_document
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
 
 __all__ = ["Attributes"]
 

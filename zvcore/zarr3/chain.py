@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +13,12 @@ import zvcore.codecs
 from zvcore.codecs import CodecChain
 from zvcore.errors import CodecNotFoundError, MetadataError, UnsupportedError, ZvcoreError
 from zvcore.kernels.vlen import join_rows, split_rows
-from zvcore.zarr3.dtypes import DataType
 from zvcore.zarr3.shard_index import ShardIndexForm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zvcore.zarr3.dtypes import DataType
 
 __all__ = ["Pipeline", "Sharding", "parse_codecs"]
 
@@ -79,7 +82,9 @@ def _name_of(codec: Any, key: str) -> tuple[str, dict[str, Any]]:
 
 
 def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, key: str, depth: int = 0) -> Pipeline:
-    """Sort the `codecs` of an array whose chunks (or inner chunks) have this shape. `key` is the metadata's, for errors."""
+    """Sort the `codecs` of an array whose chunks (or inner chunks) have this shape. `key` is the metadata's, for
+    errors.
+    """
     if not isinstance(codecs, list) or not codecs:
         raise MetadataError("codecs is a list of at least one codec", key=key, found=repr(codecs))
     if depth > 8:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
-from zvcore.stores import Store
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.creating import create_array
@@ -19,11 +18,16 @@ from zvcore.zarr3.metadata import (
     write_document,
 )
 
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
 __all__ = ["Zarr3Group"]
 
 
 class Zarr3Group(Mapping[str, Any]):
-    """Members by name or path: `group["a/b"]`. Consolidated metadata are used when they are there and it is read only."""
+    """Members by name or path: `group["a/b"]`. Consolidated metadata are used when they are there and it is read
+    only.
+    """
 
     def __init__(self, store: Store, metadata: GroupMetadata, *, read_only: bool = False, **options: Any) -> None:
         self.store = store

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from zvcore.engine import Keys
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
-from zvcore.stores import Store
 from zvcore.zarr3.chain import Pipeline, parse_codecs
 from zvcore.zarr3.dtypes import DataType, parse_data_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from zvcore.stores import Store
 
 __all__ = ["DOCUMENT", "ArrayMetadata", "GroupMetadata", "read_metadata", "write_document"]
 

@@ -2,17 +2,16 @@
 
     zarr.config.set({"codec_pipeline.path": "zvcore.zarr3.CodecPipeline"})
 
-zarr-python cuts a selection along its chunks before a pipeline sees it. This pipeline puts it together again and reads or
-writes it in one batch. What it cannot do goes to zarr-python's own pipeline; `explain` says what and why.
+zarr-python cuts a selection along its chunks before a pipeline sees it. This pipeline puts it together again and reads
+or writes it in one batch. What it cannot do goes to zarr-python's own pipeline; `explain` says what and why.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from zarr.abc.codec import Codec
@@ -23,11 +22,15 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 from zvcore import transfer
 from zvcore.engine import Selection
 from zvcore.errors import ZvcoreError
-from zvcore.layout import Layout
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.metadata import ArrayMetadata
 from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.zarr_stores import Bridged, as_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from zvcore.layout import Layout
 
 __all__ = ["CodecPipeline", "explain"]
 
@@ -379,7 +382,8 @@ def explain(array: Any) -> dict[str, Any]:
     if isinstance(parsed, str):
         reason = parsed
     elif not native:
-        reason = f"the array was opened with the pipeline {type(pipeline).__name__}; set codec_pipeline.path before opening it"
+        name = type(pipeline).__name__
+        reason = f"the array was opened with the pipeline {name}; set codec_pipeline.path before opening it"
     return {
         "pipeline": f"{type(pipeline).__module__}.{type(pipeline).__qualname__}",
         "native": native,

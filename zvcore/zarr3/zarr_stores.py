@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zarr.abc.store as zarr_abc
 import zarr.storage
@@ -17,6 +15,10 @@ from zarr.core.sync import _get_loop
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores import LocalStore, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
 __all__ = ["as_store"]
 
@@ -136,7 +138,9 @@ class ZarrMemory(_Foreign):
 
 
 class Bridged(_Foreign):
-    """Any other store of zarr-python, through its own asynchronous methods. Called from threads, never from its loop."""
+    """Any other store of zarr-python, through its own asynchronous methods. Called from threads, never from its
+    loop.
+    """
 
     def _wait(self, coroutine: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, _get_loop()).result()

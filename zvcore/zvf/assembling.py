@@ -247,9 +247,7 @@ class Assembler:
         shape = np.array(self.job.chunk_shape, float)
         first = np.minimum(np.floor(low / shape).astype(np.int64), chunks.min(0))
         last = np.maximum(np.floor(high / shape).astype(np.int64), chunks.max(0))
-        builder = LevelBuilder(
-            self.target, (last - first + 1).tolist(), first.tolist(), self.compressor, self.shard
-        )
+        builder = LevelBuilder(self.target, (last - first + 1).tolist(), first.tolist(), self.compressor, self.shard)
         return builder, chunks[builder.order(chunks)]
 
     def _write_cells(self, builder: LevelBuilder, chunks: Ints, extra: Mapping[str, Any]) -> int:
@@ -310,9 +308,7 @@ class Assembler:
         )  # fmt: skip
         return index, None
 
-    def _bin_index(
-        self, old: dict[str, Any], k: int, counts: Ints, keys: Ints, had: int
-    ) -> tuple[bytes, Ints | None]:
+    def _bin_index(self, old: dict[str, Any], k: int, counts: Ints, keys: Ints, had: int) -> tuple[bytes, Ints | None]:
         """Points without objects: fragment i of a chunk is its bin i, empty or not."""
         if old and had:
             offsets, starts, sizes, listed, _ = old[" columns"]
@@ -471,7 +467,6 @@ class Assembler:
             whole[~fresh] = old[[place[number] for number in row_ids[~fresh].tolist()]]
             found[name] = whole[order]
         return found
-
 
 
 def _joined(

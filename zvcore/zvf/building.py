@@ -182,9 +182,7 @@ class CellWriter:
         self._shard: tuple[int, ...] | None = None
         self._parts: list[Any] = []
         self._at = 0
-        self._index = (
-            None if builder.shard is None else ShardIndexForm(builder.shard)
-        )
+        self._index = None if builder.shard is None else ShardIndexForm(builder.shard)
         self._offsets = np.zeros(0, np.uint64)
         self._lengths = np.zeros(0, np.uint64)
 
@@ -251,5 +249,3 @@ class CellWriter:
         attributes |= self._attributes
         document = array_document(builder.grid, [1] * len(builder.grid), builder.compressor, attributes, builder.shard)
         builder.target.put_document(self._path, document)
-
-

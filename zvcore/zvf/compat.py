@@ -315,4 +315,3 @@ get_shard_info = _as_reference(sharding.get_shard_info)
 validate = validation.validate
 write_points = _encoding(writing.write_points)
 write_polylines = _encoding(writing.write_polylines)
-

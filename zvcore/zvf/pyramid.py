@@ -178,5 +178,3 @@ def _state_level(byte_store: LocalStore, store: Store, number: int, shared: bool
     if isinstance(ome, dict) and isinstance(ome.get("nodes"), list):
         attributes["ome"] = {**ome, "nodes": [*ome["nodes"], {"type": "zv:level", "name": str(number)}]}
     byte_store.put("zarr.json", document_bytes({**document, "attributes": attributes}))
-
-

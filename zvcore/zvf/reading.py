@@ -437,9 +437,5 @@ def _crossing(positions: npt.NDArray[Any], segments: Ints, low: Any, high: Any) 
     enter = np.where(step == 0, -np.inf, np.minimum(a, b))
     leave = np.where(step == 0, np.inf, np.maximum(a, b))
     outside = (step == 0) & ((start < low) | (start > high))
-    crosses: npt.NDArray[np.bool_] = (
-        np.maximum(enter.max(1), 0.0) <= np.minimum(leave.min(1), 1.0)
-    ) & ~outside.any(1)
+    crosses: npt.NDArray[np.bool_] = (np.maximum(enter.max(1), 0.0) <= np.minimum(leave.min(1), 1.0)) & ~outside.any(1)
     return crosses
-
-

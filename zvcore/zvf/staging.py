@@ -107,5 +107,3 @@ def staging(store: Store) -> Iterator[Staging]:
             yield place
         finally:
             shutil.rmtree(place.folder, ignore_errors=True)
-
-

@@ -419,5 +419,3 @@ def _put_root(store: ByteStore, job: _Job, geometry: str, bin_shape: Any) -> Non
     else:
         document = extend_bounds(node.document, low.tolist(), high.tolist())
     store.put("zarr.json", document_bytes(document))
-
-
