@@ -258,13 +258,15 @@ class BuildExtensions(build_ext):
 
 
 if __name__ == "__main__":
+    # Beside the sources it would be taken for an installed zvcore, with the entry points of whenever it was written.
+    Path(BUILD).mkdir(parents=True, exist_ok=True)
     setup(
         packages=[*find_packages(include=["zvcore", "zvcore.*"]), "zvcore_plugins"],
         package_dir={"zvcore": "zvcore", "zvcore_plugins": "plugins"},
         package_data={"": ["*.pxd", "*.pyi"], "zvcore": ["py.typed", "include/*.h"]},
         include_package_data=False,
         ext_modules=[] if PREBUILT else modules(),
-        options={"build": {"build_base": BUILD}},
+        options={"build": {"build_base": BUILD}, "egg_info": {"egg_base": BUILD}},
         cmdclass={"build_ext": BuildExtensions},
         zip_safe=False,
     )
