@@ -102,9 +102,7 @@ def test_links_join_the_ends_of_pieces(store: Path, lines: list) -> None:
     crossings = sum(len(level.manifest(number)) - 1 for number in range(len(lines)))
     assert len(links) == crossings
     chunks = {coords: level.read_chunk(coords)[0] for coords in map(tuple, level.chunks().tolist())}
-    ends = {
-        (tuple(line[i].tolist()), tuple(line[i + 1].tolist())) for line in lines for i in range(len(line) - 1)
-    }
+    ends = {(tuple(line[i].tolist()), tuple(line[i + 1].tolist())) for line in lines for i in range(len(line) - 1)}
     for (a, b), (i, j) in zip(links.chunks.tolist(), links.vertices.tolist(), strict=True):
         assert (tuple(chunks[tuple(a)][i].tolist()), tuple(chunks[tuple(b)][j].tolist())) in ends
 

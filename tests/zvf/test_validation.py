@@ -130,9 +130,7 @@ BROKEN: list[tuple[Callable[[Path], None], int, str, str]] = [
 
 
 @pytest.mark.parametrize(("breaks", "at", "array", "text"), BROKEN, ids=range(len(BROKEN)))
-def test_what_is_broken_is_found(
-    store: Path, breaks: Callable[[Path], None], at: int, array: str, text: str
-) -> None:
+def test_what_is_broken_is_found(store: Path, breaks: Callable[[Path], None], at: int, array: str, text: str) -> None:
     assert zvf.validate(store, level=5).ok
     breaks(store)
     result = zvf.validate(store, level=5)

@@ -305,9 +305,7 @@ def test_coarser_levels_share_equal_pieces(tmp_path: Path, lines: list) -> None:
     zvf.write_coarser_level(path, every=2)
     store = zvf.open(path)
     assert store.levels == [0, 1, 2]
-    assert {"shared_fragments", "preserved_object_ids"} <= set(
-        store.metadata["format_capabilities"]
-    )
+    assert {"shared_fragments", "preserved_object_ids"} <= set(store.metadata["format_capabilities"])
     level = store.level(1)
     assert done["shared_fragment_count"] > 0
     assert level.shared_fragments

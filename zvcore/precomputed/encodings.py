@@ -53,7 +53,7 @@ class ChunkEncoding(ABC):
         """The members of a scale that say these parameters."""
         return {}
 
-    def check(self, dtype: np.dtype[Any], channels: int) -> None:  # noqa: B027 - most encodings hold anything
+    def check(self, dtype: np.dtype[Any], channels: int) -> None:
         """Raise MetadataError when it cannot hold such data."""
 
     @abstractmethod

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zvcore.codecs
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
-from zvcore.stores import Store
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.dtypes import DataType, data_type_of
 from zvcore.zarr3.metadata import ArrayMetadata, write_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zvcore.stores import Store
 
 __all__ = ["create_array"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,12 +13,12 @@ import numpy.typing as npt
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.layout import Layout, OneChunk
-from zvcore.zarr3.chain import Pipeline, Sharding
 from zvcore.zarr3.layout import form_of
 
 if TYPE_CHECKING:
     from zvcore.codecs import CodecChain
     from zvcore.stores import Store
+    from zvcore.zarr3.chain import Pipeline, Sharding
     from zvcore.zarr3.metadata import ArrayMetadata
 
 __all__ = ["ShardLayout", "WriteMode"]
@@ -77,7 +78,9 @@ class Index:
 
 
 def _levels(pipeline: Pipeline) -> tuple[list[Level], tuple[int, ...], tuple[int, ...]]:
-    """(levels from the outermost inwards, shape of an inner chunk in the array's axes, its axes from slowest to fastest)."""
+    """(levels from the outermost inwards, shape of an inner chunk in the array's axes, its axes from slowest to
+    fastest).
+    """
     order = pipeline.axes
     shape = pipeline.shape
     found: list[tuple[Pipeline, Sharding, tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = []
@@ -326,8 +329,8 @@ class ShardLayout(Layout):
     ) -> list[Any]:
         """The chunks of a new shard one after the other, in as few pieces as can be.
 
-        `rows` says which of `chunks` stands at each of the cells `present`, -1 where the old one is kept. Old chunks that
-        lie behind each other and stay so are one piece: changing one chunk of thousands moves a few large ranges.
+        `rows` says which of `chunks` stands at each of the cells `present`, -1 where the old one is kept. Old chunks
+        that lie behind each other and stay so are one piece: changing one chunk of thousands moves a few large ranges.
         """
         new = rows >= 0
         starts = np.ones(len(rows), bool)
@@ -340,7 +343,7 @@ class ShardLayout(Layout):
         pieces: list[Any] = []
         ranges: list[tuple[int, int]] = []
         places: list[int] = []
-        for first, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        for first, stop in itertools.pairwise(bounds):
             if new[first]:
                 chosen = chunks.select(rows[first:stop])
                 # Large chunks are written from where they are, small ones are cheaper to join first.

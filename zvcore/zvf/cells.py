@@ -263,5 +263,3 @@ def open_cells(store: Store, path: str, ndim: int) -> CellGrid:
     if node is None:
         raise NotFoundError("there is no such array", key=path)
     return GridCells(node) if isinstance(node, ArrayNode) else SubArrayCells(node, ndim)
-
-

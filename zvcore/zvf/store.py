@@ -266,9 +266,7 @@ class Level:
         """Several objects in the order asked for: unpacks to (positions, offsets)."""
         return reading.read_objects(self, ids, attributes, threads)
 
-    def read(
-        self, attributes: Sequence[str] = (), skip_damaged: bool = False, threads: int | None = None
-    ) -> Vectors:
+    def read(self, attributes: Sequence[str] = (), skip_damaged: bool = False, threads: int | None = None) -> Vectors:
         """The whole level: every object in the order of the rows, or, where there are no objects, all vertices.
 
         `skip_damaged` leaves out the objects whose manifest is broken and names them in the result's `damaged`.
