@@ -1,0 +1,112 @@
+"""zarr.json beside attributes.json: one folder that is N5 and Zarr v3 at once, without copying a block."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import zvcore.codecs
+from zvcore.errors import ConflictError
+from zvcore.n5.documents import encoded, read_document
+from zvcore.n5.group import N5Group
+from zvcore.n5.metadata import RESERVED, DatasetMetadata, is_dataset
+from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from zvcore.stores import Store
+
+__all__ = ["add_zarr_metadata", "array_document", "group_document"]
+
+ZARR = "zarr.json"
+
+
+def add_zarr_metadata(path: str | os.PathLike[str] | Store, overwrite: bool = False) -> list[str]:
+    """Write a zarr.json beside each attributes.json of a container, group or dataset: the keys that were written.
+
+    Arrays keep N5's order of axes. Their codec is `n5_default`, which zvcore registers for zarr-python; datasets of
+    strings and objects have no counterpart and are left out. A zarr.json that is there already is replaced only if
+    `overwrite`, or if it says the same.
+    """
+    store = open_store(path, "r+")
+    written: list[str] = []
+    document = read_document(store)
+    if is_dataset(document):
+        _add(store, "", document or {}, overwrite, written)
+        return written
+    group = N5Group(store, document)
+    _add(store, "", document or {}, overwrite, written)
+    for name, member in group.walk():
+        _add(store, name, member.get_attribute("/"), overwrite, written)
+    return written
+
+
+def _add(store: Store, prefix: str, document: Mapping[str, Any], overwrite: bool, written: list[str]) -> None:
+    key = f"{prefix}/{ZARR}" if prefix else ZARR
+    if is_dataset(document):
+        metadata = DatasetMetadata.parse(document, f"{store.root}/{prefix}")
+        if not metadata.numeric:
+            return
+        new = array_document(metadata, document)
+    else:
+        new = group_document(document)
+    data = encoded(new)
+    present = store.get(key)
+    if present is not None:
+        if not overwrite and _parsed(bytes(present)) != new:
+            raise ConflictError("another zarr.json is here already; overwrite=True replaces it", key=key)
+        if bytes(present) == data:
+            return
+    store.put(key, data)
+    written.append(key)
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def user_attributes(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in RESERVED}
+
+
+def group_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {"zarr_format": 3, "node_type": "group", "attributes": user_attributes(document)}
+
+
+def dimension_names(document: Mapping[str, Any], ndim: int) -> list[str] | None:
+    """The attribute `axes`, where it names them all and differently."""
+    axes = document.get("axes")
+    named = isinstance(axes, list) and len(axes) == ndim and all(isinstance(name, str) for name in axes)
+    return list(axes) if named and len(set(axes)) == ndim else None  # type: ignore[arg-type]
+
+
+def array_document(metadata: DatasetMetadata, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The zarr.json of a dataset, in N5's order of axes."""
+    ndim = len(metadata.dimensions)
+    codec = zvcore.codecs.from_n5(metadata.compression, where=metadata.where).for_dtype(metadata.dtype)
+    endian = {"configuration": {"endian": "big"}} if metadata.dtype.itemsize > 1 else {}
+    inner: list[dict[str, Any]] = [
+        {"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}},
+        {"name": "bytes", **endian},
+        *([] if codec.identity else [codec.to_zarr3()]),
+    ]
+    made: dict[str, Any] = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(metadata.dimensions),
+        "data_type": metadata.data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(metadata.block_size)}},
+        "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}},
+        "fill_value": 0.0 if metadata.data_type.startswith("float") else 0,
+        "codecs": [{"name": "n5_default", "configuration": {"codecs": inner}}],
+        "attributes": user_attributes(document),
+    }
+    names = dimension_names(document, ndim)
+    if names is not None:
+        made["dimension_names"] = names
+    return made
