@@ -98,7 +98,7 @@ def create_array(
     }
     if dimension_names is not None:
         document["dimension_names"] = list(dimension_names)
-    shard_options = {
+    shard_options: dict[str, Any] = {
         "write_mode": write_mode,
         "order_in_shard": order_in_shard,
         "dead_bytes_threshold": dead_bytes_threshold,

@@ -440,7 +440,8 @@ class ShardLayout(Layout):
                 return False
             offsets[slots[absent]] = _NONE
             for row in np.flatnonzero(~absent).tolist():
-                self.store.patch(key, int(index.offsets[slots[row]]), chunks[row])
+                if (chunk := chunks[row]) is not None:
+                    self.store.patch(key, int(index.offsets[slots[row]]), chunk)
             if (lengths != index.lengths).any():
                 at = 0 if form.location == "start" else index.size - form.size
                 self.store.patch(key, at, form.build(offsets, lengths))
@@ -455,7 +456,8 @@ class ShardLayout(Layout):
         before = np.concatenate([[0], np.cumsum(sizes[rows])[:-1]]) if len(rows) else np.zeros(0)
         offsets[slots] = _NONE
         offsets[slots[rows]] = np.uint64(index.size) + before.astype(np.uint64)
-        self.store.append(key, [*(chunks[row] for row in rows.tolist()), form.build(offsets, lengths)], at=index.size)
+        stored = [chunk for row in rows.tolist() if (chunk := chunks[row]) is not None]
+        self.store.append(key, [*stored, form.build(offsets, lengths)], at=index.size)
         return True
 
 
