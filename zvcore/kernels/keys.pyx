@@ -1,94 +1,89 @@
-"""Names of chunks, a million at a time, in one block of memory."""
+"""Names of chunks, a million at a time, in one block of memory.
+
+A key is a row of numbers between literals, as in `c/3/17/0`. No Python object is made for a key; each one is a C string
+within the pool, so that threads can hand it on as it is.
+"""
+
+cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdlib cimport free, malloc
 
 import numpy as np
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from zvcore.kernels.arguments cimport integers
+
+cnp.import_array()
 
 
-cdef inline int digits_of(int64_t value) noexcept nogil:
-    cdef uint64_t rest = <uint64_t> value if value >= 0 else 0 - <uint64_t> value
-    cdef int count = 1 if value >= 0 else 2
-    while rest >= 10:
-        rest //= 10
-        count += 1
-    return count
+cdef extern from "zv_keys.h" nogil:
+    const int ZV_LONGEST_NUMBER
+    const int ZV_OVERSHOOT
+    int64_t zv_measure_keys(const int64_t *columns, Py_ssize_t n, Py_ssize_t k, int64_t fixed, int64_t *ends)
+    void zv_render_keys(const int64_t *columns, Py_ssize_t n, Py_ssize_t k, const uint8_t *literals,
+                        const Py_ssize_t *lengths, uint8_t *pool, int64_t size)
 
 
-cdef inline void render(int64_t value, int length, uint8_t *into) noexcept nogil:
-    cdef uint64_t rest = <uint64_t> value if value >= 0 else 0 - <uint64_t> value
-    cdef int i = length - 1
-    while True:
-        into[i] = <uint8_t> (48 + rest % 10)
-        rest //= 10
-        i -= 1
-        if rest == 0:
-            break
-    if value < 0:
-        into[0] = 45
+cdef int64_t measure_keys(const int64_t *columns, Py_ssize_t n, Py_ssize_t k, int64_t fixed,
+                          int64_t *ends) noexcept nogil:
+    return zv_measure_keys(columns, n, k, fixed, ends)
 
 
-def format_keys(columns, literals):
+cdef void render_keys(const int64_t *columns, Py_ssize_t n, Py_ssize_t k, const uint8_t *literals,
+                      const Py_ssize_t *lengths, uint8_t *pool, int64_t size) noexcept nogil:
+    zv_render_keys(columns, n, k, literals, lengths, pool, size)
+
+
+cdef bytes literal_bytes(object literal):
+    if isinstance(literal, str):
+        # As names of files that are no UTF-8 come from Python.
+        literal = literal.encode("utf-8", "surrogateescape")
+    elif not isinstance(literal, bytes):
+        raise TypeError(f"literals must be str or bytes, not {literal!r}")
+    if b"\0" in literal:
+        raise ValueError("a key cannot contain a NUL character")
+    return literal
+
+
+cdef cnp.ndarray int64_table(object columns):
+    """C-ordered, aligned int64[n, k]."""
+    cdef cnp.ndarray table = integers(columns, "columns", 2)
+    if table.dtype == np.uint64 and table.size and table.max() > INT64_MAX:
+        raise ValueError(f"columns holds {table.max()}, but at most 2**63 - 1 can be rendered")
+    return cnp.PyArray_FROM_OTF(table, cnp.NPY_INT64, cnp.NPY_ARRAY_IN_ARRAY | cnp.NPY_ARRAY_FORCECAST)
+
+
+cpdef tuple format_keys(columns, literals):
     """Render n keys `literals[0] + str(columns[i, 0]) + literals[1] + ... + literals[k]`.
 
-    Returns (pool, ends): the keys as bytes with a NUL after each, and where each ends (its NUL).
+    `columns` is an array [n, k] of integers; literals are str or bytes without NUL. Returns (pool, ends): the keys as
+    bytes with a NUL after each, and where each one ends (its NUL).
     """
-    columns = np.ascontiguousarray(columns, np.int64)
-    if columns.ndim != 2 or len(literals) != columns.shape[1] + 1:
-        raise ValueError("there must be one literal more than there are columns")
-    cdef Py_ssize_t n = columns.shape[0]
-    cdef Py_ssize_t k = columns.shape[1]
-    cdef list encoded = [literal.encode() if isinstance(literal, str) else bytes(literal) for literal in literals]
-    for literal in encoded:
-        if b"\0" in literal:
-            raise ValueError("a key cannot contain a NUL character")
-    cdef bytes joined = b"".join(encoded)
-    cdef const uint8_t *text = joined
-    cdef Py_ssize_t fixed = len(joined)
+    cdef cnp.ndarray table = int64_table(columns)
+    cdef Py_ssize_t n = table.shape[0]
+    cdef Py_ssize_t k = table.shape[1]
+    cdef list parts = [literal_bytes(literal) for literal in literals]
+    if len(parts) != k + 1:
+        raise ValueError(f"there must be one literal more than there are columns, not {len(parts)} for {k}")
+    cdef bytes joined = b"".join(parts) + bytes(ZV_OVERSHOOT)
+    cdef int64_t fixed = PyBytes_GET_SIZE(joined) - ZV_OVERSHOOT
+    if n * (int(fixed) + ZV_LONGEST_NUMBER * int(k) + 1) > INT64_MAX:
+        raise ValueError(f"{n} keys of up to {int(fixed) + ZV_LONGEST_NUMBER * int(k)} bytes are too many")
+    cdef cnp.ndarray ends = np.empty(n, np.int64)
+    cdef const int64_t *values = <const int64_t *> cnp.PyArray_DATA(table)
+    cdef int64_t *stops = <int64_t *> cnp.PyArray_DATA(ends)
+    cdef int64_t size
+    with nogil:
+        size = measure_keys(values, n, k, fixed, stops)
+    cdef cnp.ndarray pool = np.empty(size, np.uint8)
     cdef Py_ssize_t *lengths = <Py_ssize_t *> malloc((k + 1) * sizeof(Py_ssize_t))
-    cdef Py_ssize_t i, j
-    cdef int64_t at = 0
-    cdef const uint8_t *source
-    cdef int width
-    cdef const int64_t *values = NULL
-    cdef const int64_t[:, ::1] column_view
-    cdef int64_t[::1] end_view
-    cdef uint8_t[::1] pool_view
     if lengths == NULL:
         raise MemoryError
-    try:
-        for j in range(k + 1):
-            lengths[j] = len(encoded[j])
-        if n and k:
-            column_view = columns
-            values = &column_view[0, 0]
-        ends = np.empty(n, np.int64)
-        end_view = ends
-        with nogil:
-            for i in range(n):
-                at += fixed
-                for j in range(k):
-                    at += digits_of(values[i * k + j])
-                end_view[i] = at
-                at += 1
-        pool = np.empty(max(at, 1), np.uint8)
-        pool_view = pool
-        pool_view[0] = 0
-        with nogil:
-            at = 0
-            for i in range(n):
-                source = text
-                for j in range(k + 1):
-                    memcpy(&pool_view[at], source, lengths[j])
-                    at += lengths[j]
-                    source += lengths[j]
-                    if j < k:
-                        width = digits_of(values[i * k + j])
-                        render(values[i * k + j], width, &pool_view[at])
-                        at += width
-                pool_view[at] = 0
-                at += 1
-    finally:
-        free(lengths)
+    for j in range(k + 1):
+        lengths[j] = PyBytes_GET_SIZE(<bytes> parts[j])
+    cdef const uint8_t *text = <const uint8_t *> PyBytes_AS_STRING(joined)
+    cdef uint8_t *into = <uint8_t *> cnp.PyArray_DATA(pool)
+    with nogil:
+        render_keys(values, n, k, text, lengths, into, size)
+    free(lengths)
     return pool, ends

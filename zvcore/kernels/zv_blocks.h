@@ -28,7 +28,7 @@
 enum {
     ZV_LINE = 64,
     ZV_LINES_AHEAD = 16,
-    ZV_CALL = 512, /* from how many bytes on libc's functions are worth their call */
+    ZV_CALL = 256, /* from how many bytes on libc's functions are worth their call */
 };
 
 /* Axis 0 is the outer axis, axis 1 the inner one. n: extents; d, s: byte strides of destination and source. The
