@@ -74,7 +74,7 @@ def empty(name: str, codec: str, inner: int) -> Path:
     if not path.exists():
         zvcore.create(
             path, format="zarr3", shape=(SIDE,) * 3, dtype="u1", chunks=(inner,) * 3, shards=(SHARD,) * 3,
-            codec=[dict(one) for one in CODECS[codec]] or None, fill_value=0,
+            codec=[zvcore.codecs.from_zarr3(one) for one in CODECS[codec]] or None, fill_value=0,
         )  # fmt: skip
     return path
 

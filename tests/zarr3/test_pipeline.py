@@ -176,3 +176,21 @@ def test_broken_shards_are_errors_here_too(tmp_path):
     (tmp_path / "c/0").write_bytes(b"")
     with pytest.raises(zvcore.errors.CorruptDataError, match="c/0"):
         array[...]
+
+
+def test_single_values_are_written_by_the_engine(tmp_path, monkeypatch):
+    """Not by zarr-python's own pipeline, which would not take the lock of the shard."""
+    from zarr.core.codec_pipeline import BatchedCodecPipeline
+
+    async def refuse(*arguments, **options):
+        raise AssertionError("zarr-python's own pipeline was used")
+
+    array = zarr.create_array(tmp_path, shape=(30, 20), chunks=(5, 5), shards=(10, 10), dtype="u2")
+    mirror = np.zeros((30, 20), "u2")
+    monkeypatch.setattr(BatchedCodecPipeline, "write", refuse)
+    for value, key in enumerate(
+        [np.s_[...], np.s_[0:8, 8:16], np.s_[3], np.s_[1, 2], np.s_[::3, 5], np.s_[29:, 1:20:7]]
+    ):
+        array[key] = value + 1
+        mirror[key] = value + 1
+        assert (array[...] == mirror).all()

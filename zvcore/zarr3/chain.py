@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import zvcore.codecs
 from zvcore.codecs import CodecChain
-from zvcore.errors import CodecNotFoundError, MetadataError, UnsupportedError, ZvcoreError
+from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
 from zvcore.kernels.vlen import join_rows, split_rows
 from zvcore.zarr3.shard_index import ShardIndexForm
 
@@ -192,7 +192,7 @@ class VariableItems:
         stored = tuple(shape[axis] for axis in self.axes)
         count = int(np.prod(stored, dtype=np.int64))
         if len(starts) != count:
-            raise ZvcoreError("the chunk holds another number of items", expected=count, found=len(starts))
+            raise CorruptDataError("the chunk holds another number of items", expected=count, found=len(starts))
         raw = bytes(data)
         rows = [raw[at : at + size] for at, size in zip(starts.tolist(), lengths.tolist(), strict=True)]
         values = np.empty(count, self.data_type.dtype)
@@ -211,8 +211,6 @@ class VariableItems:
 
 
 def _texts(rows: list[bytes]) -> list[str]:
-    from zvcore.errors import CorruptDataError
-
     try:
         return [row.decode() for row in rows]
     except UnicodeDecodeError as error:
@@ -231,26 +229,41 @@ class Filtered:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
 
-    @property
+    @cached_property
     def _filters(self) -> list[Any]:
-        return [zvcore.codecs.from_zarr3(one, where=self.pipeline.where) for one in self.pipeline.filters]
+        filters = [zvcore.codecs.from_zarr3(one, where=self.pipeline.where) for one in self.pipeline.filters]
+        for one in filters:
+            if not hasattr(one, "encoded_form"):
+                raise UnsupportedError("a filter that does not say what it makes of an array", codec=one.name)
+        return filters
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"pipeline": self.pipeline}
+
+    def _forms(self, shape: tuple[int, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
+        """Type and shape of a chunk before the first filter and behind each of them."""
+        forms = [(self.pipeline.data_type.dtype, tuple(shape[axis] for axis in self.pipeline.axes))]
+        for one in self._filters:
+            dtype, stored = one.encoded_form(*forms[-1])
+            forms.append((dtype.newbyteorder("="), stored))
+        return forms
+
+    def _stored(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        return dtype.newbyteorder(">" if self.pipeline.endian == "big" else "<")
 
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        pipeline = self.pipeline
-        stored = tuple(shape[axis] for axis in pipeline.axes)
-        values: Any = data
-        for one in reversed(self._filters):
-            values = one.decode(values)
-        dtype = pipeline.data_type.dtype.newbyteorder(">" if pipeline.endian == "big" else "<")
-        flat = np.frombuffer(bytes(values), dtype)
-        count = int(np.prod(stored, dtype=np.int64))
-        if len(flat) != count:
-            raise ZvcoreError("the chunk holds another number of items", expected=count, found=len(flat))
-        return flat.reshape(stored).transpose(np.argsort(pipeline.axes)).astype(pipeline.data_type.dtype)
+        forms = self._forms(shape)
+        dtype, stored = forms[-1]
+        expected = int(np.prod(stored, dtype=np.int64)) * dtype.itemsize
+        if len(data) != expected:
+            raise CorruptDataError("the decoded chunk has a wrong size", expected=expected, found=len(data))
+        values = np.frombuffer(bytes(data), self._stored(dtype)).reshape(stored).astype(dtype)
+        for one, form in zip(reversed(self._filters), reversed(forms[:-1]), strict=True):
+            values = one.decode_array(values, *form)
+        return values.transpose(np.argsort(self.pipeline.axes))
 
     def encode(self, values: npt.NDArray[Any]) -> bytes:
-        pipeline = self.pipeline
-        data: Any = np.ascontiguousarray(values.transpose(pipeline.axes))
+        encoded: Any = np.ascontiguousarray(values.transpose(self.pipeline.axes))
         for one in self._filters:
-            data = one.encode(data)
-        return bytes(data)
+            encoded = np.asarray(one.encode_array(encoded))
+        return bytes(np.ascontiguousarray(encoded).astype(self._stored(encoded.dtype), copy=False).tobytes())

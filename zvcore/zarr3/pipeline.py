@@ -201,17 +201,19 @@ class CodecPipeline(AbstractPipeline):
         if len(within) != ndim:
             raise _NotOurs("a selection of another rank")
         if all(isinstance(one, slice) or _is_integer(one) for one in within):
-            return layout, self._basic(layout, batch[0], shape)
+            return layout, self._basic(layout, batch, shape)
         if all(isinstance(one, np.ndarray) and one.ndim == 1 for one in within) and not (
             isinstance(outside, tuple) and len(outside) > 1
         ):
             return layout, self._points(layout, batch)
         return layout, self._orthogonal(layout, batch, drop_axes)
 
-    def _basic(self, layout: Layout, item: Any, shape: tuple[int, ...] | None) -> Selection:
-        getter, _, within, outside = item[:4]
+    def _basic(self, layout: Layout, batch: list[Any], shape: tuple[int, ...] | None) -> Selection:
+        getter, _, within, outside = batch[0][:4]
         within = within if isinstance(within, tuple) else (within,)
         outside = outside if isinstance(outside, tuple) else (outside,)
+        if shape is None:
+            shape = _reach(batch)
         position = self._place(getter.path)[1]
         extents = self.metadata.chunk_shape
         key: list[Any] = []
@@ -225,17 +227,11 @@ class CodecPipeline(AbstractPipeline):
                 raise _NotOurs("an unusual output selection")
             step = int(one.step or 1)
             start = place * extent + int(one.start or 0) - int(target.start or 0) * step
-            if shape is None:
-                count = None
-            else:
-                count = shape[axis]
+            count = shape[axis]
             axis += 1
             if step < 1 or start < 0:
                 raise _NotOurs("a selection that runs backwards")
-            stop = bound if count is None else min(bound, start + (count - 1) * step + 1)
-            key.append(slice(start, stop, step))
-        if shape is None:
-            raise _NotOurs("a single value for a region of unknown shape")
+            key.append(slice(start, min(bound, start + (count - 1) * step + 1), step))
         selection = Selection.basic(tuple(key), layout.shape)
         if selection.result_shape != shape:
             raise _NotOurs("the shapes do not fit")
@@ -344,6 +340,18 @@ CodecPipeline.__module__ = "zvcore.zarr3"
 
 def _is_integer(one: Any) -> bool:
     return isinstance(one, (int, np.integer)) and not isinstance(one, bool)
+
+
+def _reach(batch: list[Any]) -> tuple[int, ...]:
+    """The shape of the region that a batch writes one value to: as far as its output selections go."""
+    reach: list[int] = []
+    for item in batch:
+        outside = item[3] if isinstance(item[3], tuple) else (item[3],)
+        if not all(isinstance(one, slice) and one.stop is not None for one in outside):
+            raise _NotOurs("an unusual output selection")
+        stops = [int(one.stop) for one in outside]
+        reach = [max(pair) for pair in zip(reach, stops, strict=True)] if reach else stops
+    return tuple(reach)
 
 
 def _rows(target: Any, count: int) -> Any:

@@ -29,8 +29,8 @@ Positions = npt.NDArray[np.int64]
 Uints = npt.NDArray[np.uint64]
 
 _NONE = np.uint64(ABSENT)
-# Chunks of more than this are not copied together before they are written.
-_JOIN_BYTES = 64 << 10
+# Chunks of at least this are not copied together before they are written.
+_JOIN_BYTES = 16 << 10
 # How many names of shards are kept for reads of single chunks.
 _NAMES = 4096
 
@@ -347,7 +347,7 @@ class ShardLayout(Layout):
             if new[first]:
                 chosen = chunks.select(rows[first:stop])
                 # Large chunks are written from where they are, small ones are cheaper to join first.
-                if chosen.nbytes > _JOIN_BYTES * (stop - first):
+                if chosen.nbytes >= _JOIN_BYTES * (stop - first):
                     pieces.extend(list(chosen))
                 else:
                     pieces.append(chosen.joined()[0])
