@@ -273,6 +273,28 @@ def test_a_damaged_manifest_leaves_the_others_alone() -> None:
     assert list(table[[4, 2]].damaged) == [1]
 
 
+def test_a_broken_range_does_not_make_single_fragments_mixed() -> None:
+    single = encode_manifest([((1, 2, 3), 4)], 3)
+    broken = encode_manifest([((1, 2, 3), 4), ((1, 2, 3), (5, 6))], 3)[:-1]
+    table = decode_manifests([single, broken, single], 3, keep_damaged=True)
+    assert table.uniform and table.offsets.tolist() == [0, 1, 1, 2] and table[2] == [((1, 2, 3), 4)]
+    mixed = decode_manifests([single, broken + b"\0", single], 3)
+    assert not mixed.uniform and mixed.mode.tolist() == [0, 0, 1, 0] and mixed.count.tolist() == [1, 1, 6, 1]
+
+
+def test_a_chunk_is_read_in_one_go_as_row_by_row() -> None:
+    blobs = [encode_manifest([((1, 2, 3), 4)] * n, 3) for n in range(4)] + [b"", bytes(4)]
+    offsets = np.cumsum([0, *map(len, blobs)]).astype(np.int64)
+    chunk = bytes(join_rows(b"".join(blobs), offsets))
+    assert encode_manifests(decode_manifests(chunk, 3)) == blobs
+    for bad in (chunk[:-1], chunk + b"!", chunk[:3], b"\xff" * 4 + chunk[4:]):
+        with pytest.raises(CorruptDataError, match="corrupt buffer"):
+            decode_manifests(bad, 3)
+    at = chunk.index(blobs[2])
+    with pytest.raises(CorruptDataError, match=r"manifest 2.*Unknown manifest block mode 9"):
+        decode_manifests(chunk[: at + 28] + b"\x09" + chunk[at + 29 :], 3)
+
+
 def test_rows_out_of_range() -> None:
     table = decode_manifests([bytes(4)], 3)
     for row in (1, -2):

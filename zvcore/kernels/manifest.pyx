@@ -211,6 +211,116 @@ cdef int64_t checked_ndim(object ndim) except -1:
     return ndim
 
 
+cdef struct Columns:
+    int64_t *coords
+    int64_t *first
+    int64_t *count
+    uint8_t *mode
+    int64_t *pool
+    int64_t blocks      # filled so far
+    int64_t listed      # entries of the pool filled so far
+    bint mixed          # whether mode and count are filled; until then every block is a single piece
+
+
+cdef Fault take(const uint8_t *p, int64_t size, int64_t d, Columns *out) noexcept nogil:
+    """Check one manifest and append its blocks; a broken one appends nothing."""
+    cdef int64_t position = 4, block = out.blocks, listed = out.listed, number, i
+    cdef int64_t *coords = out.coords + block * d
+    cdef uint32_t declared, k
+    cdef uint8_t mode
+    if size < 4:
+        return TOO_SHORT
+    declared = load_u32(p)
+    for k in range(declared):
+        if size - position < 8 * d + 1:
+            return CUT_HEADER
+        for i in range(d):
+            coords[i] = load_i64(p + position + 8 * i)
+        coords += d
+        position += 8 * d
+        mode = p[position]
+        position += 1
+        if mode and not out.mixed:
+            for i in range(block):
+                out.mode[i] = 0
+                out.count[i] = 1
+            out.mixed = True
+        if mode == 0:
+            if size - position < 8:
+                return CUT_SINGLE
+            out.first[block] = load_i64(p + position)
+            if out.mixed:
+                out.mode[block] = 0
+                out.count[block] = 1
+            position += 8
+        elif mode == 1:
+            if size - position < 16:
+                return CUT_RANGE
+            out.mode[block] = 1
+            out.first[block] = load_i64(p + position)
+            out.count[block] = load_i64(p + position + 8)
+            position += 16
+        elif mode == 2:
+            if size - position < 4:
+                return CUT_EXPLICIT_HEADER
+            number = load_u32(p + position)
+            position += 4
+            if (size - position) // 8 < number:
+                return CUT_EXPLICIT
+            out.mode[block] = 2
+            out.first[block] = listed
+            out.count[block] = number
+            for i in range(number):
+                out.pool[listed + i] = load_i64(p + position + 8 * i)
+            listed += number
+            position += 8 * number
+        else:
+            return UNKNOWN_MODE
+        block += 1
+    if position != size:
+        return TRAILING
+    out.blocks = block
+    out.listed = listed
+    return FINE
+
+
+cdef class _Room:
+    """Columns for as many blocks as some bytes could hold at most, of which memory is taken only for what is filled."""
+    cdef Columns at
+    cdef object coords, first, count, mode, pool
+    cdef int64_t d
+
+    def __cinit__(self, int64_t size, int64_t d):
+        # The smallest block is one that lists nothing; a broken row writes one block more before it is noticed.
+        cdef int64_t most = size // (8 * d + 5) + 1
+        self.d = d
+        self.coords = np.empty((most, d), np.int64)
+        self.first = np.empty(most, np.int64)
+        self.count = np.empty(most, np.int64)
+        self.mode = np.empty(most, np.uint8)
+        self.pool = np.empty(size // 8 + 1, np.int64)
+        self.at.coords = <int64_t *> cnp.PyArray_DATA(<cnp.ndarray> self.coords)
+        self.at.first = <int64_t *> cnp.PyArray_DATA(<cnp.ndarray> self.first)
+        self.at.count = <int64_t *> cnp.PyArray_DATA(<cnp.ndarray> self.count)
+        self.at.mode = <uint8_t *> cnp.PyArray_DATA(<cnp.ndarray> self.mode)
+        self.at.pool = <int64_t *> cnp.PyArray_DATA(<cnp.ndarray> self.pool)
+        self.at.blocks = self.at.listed = 0
+        self.at.mixed = False
+
+    cdef tuple finished(self, offsets, status):
+        # A broken row may have been the only one that was not of single pieces.
+        cdef bint mixed = self.at.mixed and bool(self.mode[:self.at.blocks].any())
+        self.coords.resize((self.at.blocks, self.d), refcheck=False)
+        self.first.resize(self.at.blocks, refcheck=False)
+        self.pool.resize(self.at.listed, refcheck=False)
+        if mixed:
+            self.count.resize(self.at.blocks, refcheck=False)
+            self.mode.resize(self.at.blocks, refcheck=False)
+        return (
+            offsets, self.coords, self.mode if mixed else None, self.first, self.count if mixed else None, self.pool, status
+        )
+
+
 def decode_rows(const uint8_t[::1] data not None, const int64_t[::1] starts not None,
                 const int64_t[::1] lengths not None, ndim):
     """Manifests that lie anywhere in `data`, as columns.
@@ -219,94 +329,67 @@ def decode_rows(const uint8_t[::1] data not None, const int64_t[::1] starts not 
     mode 0, whose mode is 0 and whose count is 1. `status[i]` is FINE_ROW, ABSENT_ROW (no bytes at all), or something
     else for a row that is broken; both of the latter have no blocks.
     """
-    cdef int64_t d = checked_ndim(ndim), coords_bytes = 8 * d
-    cdef Py_ssize_t n = starts.shape[0], i, j
+    cdef int64_t d = checked_ndim(ndim)
+    cdef Py_ssize_t n = starts.shape[0], i
     if lengths.shape[0] != n:
         raise ValueError("starts and lengths must have one length")
-    cdef int64_t size = data.shape[0], start, length, total = 0, explicit = 0
+    cdef int64_t size = data.shape[0], start, length, total = 0
     cdef const uint8_t *base = &data[0] if size else NULL
+    for i in range(n):
+        start = starts[i]
+        length = lengths[i]
+        if start < 0 or length < 0 or length > size or start > size - length:
+            raise ValueError(f"row {i} is not inside the data: {length} bytes at {start} of {size}")
+        # Rows may share bytes, so their sum is what counts.
+        total += length
     offsets = np.empty(n + 1, np.int64)
     status = np.empty(n, np.uint8)
     cdef int64_t[::1] offset_view = offsets
     cdef uint8_t[::1] status_view = status
-    cdef Walk found
-    cdef int modes = 0
-    cdef Fault fault
-    cdef Py_ssize_t outside = -1
+    cdef _Room room = _Room(total, d)
     with nogil:
         for i in range(n):
-            offset_view[i] = total
-            start = starts[i]
-            length = lengths[i]
-            if start < 0 or length < 0 or length > size or start > size - length:
-                outside = i
-                break
-            if length == 0:
-                status_view[i] = ABSENT
-                continue
-            fault = walk(base + start, length, coords_bytes, &found)
-            status_view[i] = fault
-            if fault == FINE:
-                total += found.blocks
-                explicit += found.explicit
-                modes |= found.modes
-        if outside < 0:
-            offset_view[n] = total
-    if outside >= 0:
-        raise ValueError(f"row {outside} is not inside the data: {lengths[outside]} bytes at {starts[outside]} of {size}")
+            offset_view[i] = room.at.blocks
+            status_view[i] = ABSENT if lengths[i] == 0 else take(base + starts[i], lengths[i], d, &room.at)
+        offset_view[n] = room.at.blocks
+    return room.finished(offsets, status)
 
-    coords = np.empty((total, d), np.int64)
-    first = np.empty(total, np.int64)
-    pool = np.empty(explicit, np.int64)
-    cdef bint mixed = modes & ~1
-    mode = np.empty(total, np.uint8) if mixed else None
-    count = np.empty(total, np.int64) if mixed else None
-    cdef int64_t[:, ::1] coord_view = coords
-    cdef int64_t[::1] first_view = first, pool_view = pool
-    cdef int64_t[::1] count_view = count if mixed else first
-    cdef uint8_t[::1] mode_view = mode if mixed else status
-    cdef int64_t *coord_at = &coord_view[0, 0] if total and d else NULL
-    cdef Py_ssize_t block = 0, taken = 0
-    cdef int64_t listed
-    cdef uint32_t declared, k
-    cdef const uint8_t *p
+
+def decode_chunk(const uint8_t[::1] data not None, ndim):
+    """The manifests of one buffer of rows of variable length (see `vlen`), read once: as `decode_rows`.
+
+    None if the rows do not fill the buffer exactly: then `vlen.split_rows` says why.
+    """
+    cdef int64_t d = checked_ndim(ndim), size = data.shape[0], position = 4, length
+    cdef Py_ssize_t n, i
+    if size < 4 or load_u32(&data[0]) > (size - 4) // 4:
+        return None
+    cdef const uint8_t *p = &data[0]
+    n = load_u32(p)
+    offsets = np.empty(n + 1, np.int64)
+    status = np.empty(n, np.uint8)
+    cdef int64_t[::1] offset_view = offsets
+    cdef uint8_t[::1] status_view = status
+    cdef _Room room = _Room(size, d)
+    cdef bint whole = True
     with nogil:
         for i in range(n):
-            if status_view[i] != FINE:
-                continue
-            p = base + starts[i]
-            declared = load_u32(p)
-            p += 4
-            for k in range(declared):
-                for j in range(d):
-                    coord_at[j] = load_i64(p)
-                    p += 8
-                coord_at += d
-                if not mixed:
-                    first_view[block] = load_i64(p + 1)
-                    p += 9
-                    block += 1
-                    continue
-                mode_view[block] = p[0]
-                if p[0] == 0:
-                    first_view[block] = load_i64(p + 1)
-                    count_view[block] = 1
-                    p += 9
-                elif p[0] == 1:
-                    first_view[block] = load_i64(p + 1)
-                    count_view[block] = load_i64(p + 9)
-                    p += 17
-                else:
-                    listed = load_u32(p + 1)
-                    first_view[block] = taken
-                    count_view[block] = listed
-                    p += 5
-                    for j in range(listed):
-                        pool_view[taken + j] = load_i64(p)
-                        p += 8
-                    taken += listed
-                block += 1
-    return offsets, coords, mode, first, count, pool, status
+            offset_view[i] = room.at.blocks
+            if size - position < 4:
+                whole = False
+                break
+            length = load_u32(p + position)
+            position += 4
+            if length > size - position:
+                whole = False
+                break
+            status_view[i] = ABSENT if length == 0 else take(p + position, length, d, &room.at)
+            position += length
+        if whole:
+            offset_view[n] = room.at.blocks
+    if not whole or position != size:
+        return None
+    return room.finished(offsets, status)
 
 
 def row_error(const uint8_t[::1] data not None, ndim):

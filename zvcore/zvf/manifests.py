@@ -85,6 +85,12 @@ def decode_manifests(source: Any, sid_ndim: int, strict: bool = False, keep_dama
         isinstance(source, np.ndarray) and source.dtype == np.uint8
     ):
         data = _buffer(source)
+        columns = kernel.decode_chunk(data, sid_ndim)
+        if columns is not None and not (columns[6] > kernel.ABSENT_ROW).any():
+            table = ManifestTable(*columns)
+            if strict:
+                table.check()
+            return table
         starts, lengths = vlen.split_rows(data)
     else:
         blobs = [b"" if blob is None else blob for blob in source]
