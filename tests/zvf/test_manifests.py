@@ -277,9 +277,9 @@ def test_a_broken_range_does_not_make_single_fragments_mixed() -> None:
     single = encode_manifest([((1, 2, 3), 4)], 3)
     broken = encode_manifest([((1, 2, 3), 4), ((1, 2, 3), (5, 6))], 3)[:-1]
     table = decode_manifests([single, broken, single], 3, keep_damaged=True)
-    assert table.uniform and table.offsets.tolist() == [0, 1, 1, 2] and table[2] == [((1, 2, 3), 4)]
+    assert (table.uniform, table.offsets.tolist(), table[2]) == (True, [0, 1, 1, 2], [((1, 2, 3), 4)])
     mixed = decode_manifests([single, broken + b"\0", single], 3)
-    assert not mixed.uniform and mixed.mode.tolist() == [0, 0, 1, 0] and mixed.count.tolist() == [1, 1, 6, 1]
+    assert (mixed.mode.tolist(), mixed.count.tolist()) == ([0, 0, 1, 0], [1, 1, 6, 1])
 
 
 def test_a_chunk_is_read_in_one_go_as_row_by_row() -> None:

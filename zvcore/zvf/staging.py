@@ -10,6 +10,7 @@ import errno
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ class Staging:
         self.root = os.fsencode(store.root)
         self.folder = os.path.join(self.root, FOLDER.encode())
         self._count = 0
+        self._remover = ThreadPoolExecutor(1)
 
     def recover(self) -> None:
         """Finish what a process that died here began: put back what had only been moved away, drop the rest."""
@@ -90,7 +92,13 @@ class Staging:
             os.rename(place, os.path.join(folder, b"old"))
             os.rename(made, place)
         self.store.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        # What was replaced may be a million files: they go while the next array is being made.
+        self._remover.submit(shutil.rmtree, folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Remove everything that is still here."""
+        self._remover.shutdown()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @contextmanager
@@ -106,4 +114,4 @@ def staging(store: Store) -> Iterator[Staging]:
         try:
             yield place
         finally:
-            shutil.rmtree(place.folder, ignore_errors=True)
+            place.close()
