@@ -128,7 +128,7 @@ def make(path: Path, codecs: list[Codec]) -> None:
 def test_everybody_reads_what_everybody_writes(tmp_path: Path, writer: str, layout: str) -> None:
     if (writer, layout) in UNABLE:
         make(tmp_path / "a", LAYOUTS[layout])
-        with pytest.raises(ValueError, match="[Ss]harding"):
+        with pytest.raises(ValueError, match=r"[Ss]harding"):
             Side(writer, tmp_path / "a")
         return
     make(tmp_path / "a", LAYOUTS[layout])

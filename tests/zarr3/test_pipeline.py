@@ -194,3 +194,19 @@ def test_single_values_are_written_by_the_engine(tmp_path, monkeypatch):
         array[key] = value + 1
         mirror[key] = value + 1
         assert (array[...] == mirror).all()
+
+
+def test_a_codec_that_somebody_replaced_is_left_to_zarr_python():
+    from zarr.codecs import GzipCodec
+    from zarr.registry import register_codec
+
+    class Other(GzipCodec):
+        pass
+
+    register_codec("gzip", Other)
+    with zarr.config.set({"codecs.gzip": f"{Other.__module__}.{Other.__qualname__}"}):
+        compressors = [{"name": "gzip", "configuration": {"level": 1}}]
+        array = zarr.create_array({}, shape=(4,), chunks=(2,), shards=(4,), dtype="u1", compressors=compressors)
+        said = zvcore.zarr3.explain(array)
+    assert not said["native"]
+    assert "Other" in said["reason"]

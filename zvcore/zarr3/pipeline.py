@@ -36,12 +36,18 @@ __all__ = ["CodecPipeline", "explain"]
 
 # Batches of at most this many bytes are done at once: handing them to a thread would take longer.
 _INLINE_BYTES = 256 << 10
+_BUILT_IN = frozenset(
+    ("blosc", "bytes", "crc32c", "gzip", "sharding_indexed", "transpose", "vlen-bytes", "vlen-utf8", "zstd")
+)
 
 
 def _parsed(metadata: Any) -> ArrayMetadata | str:
     """Our view of zarr-python's metadata, or why there is none."""
     if not isinstance(metadata, ArrayV3Metadata):
         return "Zarr v2 arrays work by zarr-python's own pipeline"
+    replaced = _replaced(metadata.codecs)
+    if replaced is not None:
+        return f"the codec {replaced} took the place of zarr-python's own: what it does is not known here"
     try:
         document = json.loads(json.dumps(metadata.to_dict(), default=_plain))
         document.pop("attributes", None)
@@ -58,6 +64,19 @@ def _parsed(metadata: Any) -> ArrayMetadata | str:
     if ours != theirs and (parsed.data_type.kind != "fixed" or ours != theirs.newbyteorder("=")):
         return f"data type {metadata.data_type}: zarr-python holds it as {theirs}, zvcore as {ours}"
     return parsed
+
+
+def _replaced(codecs: Iterable[Any]) -> str | None:
+    """A codec with one of zarr-python's names that somebody else wrote and registered in its place."""
+    for codec in codecs:
+        written = codec.to_dict()
+        name = written.get("name") if isinstance(written, dict) else None
+        if name in _BUILT_IN and not type(codec).__module__.startswith("zarr."):
+            return f"{type(codec).__module__}.{type(codec).__qualname__}"
+        inner = _replaced([*getattr(codec, "codecs", ()), *getattr(codec, "index_codecs", ())])
+        if inner is not None:
+            return inner
+    return None
 
 
 def _plain(value: Any) -> Any:
@@ -102,7 +121,10 @@ class CodecPipeline(AbstractPipeline):
         parsed = _parsed(array_metadata)
         if isinstance(parsed, str):
             raise NotImplementedError(parsed)
-        return cls(parsed, tuple(array_metadata.codecs), store)
+        made = cls(parsed, tuple(array_metadata.codecs), store)
+        # Checks the chain as zarr-python does, with its warnings.
+        made.__dict__["_own"] = BatchedCodecPipeline.from_codecs(made.codecs)
+        return made
 
     def evolve_from_array_spec(self, array_spec: Any) -> CodecPipeline:
         return self
