@@ -446,6 +446,18 @@ def test_broken_index_entries(tmp_path, entry, what):
     assert "c/0/0" in str(caught.value)
 
 
+@pytest.mark.parametrize("entry", [(0, 0), (MAX, 0), (0, MAX), (80, 4)])
+@pytest.mark.parametrize("region", [np.s_[0, 2], np.s_[0:2, 2:4], np.s_[:, 3]])
+def test_broken_index_entries_in_partial_reads(tmp_path, entry, region):
+    """Where others fill in silently."""
+    path = shard_bytes(tmp_path)
+    path.write_bytes(with_entry(path.read_bytes(), 1, *entry))
+    with pytest.raises(CorruptDataError) as caught:
+        zvcore.open(tmp_path)[region]
+    assert "c/0/0" in str(caught.value)
+    assert caught.value.chunk == (0, 1)
+
+
 @pytest.mark.parametrize("size", [0, 1, 67, 68, 83])
 @pytest.mark.parametrize("location", ["start", "end"])
 def test_truncated_shards(tmp_path, size, location):
