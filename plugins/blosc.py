@@ -50,7 +50,8 @@ class Blosc(Codec):
 
     cname: str = param("lz4", choices=COMPRESSORS)
     clevel: int = param(5, low=0, high=9)
-    shuffle: str = _Shuffle("shuffle", str, None, None, tuple(SHUFFLES), {}, (), "a name or its number")
+    # A Parameter, as `param` makes one; type checkers are told what instances have.
+    shuffle: str = _Shuffle("shuffle", str, None, None, tuple(SHUFFLES), {}, (), "a name or its number")  # type: ignore[assignment]
     blocksize: int = param(0, low=0, high=2**31 - 1, doc="0: chosen by c-blosc")
     # N5's readers need none, and tensorstore refuses data that has the member.
     typesize: int | None = param(None, type=int, low=1, high=2**31 - 1, n5=None)

@@ -57,7 +57,7 @@ class Gzip(Codec):
     def _decode(self, data: memoryview, max_size: int) -> bytes:
         framing = _ZLIB if self.use_zlib else _GZIP
         if self.sniff:
-            framing = _GZIP if data[:2] == b"\x1f\x8b" else _ZLIB
+            framing = _GZIP if bytes(data[:2]) == b"\x1f\x8b" else _ZLIB
         parts: list[bytes] = []
         size = 0
         rest: memoryview | bytes = data

@@ -60,7 +60,7 @@ class Xz(Codec):
         return obj
 
     @classmethod
-    def from_zarr3(cls, obj: Mapping[str, Any] | str) -> Codec:
+    def from_zarr3(cls, obj: Mapping[str, Any] | str) -> Codec:  # type: ignore[override]  # or Lzma
         if isinstance(obj, Mapping) and obj.get("name") == "numcodecs.lzma":
             members = obj.get("configuration", {})
             if not isinstance(members, Mapping) or not _plain(members):
@@ -72,7 +72,7 @@ class Xz(Codec):
         return super().from_zarr3(obj)
 
     @classmethod
-    def from_n5(cls, obj: Mapping[str, Any]) -> Codec:
+    def from_n5(cls, obj: Mapping[str, Any]) -> Codec:  # type: ignore[override]  # or Lzma
         if isinstance(obj, Mapping) and obj.get("type") == "lzma":
             return Lzma.from_n5(obj)
         return super().from_n5(obj)
@@ -147,7 +147,7 @@ def _decompress(data: memoryview, max_size: int, options: dict[str, Any]) -> byt
         rest = stream.unused_data
         if parts and options["format"] == FORMAT_XZ:
             # Padding: zeros by the four.
-            stripped = rest.lstrip(b"\0")
+            stripped = bytes(rest).lstrip(b"\0")
             if (len(rest) - len(stripped)) % 4:
                 raise CorruptDataError("the padding behind the stream is not a multiple of four bytes")
             rest = stripped

@@ -2,33 +2,33 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+_Ints = npt.NDArray[np.int64]
+_Bytes = npt.NDArray[np.uint8]
 
 FINE_CELL: int
 ABSENT_CELL: int
 
 def measure_one(data: Buffer) -> tuple[int, int, int, int, int, int]: ...
 def cell_error(data: Buffer) -> Exception | None: ...
-def decode_cells(data: Buffer, starts: Ints, lengths: Ints) -> tuple[Ints, Ints, Ints, Bytes, Ints, Bytes]: ...
+def decode_cells(data: Buffer, starts: _Ints, lengths: _Ints) -> tuple[_Ints, _Ints, _Ints, _Bytes, _Ints, _Bytes]: ...
 def sizes(
-    cell: Ints, piece: Ints, offsets: Ints, first: Ints, count: Ints, listed: Bytes, pool: Ints, rows: Ints
-) -> tuple[Ints, int]: ...
+    cell: _Ints, piece: _Ints, offsets: _Ints, first: _Ints, count: _Ints, listed: _Bytes, pool: _Ints, rows: _Ints
+) -> tuple[_Ints, int]: ...
 def take(
     source: Buffer,
-    starts: Ints,
+    starts: _Ints,
     row_bytes: int,
-    cell: Ints,
-    piece: Ints,
-    offsets: Ints,
-    first: Ints,
-    count: Ints,
-    listed: Bytes,
-    pool: Ints,
-    sums: Ints,
+    cell: _Ints,
+    piece: _Ints,
+    offsets: _Ints,
+    first: _Ints,
+    count: _Ints,
+    listed: _Bytes,
+    pool: _Ints,
+    sums: _Ints,
     out: Buffer,
     begin: int,
     end: int,
 ) -> None: ...
-def encode_ranges(first: Ints, count: Ints) -> bytes: ...
-def encode_mixed(listed: Bytes, first: Ints, count: Ints, pool: Ints) -> bytes: ...
+def encode_ranges(first: _Ints, count: _Ints) -> bytes: ...
+def encode_mixed(listed: _Bytes, first: _Ints, count: _Ints, pool: _Ints) -> bytes: ...
