@@ -340,3 +340,11 @@ def test_a_level_sees_what_is_appended_meanwhile(store: Path, lines: list, colou
     level = zvf.open(store).level(0)
     assert len(level.object_ids()) == len(lines) + 2
     assert np.array_equal(level.read_object(len(lines) + 1), lines[1])
+
+
+def test_the_front_door_knows_these_stores(store: Path, tmp_path: Path) -> None:
+    import zvcore
+    from zvcore.stores import open_store
+
+    assert isinstance(zvcore.open(store), zvf.Store) and isinstance(zvcore.open(store, format="zvf"), zvf.Store)
+    assert zvf.detect(open_store(store)) and not zvf.detect(open_store(tmp_path))

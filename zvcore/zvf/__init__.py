@@ -17,7 +17,7 @@ from zvcore.zvf.manifests import (
 from zvcore.zvf.pyramid import write_coarser_level
 from zvcore.zvf.reading import Vectors
 from zvcore.zvf.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
-from zvcore.zvf.store import Level, Store, is_store, open
+from zvcore.zvf.store import Level, Store, detect, open
 from zvcore.zvf.validation import ValidationResult, validate
 from zvcore.zvf.writing import write_points, write_polylines
 
@@ -35,13 +35,13 @@ __all__ = [
     "decode_fragments",
     "decode_manifest",
     "decode_manifests",
+    "detect",
     "encode_fragments",
     "encode_manifest",
     "encode_manifests",
     "from_trx_arrays",
     "get_shard_info",
     "is_sharded",
-    "is_store",
     "open",
     "read_tractogram",
     "reshard",

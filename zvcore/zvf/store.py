@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.zvf.manifests import Block, ManifestTable
     from zvcore.zvf.reading import Vectors
 
-__all__ = ["Level", "Store", "is_store", "open"]
+__all__ = ["Level", "Store", "detect", "open"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,7 +42,7 @@ def open(path: str | os.PathLike[str] | ByteStore, mode: str = "r") -> Store:
     return Store(open_store(path, mode))
 
 
-def is_store(store: ByteStore) -> bool:
+def detect(store: ByteStore) -> bool:
     """Whether a Zarr Vectors store begins here."""
     try:
         node = read_node(store, "")
