@@ -93,7 +93,7 @@ zarr-suite: $(stamps)/installed $(stamps)/group-test
 lint: $(stamps)/group-lint
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
-	$(VENV)/bin/cython-lint zvcore plugins tests
+	PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/cython-lint zvcore plugins tests
 
 types: $(stamps)/installed $(stamps)/group-lint
 	$(py) -m mypy
