@@ -22,8 +22,6 @@ cdef class Buffers:
                    uint64_t body_size) noexcept nogil
 
 
-
-
 cdef class Buffer:
     """One of `Buffers` through the buffer protocol; keeps the others alive too."""
     cdef Buffers owner

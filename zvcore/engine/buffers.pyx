@@ -89,7 +89,7 @@ cdef class Buffer:
 
 
 cdef class Buffers:
-    """Byte strings that the engine's threads made; `buffers[i]` is a read-only memoryview, or None for an absent one."""
+    """Byte strings that the engine's threads made; `buffers[i]` is a read-only memoryview, None for an absent one."""
 
     def __cinit__(self, Py_ssize_t count):
         if count < 0:

@@ -74,5 +74,6 @@ cdef void fill_share(Form form, Selection selection, const int64_t *position, co
 # Whether the selected share of a chunk is the whole chunk, one step at a time, lying in the result as in the chunk.
 cdef char *direct_target(Form form, Selection selection, const int64_t *position, const Block *block,
                          const Target *target) noexcept nogil
-cdef void move_points(Form form, const char *chunk, const Block *block, const int64_t *source, const int64_t *result_rows,
-                      int64_t count, char *data, const char *fill, bint to_result) noexcept nogil
+cdef void move_points(Form form, const char *chunk, const Block *block, const int64_t *source,
+                      const int64_t *result_rows, int64_t count, char *data, const char *fill,
+                      bint to_result) noexcept nogil

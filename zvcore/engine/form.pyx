@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from zvcore.engine.selection cimport LIST_AXIS, Axis, Selection, Share, find_chunk, share_of
@@ -144,8 +144,8 @@ cdef void run_move(const Move *move, int depth, char *chunk, char *result) noexc
                      result + move.list_target[depth][i] * move.list_result_stride[depth])
 
 
-cdef bint prepare_move(Form form, Selection selection, const int64_t *position, const Block *block, const Target *target,
-                       Move *move, char **chunk, char **result, bint *clipped) noexcept nogil:
+cdef bint prepare_move(Form form, Selection selection, const int64_t *position, const Block *block,
+                       const Target *target, Move *move, char **chunk, char **result, bint *clipped) noexcept nogil:
     """False when there is nothing to move. `*clipped` tells that the chunk lacks some of the selected items."""
     cdef int axis
     cdef int64_t row, count
@@ -245,8 +245,9 @@ cdef char *direct_target(Form form, Selection selection, const int64_t *position
     return result
 
 
-cdef void move_points(Form form, const char *chunk, const Block *block, const int64_t *source, const int64_t *result_rows,
-                      int64_t count, char *data, const char *fill, bint to_result) noexcept nogil:
+cdef void move_points(Form form, const char *chunk, const Block *block, const int64_t *source,
+                      const int64_t *result_rows, int64_t count, char *data, const char *fill,
+                      bint to_result) noexcept nogil:
     """Single items; `data` is the result as one contiguous row of items. Without a chunk, the fill value."""
     cdef int64_t i
     cdef int axis

@@ -35,7 +35,8 @@ cdef class Loader:
     cdef int _take_one(self, object source, object root) except -1
     cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which, int *fd, file_stamp *stamp) noexcept nogil
     cdef void done_with(self, int64_t run) noexcept nogil
-    cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, const uint8_t **data) noexcept nogil
+    cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length,
+                       const uint8_t **data) noexcept nogil
     cdef int load_whole(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data,
                         uint64_t *size) noexcept nogil
     cpdef release(self)
@@ -45,4 +46,5 @@ cdef class Loader:
     # the chunk is absent.
     cdef int load_run(self, Slot *slot, int64_t run, uint64_t size_limit, const uint8_t **data, uint64_t *size,
                       uint64_t *base) noexcept nogil
-    cdef int load_one(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data, uint64_t *size) noexcept nogil
+    cdef int load_one(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data,
+                      uint64_t *size) noexcept nogil

@@ -13,7 +13,6 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
-from zvcore.engine.buffers cimport Keys
 from zvcore.engine.core cimport (
     MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, SYSTEM_FAILURE, TOO_LARGE_FAILURE, Slot, fail, reserve,
     zv_compare_and_set, zv_fetch_add, zv_load,
@@ -55,7 +54,6 @@ cdef class Loader:
     def __cinit__(self, sources, Py_ssize_t count, root, int threads):
         cdef const int32_t[::1] key_view
         cdef const uint64_t[::1] offset_view, length_view
-        cdef const int64_t[:, ::1] stamp_view
         cdef Py_ssize_t i
         self.count = count
         if type(sources) is OneChunk:
@@ -249,7 +247,7 @@ cdef class Loader:
         return 0
 
     cdef void done_with(self, int64_t run) noexcept nogil:
-        """A run is done. With an object's last run its file is closed: a batch may touch more files than may be open."""
+        """A run is done. With its object's last run a file is closed: a batch may touch more files than may be open."""
         cdef int64_t which
         cdef int fd
         if self.left == NULL:
@@ -260,7 +258,8 @@ cdef class Loader:
             if fd >= 0 and zv_compare_and_set(&self.fds[which], fd, -1):
                 close(fd)
 
-    cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, const uint8_t **data) noexcept nogil:
+    cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length,
+                       const uint8_t **data) noexcept nogil:
         cdef int64_t which = self.object_of(chunk)
         cdef uint64_t have
         cdef int64_t got
@@ -306,7 +305,8 @@ cdef class Loader:
         data[0] = memory
         return 0
 
-    cdef int load_whole(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data, uint64_t *size) noexcept nogil:
+    cdef int load_whole(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data,
+                        uint64_t *size) noexcept nogil:
         cdef int64_t which = self.object_of(chunk)
         cdef char *path
         cdef uint8_t *memory
@@ -348,7 +348,8 @@ cdef class Loader:
         data[0] = memory
         return 0
 
-    cdef int load_one(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data, uint64_t *size) noexcept nogil:
+    cdef int load_one(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data,
+                      uint64_t *size) noexcept nogil:
         """The stored bytes of one chunk; *data is NULL when it is absent."""
         if self.offset == NULL:
             return self.load_whole(slot, chunk, size_limit, data, size)

@@ -107,8 +107,8 @@ cdef int read_block(Batch *batch, Slot *slot, ReadPlan *plan, Form form, Selecti
     if plan.point_begin != NULL:
         first = plan.point_begin[chunk]
         count = plan.point_end[chunk] - first
-        move_points(form, <const char *> values, &block, plan.point_source + first * form.ndim, plan.point_target + first,
-                    count, plan.target.data, form.fill, True)
+        move_points(form, <const char *> values, &block, plan.point_source + first * form.ndim,
+                    plan.point_target + first, count, plan.target.data, form.fill, True)
     elif values != <uint8_t *> direct:
         move_share(form, selection, position, <char *> values, &block, &plan.target, True)
     return 0
@@ -127,8 +127,8 @@ cdef int read_run_of(Batch *batch, Slot *slot, ReadPlan *plan, Loader loader, Fo
         if data == NULL or loader.runs[run + 1] - loader.runs[run] == 1:
             if read_block(batch, slot, plan, form, <Selection> plan.selection, chunk, data, size) != 0:
                 return -1
-        elif read_block(batch, slot, plan, form, <Selection> plan.selection, chunk, data + (loader.offset[chunk] - base),
-                        loader.length[chunk]) != 0:
+        elif read_block(batch, slot, plan, form, <Selection> plan.selection, chunk,
+                        data + (loader.offset[chunk] - base), loader.length[chunk]) != 0:
             return -1
     return 0
 
@@ -320,8 +320,8 @@ cdef int fetch_run(Batch *batch, Slot *slot, int64_t run) noexcept nogil:
     return status
 
 
-def fetch_native(sources, Py_ssize_t count, chains, root=None, expected=None, max_size=None, threads=None, progress=None,
-                 names=None):
+def fetch_native(sources, Py_ssize_t count, chains, root=None, expected=None, max_size=None, threads=None,
+                 progress=None, names=None):
     """Read and decode the bytes behind `count` rows of `sources`: a `Buffers` with a row for each."""
     cdef Batch batch
     cdef FetchPlan plan

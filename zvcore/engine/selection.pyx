@@ -168,7 +168,9 @@ cdef class Selection:
             else:
                 index = as_int(item)
                 if index is None:
-                    raise IndexError("only integers, slices and '...' are valid here; use .oindex or .vindex for arrays")
+                    raise IndexError(
+                        "only integers, slices and '...' are valid here; use .oindex or .vindex for arrays"
+                    )
                 set_integer(selection, axis, index)
         selection._finish()
         # Numpy gives an item for integers alone, and an array without dimensions when there is an ellipsis.
@@ -218,7 +220,9 @@ cdef class Selection:
                 raise IndexError(f"the mask has shape {mask.shape}, the array {shape}")
             items = np.nonzero(mask) if ndim else (np.zeros(int(mask), np.int64),)
         elif len(items) != ndim:
-            raise IndexError(f"vindex takes one array per axis ({ndim}) or a mask of the array's shape, not {len(items)}")
+            raise IndexError(
+                f"vindex takes one array per axis ({ndim}) or a mask of the array's shape, not {len(items)}"
+            )
         arrays = []
         for axis in range(ndim):
             if isinstance(items[axis], slice) or items[axis] is Ellipsis or items[axis] is None:

@@ -76,7 +76,8 @@ cdef void fill_chunk(Form form, Slot *slot, const Block *block) noexcept nogil:
     fill_block(<char *> slot.values.data, &stride, &count, 1, form.itemsize, form.stored_fill)
 
 
-cdef int encode_block(Batch *batch, Slot *slot, WritePlan *plan, Form form, Selection selection, int64_t chunk) noexcept nogil:
+cdef int encode_block(Batch *batch, Slot *slot, WritePlan *plan, Form form, Selection selection,
+                      int64_t chunk) noexcept nogil:
     cdef Block block
     cdef uint8_t header[512]
     cdef uint64_t header_size = 0
@@ -175,10 +176,10 @@ def encode_chunks(Form form, Selection selection, positions, covered, sources, c
                   names=None):
     """Encode the chunks at `positions` with the values that the selection assigns to them.
 
-    `value` has the selection's `result_shape` (strides of zero are welcome). Chunks that are not `covered` are read from
-    `sources` first. With `keys` and `root`, every chunk is written to its file and nothing is returned; a chunk that
-    holds only the fill value is removed unless `store_empty`. Without, the encoded chunks come back as `Buffers`, absent
-    where they need not be stored. `rows`, for a selection of points, says which of its chunks these are.
+    `value` has the selection's `result_shape` (strides of zero are welcome). Chunks that are not `covered` are read
+    from `sources` first. With `keys` and `root`, every chunk is written to its file and nothing is returned; a chunk
+    that holds only the fill value is removed unless `store_empty`. Without, the encoded chunks come back as `Buffers`,
+    absent where they need not be stored. `rows`, for a selection of points, says which of its chunks these are.
     """
     cdef Batch batch
     cdef WritePlan plan

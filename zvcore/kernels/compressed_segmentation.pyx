@@ -1,9 +1,9 @@
 """Labels packed block by block: each block holds the table of its labels and, per voxel, an index into it.
 
 A buffer starts with one word (32 bits, little-endian) per channel that says where the channel starts, counted in words.
-A channel starts with two words per block, x fastest: where its table lies (24 bits) and how many bits an index takes (0,
-1, 2, 4, 8, 16 or 32), then where its indices lie; both counted in words from the channel's start. Indices fill whole
-blocks, also those that reach over the array's end. Tables may be shared by blocks.
+A channel starts with two words per block, x fastest: where its table lies (24 bits) and how many bits an index takes
+(0, 1, 2, 4, 8, 16 or 32), then where its indices lie; both counted in words from the channel's start. Indices fill
+whole blocks, also those that reach over the array's end. Tables may be shared by blocks.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -62,7 +62,8 @@ cdef bint seg_form_is_sane(const seg_form *form) noexcept nogil:
     if form.channels < 1:
         return False
     for axis in range(3):
-        if form.shape[axis] < 1 or form.block[axis] < 1 or form.shape[axis] > MAX_EXTENT or form.block[axis] > MAX_BLOCK:
+        if (form.shape[axis] < 1 or form.block[axis] < 1
+                or form.shape[axis] > MAX_EXTENT or form.block[axis] > MAX_BLOCK):
             return False
         padded *= <double>form.shape[axis] + <double>form.block[axis]
         block *= <double>form.block[axis]
@@ -166,7 +167,8 @@ cdef int decode_channel(const seg_form *form, const uint8_t *src, uint64_t words
                     return SEG_CORRUPT
                 held = (words - table_at) // per_label
                 entries = src + 4 * table_at
-                out = dst + sizeof(label_t) * (bx * form.block[0] + row * by * form.block[1] + plane * bz * form.block[2])
+                out = dst + sizeof(label_t) * (bx * form.block[0] + row * by * form.block[1]
+                                               + plane * bz * form.block[2])
                 if bits == 0:
                     value = load_label[label_t](entries, 0)
                     for z in range(z_end):
@@ -199,8 +201,9 @@ cdef int decode_channel(const seg_form *form, const uint8_t *src, uint64_t words
                                     fault.found = index
                                     fault.limit = held
                                     return SEG_CORRUPT
-                                store_label[label_t](line + sizeof(label_t) * x,
-                                                     load_label[label_t](entries + sizeof(label_t) * <uint64_t>index, 0))
+                                store_label[label_t](
+                                    line + sizeof(label_t) * x,
+                                    load_label[label_t](entries + sizeof(label_t) * <uint64_t>index, 0))
                                 bit += bits
                         # The width as a constant makes each of these a tight loop.
                         elif bits == 1:
@@ -214,7 +217,8 @@ cdef int decode_channel(const seg_form *form, const uint8_t *src, uint64_t words
     return SEG_OK
 
 
-cdef int seg_decode(const seg_form *form, const uint8_t *src, uint64_t n, uint8_t *dst, seg_fault *fault) noexcept nogil:
+cdef int seg_decode(const seg_form *form, const uint8_t *src, uint64_t n, uint8_t *dst,
+                    seg_fault *fault) noexcept nogil:
     cdef int64_t channel
     cdef uint64_t words = n // 4
     cdef uint64_t start
@@ -307,8 +311,8 @@ cdef int make_scratch(scratch_t *scratch, int64_t volume, int64_t itemsize) noex
     scratch.table_offset = <uint32_t *>calloc(256, 4)
     scratch.table_words = <uint32_t *>calloc(256, 4)
     if (scratch.labels == NULL or scratch.indices == NULL or scratch.ordered == NULL or scratch.order == NULL
-            or scratch.slots == NULL or scratch.used == NULL or scratch.table_hash == NULL or scratch.table_offset == NULL
-            or scratch.table_words == NULL):
+            or scratch.slots == NULL or scratch.used == NULL or scratch.table_hash == NULL
+            or scratch.table_offset == NULL or scratch.table_words == NULL):
         return SEG_NOMEM
     return SEG_OK
 
@@ -435,7 +439,7 @@ cdef int encode_channel(const seg_form *form, const uint8_t *src, uint8_t *dst, 
     cdef int64_t nx = blocks_along(form, 0)
     cdef int64_t ny = blocks_along(form, 1)
     cdef int64_t nz = blocks_along(form, 2)
-    cdef int64_t bx, by, bz, x, y, z, x_end, y_end, z_end, position, words, table_at
+    cdef int64_t bx, by, bz, x, _x, y, z, x_end, y_end, z_end, position, words, table_at
     cdef int64_t volume = form.block[0] * form.block[1] * form.block[2]
     cdef int64_t row = form.shape[0]
     cdef int64_t plane = form.shape[0] * form.shape[1]
@@ -463,7 +467,8 @@ cdef int encode_channel(const seg_form *form, const uint8_t *src, uint8_t *dst, 
                 x_end = min(form.block[0], form.shape[0] - bx * form.block[0])
                 position = bx + nx * (by + ny * bz)
                 fault.block = position
-                block = src + sizeof(label_t) * (bx * form.block[0] + row * by * form.block[1] + plane * bz * form.block[2])
+                block = src + sizeof(label_t) * (bx * form.block[0] + row * by * form.block[1]
+                                                 + plane * bz * form.block[2])
                 last = load_label[label_t](block, 0)
                 uniform = True
                 for z in range(z_end):
@@ -511,7 +516,7 @@ cdef int encode_channel(const seg_form *form, const uint8_t *src, uint8_t *dst, 
                         for y in range(y_end):
                             bit = <uint64_t>(form.block[0] * (y + form.block[1] * z)) * <uint64_t>bits
                             word = load32(packed + 4 * (bit >> 5))
-                            for x in range(x_end):
+                            for _x in range(x_end):
                                 index = scratch.order[indices[0]]
                                 indices += 1
                                 word |= index << (bit & 31)

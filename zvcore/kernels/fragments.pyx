@@ -10,7 +10,7 @@ The indices of many chunks become columns: piece f of chunk k is `first, count` 
 a slice of `pool` where `listed` is set.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -219,7 +219,9 @@ def decode_cells(const uint8_t[::1] data not None, const int64_t[::1] starts not
         if outside < 0:
             offset_view[n] = total
     if outside >= 0:
-        raise ValueError(f"cell {outside} is not inside the data: {lengths[outside]} bytes at {starts[outside]} of {size}")
+        raise ValueError(
+            f"cell {outside} is not inside the data: {lengths[outside]} bytes at {starts[outside]} of {size}"
+        )
     first = np.empty(total, np.int64)
     count = np.empty(total, np.int64)
     listed = np.empty(total, np.uint8)

@@ -46,8 +46,8 @@ def split_rows(const uint8_t[::1] data not None):
         )
     if position != size:
         raise CorruptDataError(
-            f"corrupt buffer, {size - position} bytes after the last row", offset=position, expected=f"{position} bytes",
-            found=f"{size} bytes",
+            f"corrupt buffer, {size - position} bytes after the last row", offset=position,
+            expected=f"{position} bytes", found=f"{size} bytes",
         )
     return starts, lengths
 

@@ -13,13 +13,11 @@ from zvcore.codecs.abi cimport (
     ZV_NOMEM,
     ZV_OK,
     ZV_PARAM,
-    ZV_SIZE_UNKNOWN,
     ZV_SPACE,
     zv_codec,
     zv_error,
 )
 from zvcore.kernels.compressed_segmentation cimport (
-    SEG_CORRUPT,
     SEG_NOMEM,
     SEG_OK,
     SEG_SPACE,
@@ -41,8 +39,9 @@ cdef struct Table:
 cdef void describe(const seg_fault *fault, zv_error *err) noexcept nogil:
     if err == NULL or err.struct_size < sizeof(zv_error):
         return
-    snprintf(err.msg, sizeof(err.msg), b"channel %lld, block %lld: %s (%llu of at most %llu)", <long long> fault.channel,
-             <long long> fault.block, fault.what, <unsigned long long> fault.found, <unsigned long long> fault.limit)
+    snprintf(err.msg, sizeof(err.msg), b"channel %lld, block %lld: %s (%llu of at most %llu)",
+             <long long> fault.channel, <long long> fault.block, fault.what, <unsigned long long> fault.found,
+             <unsigned long long> fault.limit)
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
