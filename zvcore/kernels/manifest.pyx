@@ -14,7 +14,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_S
 from cpython.long cimport PyLong_CheckExact, PyLong_FromLongLong
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 cimport numpy as cnp
@@ -226,12 +226,12 @@ cdef Fault take(const uint8_t *p, int64_t size, int64_t d, Columns *out) noexcep
     """Check one manifest and append its blocks; a broken one appends nothing."""
     cdef int64_t position = 4, block = out.blocks, listed = out.listed, number, i
     cdef int64_t *coords = out.coords + block * d
-    cdef uint32_t declared, k
+    cdef uint32_t declared, _k
     cdef uint8_t mode
     if size < 4:
         return TOO_SHORT
     declared = load_u32(p)
-    for k in range(declared):
+    for _k in range(declared):
         if size - position < 8 * d + 1:
             return CUT_HEADER
         for i in range(d):
@@ -317,7 +317,8 @@ cdef class _Room:
             self.count.resize(self.at.blocks, refcheck=False)
             self.mode.resize(self.at.blocks, refcheck=False)
         return (
-            offsets, self.coords, self.mode if mixed else None, self.first, self.count if mixed else None, self.pool, status
+            offsets, self.coords, self.mode if mixed else None, self.first, self.count if mixed else None, self.pool,
+            status,
         )
 
 
