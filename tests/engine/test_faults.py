@@ -397,3 +397,12 @@ def test_keys():
     assert [keys[0], keys[-1]] == ["c/1.-2x", "c/30.4x"]
     with pytest.raises(ValueError, match="NUL"):
         Keys.of(["a\0b"])
+
+
+def test_a_stream_that_claims_to_hold_nothing(store):
+    """A gzip member whose size field was changed to 0: the room that is offered must grow all the same."""
+    data = bytearray(GZIP.encode(b"x" * 100))
+    data[-4:] = bytes(4)
+    store.put("lie", bytes(data))
+    with pytest.raises(CorruptDataError):
+        fetch(store, Sources(Keys.of(["lie"])), CodecChain((GZIP,)))

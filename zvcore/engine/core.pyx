@@ -310,7 +310,8 @@ cdef int decode_chain(Batch *batch, Slot *slot, int chain, int64_t job, const ui
                     break
                 if capacity >= limit:
                     return fail_size(slot, job, chain, stage, limit, ZV_SIZE_UNKNOWN)
-                capacity = min(limit, max(2 * capacity, written))
+                # A hint of 0 may be a lie: room must grow from nothing too.
+                capacity = min(limit, max(2 * capacity + 256, written))
             if status != ZV_OK:
                 return fail_codec(slot, job, chain, stage, status, &error)
             if written > capacity:
