@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
@@ -519,11 +518,11 @@ def test_zero_dimensions(tmp_path):
     assert array[()] == 2.5 == zarr.open_array(tmp_path)[()]
 
 
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not")
 @pytest.mark.parametrize("codec", ["raw", "gzip", "bzip2", "xz", "lz4", "blosc", "zstd"])
 def test_every_first_party_codec_by_its_name_is_read_by_zarr_python(tmp_path, codec):
     array = zvcore.create(tmp_path, format="zarr3", shape=(50, 60), dtype="u2", chunks=(20, 24), codec=codec)
     array[...] = VALUES
     assert (zvcore.open(tmp_path)[...] == VALUES).all()
-    with pytest.warns(UserWarning, match="Numcodecs") if codec in ("bzip2", "xz", "lz4") else contextlib.nullcontext():
-        theirs = zarr.open_array(tmp_path)
+    theirs = zarr.open_array(tmp_path)
     assert (theirs[...] == VALUES).all()
