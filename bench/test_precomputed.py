@@ -157,13 +157,19 @@ def ids_contest() -> Functions:
     return {"zvcore": kv.ids, "tensorstore": lambda: theirs.list().result(), "cloud-volume": listing}
 
 
-def cutout_contest() -> Functions:
+@lru_cache
+def stored_volume() -> Path:
     folder = scratch() / "volume"
     size = 320
     a = zvcore.create(
         folder, format="precomputed", shape=(size,) * 3, dtype="uint8", chunks=(64, 64, 64), shards=(256, 256, 256)
     )
     a[...] = volume("em", (size,) * 3).transpose(2, 1, 0)[..., None]
+    return folder
+
+
+def cutout_contest() -> Functions:
+    folder = stored_volume()
     ours = zvcore.open(folder, format="precomputed", scale=0)
     context = tensorstore.Context({"data_copy_concurrency": {"limit": 2}})
     theirs = tensorstore.open(
