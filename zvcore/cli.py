@@ -6,14 +6,17 @@ Exit status: 0 all well, 1 something was found wrong or failed, 2 the command li
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from zvcore.commands import COMMANDS, UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["main", "make_parser"]
 
 
 class ShowVersions(argparse.Action):
@@ -24,39 +27,34 @@ class ShowVersions(argparse.Action):
         parser.exit()
 
 
-def run_codecs(options: argparse.Namespace) -> int:
-    from zvcore import versions
-
-    rows = versions.codec_table()
-    if options.json:
-        print_json(rows)
-    else:
-        print("\n".join(versions.codec_lines(rows)))
-    return 1 if any(row["error"] for row in rows) else 0
-
-
-def print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, indent=2))
+def thread_count(text: str) -> int:
+    """The argument of `--threads`."""
+    count = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= count <= 4096:
+        raise argparse.ArgumentTypeError(f"a number of threads, not {text!r}")
+    return count
 
 
 def make_parser() -> argparse.ArgumentParser:
     # SUPPRESS: what stands before the command must not be reset by the command's own defaults.
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    group = common.add_argument_group("options of all commands")
+    group.add_argument("--threads", type=thread_count, metavar="N", help="how many threads to use (default: all)")
+    group.add_argument("-q", "--quiet", action="store_true", help="no progress, no words on stderr but errors")
+    group.add_argument("-v", "--verbose", action="store_true", help="say more")
+    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = argparse.ArgumentParser(prog="zvcore", description="Chunked and sharded array stores.", parents=[common])
     parser.add_argument("--version", action=ShowVersions, nargs=0, help="versions of everything that matters")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-
-    command = commands.add_parser("codecs", parents=[common], help="list the codecs that are installed")
-    command.add_argument("--json", action="store_true", help="as JSON")
-    command.set_defaults(run=run_codecs)
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+    for name in COMMANDS:
+        module = importlib.import_module(f"zvcore.commands.{name}")
+        module.add_parser(commands, common).set_defaults(run=module.run)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    options = parser.parse_args(arguments, argparse.Namespace(threads=None, quiet=False, verbose=False, debug=False))
     try:
         status: int = options.run(options)
         sys.stdout.flush()
@@ -66,8 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough (`| head`). Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except UsageError as error:
+        if options.debug:
+            raise
+        print(f"zvcore {options.command}: {error}", file=sys.stderr)
+        return 2
     except Exception as error:
-        if getattr(options, "debug", False):
+        if options.debug:
             raise
         print(f"zvcore: {type(error).__name__}: {error}", file=sys.stderr)
         return 1

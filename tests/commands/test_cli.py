@@ -1,0 +1,186 @@
+"""What all commands have in common: the parser, options, exit status, completion, and how long a start takes."""
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from zvcore import cli, commands, completion, terminal
+
+HEAVY = {"zarr", "dask", "distributed", "numcodecs", "fsspec", "obstore", "tqdm", "matplotlib", "aiohttp"}
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False, timeout=120
+    )
+
+
+def modules_after(*arguments: str) -> set[str]:
+    code = (
+        "import sys, zvcore.cli\n"
+        "try: zvcore.cli.main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print('MODULES', *sys.modules)"
+    )
+    answer = python("-c", code, *arguments)
+    assert answer.returncode == 0, answer.stderr
+    return set(answer.stdout.rpartition("MODULES ")[2].split())
+
+
+def test_the_version_imports_no_partner() -> None:
+    loaded = {name.partition(".")[0] for name in modules_after("--version")}
+    assert "zvcore" in loaded
+    assert not loaded & HEAVY
+
+
+def test_the_parser_imports_nothing_but_the_standard_library() -> None:
+    """A start pays for numpy only when a command works with arrays."""
+    for arguments in (["--help"], ["codecs", "--help"], ["completion", "bash"]):
+        loaded = {name.partition(".")[0] for name in modules_after(*arguments)}
+        assert loaded - sys.stdlib_module_names <= {"zvcore", "__main__", "sitecustomize"} | editable_finders(loaded)
+
+
+def editable_finders(loaded: set[str]) -> set[str]:
+    """What an installation of this or that distribution from a checkout puts into every Python."""
+    return {name for name in loaded if name.startswith(("__editable__", "_virtualenv", "_distutils_hack", "google"))}
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_each_command_has_a_module_and_a_parser(name: str) -> None:
+    module = importlib.import_module(f"zvcore.commands.{name}")
+    assert callable(module.run)
+    common = argparse.ArgumentParser(add_help=False)
+    subparsers = argparse.ArgumentParser().add_subparsers()
+    parser = module.add_parser(subparsers, common)
+    assert parser.description, "`--help` of a command says what it is for"
+    assert name in subparsers.choices
+
+
+@pytest.mark.parametrize("before", [[], ["--threads", "3", "-q", "--debug"]])
+@pytest.mark.parametrize("after", [[], ["--threads", "3", "-q", "--debug"]])
+def test_common_options_may_stand_before_and_after_the_command(
+    before: list[str], after: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[argparse.Namespace] = []
+    monkeypatch.setattr("zvcore.commands.codecs.run", lambda options: seen.append(options) or 0)
+    assert cli.main([*before, "codecs", *after]) == 0
+    (options,) = seen
+    given = bool(before or after)
+    assert (options.threads, options.quiet, options.debug, options.verbose) == (
+        3 if given else None, given, given, False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "two", "1e3", "5000", "٣"])
+def test_a_wrong_number_of_threads_is_status_2(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["codecs", f"--threads={count}"])
+    assert leaving.value.code == 2
+    assert "a number of threads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (commands.UsageError("no such thing"), 2, "zvcore codecs: no such thing\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (OSError("disk full"), 1, "zvcore: OSError: disk full\n"),
+    ],
+)
+def test_the_exit_status_of_errors(
+    error: BaseException,
+    status: int,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(options: argparse.Namespace) -> int:
+        raise error
+
+    monkeypatch.setattr("zvcore.commands.codecs.run", fail)
+    assert cli.main(["codecs"]) == status
+    told = capsys.readouterr()
+    assert told.err == words
+    assert told.out == ""
+    if status != 130:
+        with pytest.raises(type(error)):
+            cli.main(["codecs", "--debug"])
+
+
+def test_a_table_lines_up() -> None:
+    assert list(terminal.table([("a", 1), ("long", 200)], " r")) == ["a       1", "long  200"]
+    assert list(terminal.table([])) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1048575, "1.0 MiB"),
+        (1536 << 20, "1.5 GiB"),
+        (2**80, "1073741824.0 PiB"),
+    ],
+)
+def test_sizes_for_people(count: int, text: str) -> None:
+    assert terminal.human_size(count) == text
+
+
+def test_plain_values_are_json() -> None:
+    import numpy as np
+
+    value = {"a": np.float32(1.5), "b": np.arange(3), 4: (b"x\xff", float("nan"), None, np.bool_(True)), "c": {1}}
+    found = json.loads(json.dumps(terminal.plain(value), allow_nan=False))
+    assert found == {"a": 1.5, "b": [0, 1, 2], "4": ["x\\xff", "nan", None, True], "c": [1]}
+
+
+# --- completion
+
+
+def completed_by_bash(*words: str) -> list[str]:
+    program = (
+        f"{completion.script(cli.make_parser(), 'bash')}\n"
+        'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _zvcore; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    answer = subprocess.run(
+        ["bash", "-c", program, "bash", *words], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert answer.stderr == ""
+    return answer.stdout.split()
+
+
+def test_bash_completes_commands_options_and_paths(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("volume.zarr", "other"):
+        os.mkdir(name)
+    assert set(commands.COMMANDS) <= set(completed_by_bash("zvcore", ""))
+    assert completed_by_bash("zvcore", "code") == ["codecs"]
+    assert "--version" in completed_by_bash("zvcore", "--")
+    assert completed_by_bash("zvcore", "codecs", "--js") == ["--json"]
+    assert completed_by_bash("zvcore", "-q", "codecs", "--thr") == ["--threads"]
+    assert completed_by_bash("zvcore", "completion", "z") == ["zsh"]
+    assert completed_by_bash("zvcore", "codecs", "vol") == ["volume.zarr"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    _, words = completion.describe(cli.make_parser())
+    assert [word.name for word in words] == list(commands.COMMANDS)
+    for word in words:
+        assert word.name in text
+        for option in word.options:
+            for flag in option.flags:
+                assert (flag if shell != "fish" else flag.lstrip("-")) in text
+
+
+def test_bash_can_read_its_script() -> None:
+    text = completion.script(cli.make_parser(), "bash")
+    assert subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False).stderr == ""

@@ -1,0 +1,16 @@
+"""The commands of `zvcore`, one module each.
+
+A command's module offers `add_parser(commands, common)`, which makes the command's parser and returns it, and
+`run(options)`, which returns the exit status. All of these modules are imported at every start, so they import what
+they work with inside `run`, and nothing but the standard library's light modules at their top.
+
+`options` always has `threads` (None: as many as there are processors), `quiet`, `verbose` and `debug`.
+Data goes to stdout (`zvcore.terminal.print_json` and the like), words go to stderr (`zvcore.terminal.say`).
+"""
+
+# In the order in which `zvcore --help` lists them. Another command is another file here, and its name in this line.
+COMMANDS = ("codecs", "completion")
+
+
+class UsageError(Exception):
+    """What the command line asks for makes no sense: exit status 2."""
