@@ -15,7 +15,7 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: zarr-suite help venv build demo test coverage bench bench-smoke wheel pythons lint types sanitize clean
+.PHONY: zarr-suite fuzz-build help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
 help:
 	@echo 'make demo       see zvcore work'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make lint       ruff, cython-lint'
 	@echo 'make types      mypy, and the stubs against the compiled modules'
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make fuzz       coverage-guided fuzzing of all parsers and decoders (MINUTES=5, TARGETS=...); needs clang'
 	@echo 'make venv       only $(VENV) with zvcore in it, editable; PYTHON=/path/to/python says which Python'
 	@echo 'make clean      remove what was built'
 
@@ -120,9 +121,24 @@ sanitize: $(stamps)/installed $(stamps)/group-test
 	ZVCORE_SANITIZE=1 $(py) setup.py -q build --build-lib $(kind)/site
 	rm -rf $(kind)/run
 	mkdir $(kind)/run
-	cp -R pyproject.toml tests docs $(kind)/run
+	cp -R pyproject.toml tests docs fuzz $(kind)/run
 	cd $(kind)/run && PYTHONPATH=$(kind)/site $(CURDIR)/.ci/with-sanitizers $(abspath $(py)) -m pytest --capture=sys $(ARGS) \
-	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/stores)
+	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/stores tests/fuzz)
+
+# Modules with coverage for libFuzzer and both sanitizers. What is found lies in build/fuzz/findings; docs/fuzzing.md.
+fuzzer := $(CURDIR)/build/fuzzer/site
+fuzz-build: $(stamps)/installed $(stamps)/group-fuzz
+	command -v clang >/dev/null || { echo 'fuzzing needs clang (Debian package clang)' >&2; exit 1; }
+	mkdir -p $(fuzzer)
+	find $(fuzzer) -name '*.py' -delete
+	CC=clang CFLAGS=-w ZVCORE_SANITIZE=fuzzer $(py) setup.py -q build --build-lib $(fuzzer)
+
+fuzz: fuzz-build
+	$(py) -m fuzz.session --site $(fuzzer) --minutes $(or $(MINUTES),5) $(TARGETS)
+
+# Reduces what sessions have gathered to the fewest inputs that reach the same, and puts those into fuzz/corpus.
+fuzz-corpus: fuzz-build
+	$(py) -m fuzz.session --site $(fuzzer) --save $(TARGETS)
 
 clean:
 	rm -rf build dist wheelhouse *.egg-info .coverage* htmlcov .mypy_cache .ruff_cache .pytest_cache demo-out

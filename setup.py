@@ -5,6 +5,7 @@ Switches, all environment variables:
   ZVCORE_WITHOUT=a,b        build as if these libraries (names of `LIBRARIES`) were not installed
   ZVCORE_DEBUG=1            bounds checks on, no optimisation, debug symbols
   ZVCORE_SANITIZE=1         AddressSanitizer and UndefinedBehaviorSanitizer (see `make sanitize`)
+  ZVCORE_SANITIZE=fuzzer    the same, and coverage for libFuzzer: needs CC=clang (see `make fuzz`)
   ZVCORE_PREBUILT=1         compile nothing: `setup.py build_ext --inplace` has done it (an editable install by `make`)
 
 Generated C and object files go to `build/<kind of build>/`, so the kinds do not mix.
@@ -43,7 +44,8 @@ WITHOUT = set(filter(None, os.environ.get("ZVCORE_WITHOUT", "").split(",")))
 DEBUG = switch("ZVCORE_DEBUG")
 SANITIZE = switch("ZVCORE_SANITIZE")
 PREBUILT = switch("ZVCORE_PREBUILT")
-KIND = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
+FUZZER = os.environ.get("ZVCORE_SANITIZE") == "fuzzer"
+KIND = "fuzzer" if FUZZER else "sanitize" if SANITIZE else "debug" if DEBUG else "release"
 BUILD = f"build/{KIND}"
 
 # The one place for compiler directives. None of them may change what a program means, only what is checked.
@@ -97,6 +99,9 @@ def general_flags() -> Flags:
     """Flags for every extension. Never anything that depends on the build host's CPU."""
     if SANITIZE:
         checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+        if FUZZER:
+            # Cython calls functions through pointers of other types; the preloaded runtime is atheris' own.
+            checks += ["-fsanitize=fuzzer-no-link", "-fno-sanitize=function,vptr"]
         # Python's own flags contain -fwrapv, with which a sum of sizes that overflows would go unseen.
         return ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-wrapv", *checks], checks
     if DEBUG:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Contest", "entrants", "table"]
 
 
+# Of the contest that is running only: the data of all of them would not fit.
+_kept: dict[str, dict[str, Any]] = {}
+
+
 @dataclass(frozen=True)
 class Contest:
     """A task and who can do it, "zvcore" first. `prepare` makes the functions, so that data exists only when needed."""
@@ -34,11 +38,18 @@ class Contest:
         assert tuple(functions) == self.names
         return functions
 
+    def kept(self) -> dict[str, Callable[[], Any]]:
+        """The functions, made once for all who take part: pytest asks for each of them by itself."""
+        if self.name not in _kept:
+            _kept.clear()
+            _kept[self.name] = self.functions()
+        return _kept[self.name]
+
     def run(self, benchmark: Any, who: str) -> None:
         """Time one of the functions with pytest-benchmark, in a group with the others."""
         benchmark.group = self.name
         benchmark.name = who
-        benchmark(self.functions()[who])
+        benchmark(self.kept()[who])
 
 
 def entrants(contests: Sequence[Contest]) -> tuple[str, list[Any]]:

@@ -21,13 +21,14 @@ import z5py
 import zvcore
 from bench.contest import Contest, entrants, table
 from bench.data import volume
+from bench.scale import pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 THREADS = 2
-SHAPE = (256, 256, 256)
-BLOCK = (64, 64, 64)
+SHAPE = (pick(256, 64),) * 3
+BLOCK = (pick(64, 16),) * 3
 # As each tool is asked for the same compression.
 CODECS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "raw": ({"type": "raw"}, {"compression": "raw"}),
@@ -124,7 +125,8 @@ def block_readers(codec: str) -> dict[str, Callable[[], Any]]:
     ours = zvcore.open(path / "d", order="C")
     theirs = open_tensorstore(path / "d").T
     z5 = z5py.File(str(path), mode="r")["d"]
-    region = (slice(64, 128), slice(128, 192), slice(0, 64))
+    side = BLOCK[0]
+    region = (slice(side, 2 * side), slice(2 * side, 3 * side), slice(0, side))
     payload = ours.read_encoded((1, 2, 0))[16:]
     out = bytearray(int(np.prod(BLOCK)) * 2)
     functions: dict[str, Callable[[], Any]] = {

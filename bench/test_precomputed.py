@@ -31,11 +31,12 @@ from cloudvolume.datasource.precomputed.sharding import ShardingSpecification, S
 import zvcore
 from bench.contest import Contest, entrants, table
 from bench.data import volume
+from bench.scale import pick
 from zvcore.kernels.compressed_segmentation import decode_compressed_segmentation, encode_compressed_segmentation
 from zvcore.precomputed import ShardedStore, ShardingSpec, Skeleton, write_sharded
 
 SPEC = ShardingSpec(0, "murmurhash3_x86_128", 6, 3, "gzip", "gzip")
-COUNT = 20_000
+COUNT = pick(20_000, 3000)
 Functions = dict[str, Callable[[], Any]]
 
 
@@ -160,9 +161,14 @@ def ids_contest() -> Functions:
 @lru_cache
 def stored_volume() -> Path:
     folder = scratch() / "volume"
-    size = 320
+    size = pick(320, 128)
     a = zvcore.create(
-        folder, format="precomputed", shape=(size,) * 3, dtype="uint8", chunks=(64, 64, 64), shards=(256, 256, 256)
+        folder,
+        format="precomputed",
+        shape=(size,) * 3,
+        dtype="uint8",
+        chunks=(64, 64, 64),
+        shards=(pick(256, 128),) * 3,
     )
     a[...] = volume("em", (size,) * 3).transpose(2, 1, 0)[..., None]
     return folder
@@ -176,7 +182,7 @@ def cutout_contest() -> Functions:
         {"driver": "neuroglancer_precomputed", "kvstore": {"driver": "file", "path": str(folder)}}, context=context
     ).result()
     cloud = CloudVolume(f"file://{folder}", progress=False, fill_missing=True)
-    box = (slice(20, 276),) * 3
+    box = (slice(20, pick(276, 108)),) * 3
     return {
         "zvcore": lambda: ours[box],
         "tensorstore": lambda: theirs[box].read().result(),

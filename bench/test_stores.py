@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorstore
 from zarr.abc.store import RangeByteRequest
@@ -49,7 +50,7 @@ class Bench:
         self.tensorstore = tensorstore.KvStore.open({"driver": "file", "path": f"{folder}/"}).result()
         self.chunk = volume("em").tobytes()[:65536]
         self.store.put(SMALL, self.chunk)
-        self.store.put(SHARD, volume("em", (128, 256, 512)))
+        self.store.put(SHARD, np.tile(volume("em", (128, 128, 128)), (1, 2, 4)))
         for i in range(LISTED):
             self.store.put(f"many/{i // 100}/{i % 100}", b"x")
         self.numbers = itertools.count()

@@ -31,11 +31,12 @@ import zarrs  # noqa: F401  registers its pipeline
 import zvcore
 from bench.contest import Contest, entrants, table
 from bench.data import volume
+from bench.scale import pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIDE = int(os.environ.get("ZVCORE_BENCH_SIDE", "128"))
+SIDE = int(os.environ.get("ZVCORE_BENCH_SIDE", pick("128", "64")))
 SHARD = SIDE // 2
 FOLDER = Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=os.environ.get("ZVCORE_BENCH_DIR")))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from bench.contest import Contest, entrants, table
+from bench.scale import pick
 from zvcore import zvf
 from zvcore.kernels.vlen import join_rows
 
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-OBJECTS = 100_000
+OBJECTS = pick(100_000, 1000)
 # As many as the stores that the reference's own numbers speak of.
-LINES, SIDE = 20_000, 16
+LINES, SIDE = pick((20_000, 16), (1000, 4))
 
 
 @cache
@@ -168,8 +169,8 @@ CONTESTS = [
     Contest("encode 100k uniform manifests from lists", ONE_BY_ONE, partial(encoding, False)),
     Contest("encode 100k mixed manifests from lists", ONE_BY_ONE, partial(encoding, True)),
     Contest("encode 100k uniform manifests from a table", ("zvcore", "zarr-vectors, in bulk"), table_encoding),
-    Contest("decode an index of 100k ranges", BOTH, partial(fragments, 100_000, False)),
-    Contest("decode an index of 100k mixed fragments", BOTH, partial(fragments, 100_000, True)),
+    Contest("decode an index of 100k ranges", BOTH, partial(fragments, OBJECTS, False)),
+    Contest("decode an index of 100k mixed fragments", BOTH, partial(fragments, OBJECTS, True)),
     Contest("one manifest by id, warm", BOTH, one_manifest),
     Contest("1000 lines by id", BOTH, partial(some_objects, False)),
     Contest("1000 lines by id, sharded", BOTH, partial(some_objects, True)),

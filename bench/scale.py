@@ -1,0 +1,17 @@
+"""How large the data of benchmarks is: small ones do when nobody looks at the times (`make bench-smoke`)."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+__all__ = ["SMALL", "pick"]
+
+# bench/conftest.py sets it where pytest runs benchmarks without timing them.
+SMALL = os.environ.get("ZVCORE_BENCH_SMALL", "") not in ("", "0")
+
+T = TypeVar("T")
+
+
+def pick(full: T, small: T) -> T:
+    return small if SMALL else full
