@@ -6,6 +6,7 @@ succeeds it checks what must hold then: what was decoded can be encoded and deco
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from dataclasses import dataclass
@@ -113,10 +114,8 @@ def add_codec(name: str, forms: list[tuple[str, dict[str, Any]]]) -> None:
         codec = made()[0]
         guard = bytearray(b"\xa5" * (len(data) + 64))
         room = memoryview(guard)[:-32]
-        try:
+        with contextlib.suppress(REFUSALS):
             codec.decode(data, out=room)
-        except REFUSALS:
-            pass
         assert guard[-32:] == b"\xa5" * 32, "written beyond out"
         decoded = bytes(codec.decode(data, max_size=ROOM))
         assert len(decoded) <= ROOM
@@ -327,10 +326,8 @@ def chunk_target(name: str, make: Callable[[], tuple[MemoryStore, Any, str]]) ->
     def run(data: bytes) -> None:
         store, array, key = made()
         store.put(key, data)
-        try:
+        with contextlib.suppress(REFUSALS):
             array.read_encoded((0,) * len(array.shape))
-        except REFUSALS:
-            pass
         for region in (..., (slice(1, 3),) * len(array.shape)):
             array.read(region, threads=1)
 
