@@ -1,5 +1,6 @@
 """A chain of bytes codecs, prepared for the engine's threads."""
 
+cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdlib cimport calloc, free, realloc
 
@@ -88,6 +89,8 @@ cdef void give_workers(Stages *stages, void **workers) noexcept nogil:
     pthread_mutex_unlock(&zv_chains_lock)
 
 
+# Freeing the workers needs the codecs' tables: the garbage collector must not take the capsules before.
+@cython.no_gc_clear
 cdef class CodecChain:
     """Bytes codecs in the order in which a chunk is encoded; decoding goes backwards.
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -88,6 +89,8 @@ cdef class Buffer:
         return self.size
 
 
+# Whose memory it is, `parent` says until the very end: the garbage collector must not clear it before.
+@cython.no_gc_clear
 cdef class Buffers:
     """Byte strings that the engine's threads made; `buffers[i]` is a read-only memoryview, None for an absent one."""
 
