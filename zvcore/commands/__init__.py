@@ -9,7 +9,7 @@ Data goes to stdout (`zvcore.terminal.print_json` and the like), words go to std
 """
 
 # In the order in which `zvcore --help` lists them. Another command is another file here, and its name in this line.
-COMMANDS = ("codecs", "completion")
+COMMANDS = ("codecs", "bench", "completion")
 
 
 class UsageError(Exception):

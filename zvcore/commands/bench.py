@@ -1,0 +1,67 @@
+"""`zvcore bench`: how fast a dataset can be read, beside whatever else is installed that reads it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "bench",
+        parents=[common],
+        help="measure how fast a dataset can be read",
+        description="Read a dataset as a whole (or as much of it as --memory allows), single chunks of it, and boxes "
+        "across chunks: with zvcore and with tensorstore and zarr-python where they are installed, taking turns. "
+        "Nothing is written.",
+    )
+    parser.add_argument("path", help="a folder or URL: an array, a volume, or a Zarr Vectors store")
+    parser.add_argument("--seconds", type=float, default=10.0, help="about how long to measure (default: 10)")
+    parser.add_argument("--memory", type=int, default=256, metavar="MIB", help="most to read at once (default: 256)")
+    parser.add_argument("--alone", action="store_true", help="zvcore only")
+    parser.add_argument("--cold", action="store_true", help="ask the system to forget the files before each read")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    import zvcore
+    from zvcore import benchmarking, precomputed
+    from zvcore.commands import UsageError
+    from zvcore.engine import default_thread_count
+    from zvcore.terminal import print_json
+    from zvcore.versions import text_table
+
+    opened = zvcore.open(options.path)
+    if hasattr(opened, "level"):
+        results = list(benchmarking.measure_vectors(opened.level(0), options.seconds))
+    else:
+        if not hasattr(opened, "read"):
+            if not isinstance(opened, precomputed.Volume):
+                members = ", ".join(map(str, list(opened)[:8]))
+                raise UsageError(f"{options.path} is a group; say which array: {members}")
+            opened = opened[0]
+        counts = [options.threads] if options.threads else sorted({1, default_thread_count()})
+        results = list(
+            benchmarking.measure_array(
+                opened, options.path, options.seconds, options.memory << 20, counts, not options.alone, options.cold
+            )
+        )
+    if options.json:
+        print_json([result.to_json() for result in results])
+        return 0
+    ours = {(r.task, r.threads): r.best for r in results if r.who == "zvcore"}
+    rows = [("what", "threads", "who", "best", "median", "MB/s", "of zvcore's time")]
+    for r in results:
+        ratio = r.best / ours[r.task, r.threads]
+        note = "" if r.who == "zvcore" else f"{ratio:.2f}{' (limit)' if r.limit else ''}"
+        speed = f"{r.size / r.best / 1e6:.0f}"
+        rows.append((r.task, str(r.threads or ""), r.who, milliseconds(r.best), milliseconds(r.median), speed, note))
+    print("\n".join(text_table(rows)))
+    return 0
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms"
