@@ -165,7 +165,7 @@ def measure_array(
     before = (lambda: drop_from_cache(path)) if cold else None
     for count in threads:
         for task, regions in tasks.items():
-            functions: dict[str, Callable[[], Any]] = {"zvcore": each(lambda r: array.read(r, threads=count), regions)}
+            functions: dict[str, Callable[[], Any]] = {"zvcore": each(partial(array.read, threads=count), regions)}
             sizes = {"zvcore": size_of(array, regions)}
             for name, (made, usable) in reads.items():
                 if usable(count):
