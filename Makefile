@@ -123,7 +123,8 @@ sanitize: $(stamps)/installed $(stamps)/group-test
 	mkdir $(kind)/run
 	cp -R pyproject.toml tests docs fuzz $(kind)/run
 	cd $(kind)/run && PYTHONPATH=$(kind)/site $(CURDIR)/.ci/with-sanitizers $(abspath $(py)) -m pytest --capture=sys $(ARGS) \
-	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/stores tests/fuzz)
+	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/stores tests/fuzz \
+	    tests/n5 tests/zarr3 tests/precomputed tests/zvf)
 
 # Modules with coverage for libFuzzer and both sanitizers. What is found lies in build/fuzz/findings; docs/fuzzing.md.
 fuzzer := $(CURDIR)/build/fuzzer/site
