@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from zvcore import zarr3 as zarr3
     from zvcore import zvf as zvf
     from zvcore.array import Array as Array
+    from zvcore.care import compact as compact
+    from zvcore.care import inspect as inspect
+    from zvcore.care import repair as repair
+    from zvcore.care import verify as verify
     from zvcore.opening import create as create
     from zvcore.opening import open as open
     from zvcore.versions import get_include as get_include
@@ -32,15 +36,19 @@ if TYPE_CHECKING:
 _ORIGINS = {
     "Array": "zvcore.array",
     "codecs": "zvcore",
+    "compact": "zvcore.care",
     "create": "zvcore.opening",
     "errors": "zvcore",
     "get_include": "zvcore.versions",
+    "inspect": "zvcore.care",
     "kernels": "zvcore",
     "n5": "zvcore",
     "open": "zvcore.opening",
     "precomputed": "zvcore",
+    "repair": "zvcore.care",
     "show_versions": "zvcore.versions",
     "stores": "zvcore",
+    "verify": "zvcore.care",
     "zarr3": "zvcore",
     "zvf": "zvcore",
 }

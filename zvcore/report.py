@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zvcore.errors import ZvcoreError
 
-__all__ = ["Problem", "Report"]
+__all__ = ["Problem", "Report", "join"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Problem:
     chunk     which chunk of it: a grid position, an id, or such words as "minishard 5"
     offset    the first byte that is meant, and
     length    how many
+    expected  what should be there, and
+    found     what is, where `what` does not go without
     fatal     False for what is unusual but does no harm to readers
     """
 
@@ -29,6 +31,8 @@ class Problem:
     offset: int | None = None
     length: int | None = None
     fatal: bool = True
+    expected: Any = None
+    found: Any = None
 
     @classmethod
     def of(cls, error: ZvcoreError, where: str = "", chunk: Any = None) -> Problem:
@@ -42,7 +46,26 @@ class Problem:
         if error.codec is not None:
             text = f"{error.codec}: {text}"
         place = error.chunk if error.chunk is not None else chunk
-        return cls(error.key or where, text, place, error.offset, error.length)
+        return cls(
+            error.key or where, text, place, error.offset, error.length, expected=error.expected, found=error.found
+        )
+
+    def below(self, prefix: str) -> Problem:
+        """The same problem, for who looks from further up: `where` begins with the prefix."""
+        return replace(self, where=join(prefix, self.where))
+
+    def to_json(self) -> dict[str, Any]:
+        """All that is known of it, for programs."""
+        return {
+            "where": self.where,
+            "chunk": self.chunk,
+            "offset": self.offset,
+            "length": self.length,
+            "what": self.what,
+            "expected": None if self.expected is None else str(self.expected),
+            "found": None if self.found is None else str(self.found),
+            "fatal": self.fatal,
+        }
 
     def __str__(self) -> str:
         parts = [self.where]
@@ -56,10 +79,15 @@ class Problem:
 
 @dataclass
 class Report:
-    """The outcome: `ok` when nothing is wrong. `counts` says what was looked at, or done."""
+    """The outcome: `ok` when nothing is wrong.
+
+    counts  what was looked at, or done
+    losses  what a repair had to leave out
+    """
 
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    losses: list[Problem] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -74,14 +102,35 @@ class Report:
     def add(self, where: str, what: str, **place: Any) -> None:
         self.problems.append(Problem(where, what, **place))
 
-    def extend(self, other: Report) -> None:
-        """Take over what another report says."""
-        self.problems.extend(other.problems)
+    def lose(self, where: str, what: str, **place: Any) -> None:
+        """Note what a repair leaves out."""
+        self.losses.append(Problem(where, what, **place))
+
+    def extend(self, other: Report, prefix: str = "") -> None:
+        """Take over what another report says; its places lie below `prefix`."""
+        self.problems.extend(problem.below(prefix) for problem in other.problems)
+        self.losses.extend(problem.below(prefix) for problem in other.losses)
         for what, number in other.counts.items():
             self.count(what, number)
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as values that JSON has."""
+        return {
+            "ok": self.ok,
+            "problems": [problem.to_json() for problem in self.problems],
+            "losses": [problem.to_json() for problem in self.losses],
+            "counts": dict(self.counts),
+        }
+
     def __str__(self) -> str:
-        told = ", ".join(f"{number} {what}" for what, number in self.counts.items())
+        told = ", ".join(f"{number} {what}" for what, number in self.counts.items() if number)
         return "\n".join(
             [*map(str, self.problems), f"{'sound' if self.ok else 'NOT sound'}{': ' if told else ''}{told}"]
         )
+
+
+def join(prefix: str, where: str) -> str:
+    """A place below a folder; what is absolute stays so."""
+    if not prefix or where.startswith("/") or "://" in where:
+        return where
+    return f"{prefix}/{where}" if where else prefix

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["human_size", "plain", "print_json", "say", "table"]
+__all__ = [
+    "bar",
+    "can_print",
+    "human_size",
+    "open_array",
+    "parse_region",
+    "plain",
+    "print_json",
+    "printable",
+    "reading",
+    "say",
+    "table",
+]
+
+# Those of `zvcore.opening`, which would be heavy to import here.
+FORMATS = ("zvf", "n5", "zarr3", "precomputed")
 
 
 def say(options: argparse.Namespace, *words: Any) -> None:
@@ -67,3 +83,104 @@ def human_size(count: float) -> str:
         if abs(count) < 1023.95 or unit == "PiB":
             break
     return f"{count:.1f} {unit}"
+
+
+@contextmanager
+def reading(path: str, format: str | None = None) -> Iterator[None]:
+    """What a command does with a path that the user gave: that nothing is there is a mistake of the command line."""
+    from zvcore.commands import UsageError
+
+    if format not in (None, *FORMATS):
+        raise UsageError(f"--format is one of {', '.join(FORMATS)}, not {format!r}")
+    try:
+        yield
+    except Exception as error:
+        from zvcore.errors import NotFoundError
+
+        if isinstance(error, NotFoundError) and error.key == path:
+            raise UsageError(f"there is nothing at {path}") from error
+        raise
+
+
+def open_array(path: str) -> Any:
+    """The array at a path: of a volume the finest scale, of a scale's folder that scale."""
+    import zvcore
+    from zvcore.care import find
+    from zvcore.commands import UsageError
+    from zvcore.opening import package
+
+    store, format, only = find(path)
+    opened = package(format).open(store, "r")
+    if only is not None:
+        try:
+            opened = opened[only]
+        except (KeyError, TypeError, IndexError):
+            raise UsageError(f"{path} is not an array but a part of one") from None
+    if isinstance(opened, zvcore.Array):
+        return opened
+    if hasattr(opened, "voxel_offset") or hasattr(opened, "num_channels"):
+        return opened[0]
+    names = [str(name) for name in opened][:8] if hasattr(opened, "keys") else []
+    raise UsageError(f"{path} is no array{', but has ' + ', '.join(names) if names else ''}")
+
+
+def parse_region(text: str | None, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """What stands inside the brackets of `a[...]`, from the command line: "0:10,:,-5:,3"."""
+    from zvcore.commands import UsageError
+
+    if text is None or text.strip() in ("", "...", ":"):
+        return (...,)
+    parts: list[Any] = []
+    for part in text.strip().strip("[]").split(","):
+        numbers = part.strip().split(":")
+        try:
+            if part.strip() == "...":
+                parts.append(...)
+            elif len(numbers) == 1:
+                parts.append(int(numbers[0]))
+            elif len(numbers) <= 3:
+                parts.append(slice(*(int(number) if number.strip() else None for number in numbers)))
+            else:
+                raise ValueError
+        except ValueError:
+            raise UsageError(f"{part!r} in region {text!r} is neither a number nor start:stop[:step]") from None
+    if sum(part is not Ellipsis for part in parts) > len(shape) or parts.count(...) > 1:
+        raise UsageError(f"region {text!r} has more axes than the array's {len(shape)}")
+    return tuple(parts)
+
+
+def bar(parts: Iterable[tuple[int, int, str]], width: int, signs: Mapping[str, str]) -> str:
+    """A map of bytes as one line: each sign stands for what most of its share of the bytes is."""
+    parts = list(parts)
+    size = max((end for _, end, _ in parts), default=0)
+    if not size:
+        return ""
+    width = min(width, size)
+    line = []
+    at = 0
+    for place in range(width):
+        begin, end = place * size // width, (place + 1) * size // width
+        while at < len(parts) and parts[at][1] <= begin:
+            at += 1
+        shares: dict[str, int] = {}
+        number = at
+        while number < len(parts) and parts[number][0] < end:
+            start, stop, kind = parts[number]
+            shares[kind] = shares.get(kind, 0) + min(stop, end) - max(start, begin)
+            number += 1
+        line.append(signs[max(shares, key=lambda kind: shares[kind])])
+    return "".join(line)
+
+
+def can_print(text: str) -> bool:
+    """Whether stdout knows these signs."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def printable(text: str) -> str:
+    """Text from a store, without signs that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)

@@ -121,10 +121,10 @@ BROKEN: dict[str, tuple[ShardingSpec, bytes, str, Any, bool, dict[int, bytes]]] 
         PLAIN, after(b"AB", minishard_index([(2, 0, 1), (1, 1, 1)])), "order", "minishard 0", False, {2: b"A", 1: b"B"}
     ),
     "shared bytes": (
-        PLAIN, after(b"ABC", minishard_index([(1, 0, 2), (2, 1, 2)])), "shares bytes", 2, False, {1: b"AB", 2: b"BC"}
+        PLAIN, after(b"ABC", minishard_index([(1, 0, 2), (2, 1, 2)])), "shares bytes", 2, True, {1: b"AB", 2: b"BC"}
     ),
     "index within a value": (
-        PLAIN, index(1, 25) + b"A" + minishard_index([(1, 0, 9)]), "minishard index shares", None, False,
+        PLAIN, index(1, 25) + b"A" + minishard_index([(1, 0, 9)]), "minishard index shares", None, True,
         {1: b"A" + minishard_index([(1, 0, 9)])[:8]},
     ),
     "undecodable value": (

@@ -45,6 +45,8 @@ class Codec:
     kind: ClassVar[Literal["bytes", "array", "serializer"]] = "bytes"
     # Whether stored and decoded bytes are the same, so that the engine need not call it at all.
     identity: ClassVar[bool] = False
+    # Whether it only proves that bytes are what was written: such a codec can be checked without the others.
+    checksum: ClassVar[bool] = False
     # All parameters in the order of their declaration, those of base classes first.
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 

@@ -9,7 +9,19 @@ Data goes to stdout (`zvcore.terminal.print_json` and the like), words go to std
 """
 
 # In the order in which `zvcore --help` lists them. Another command is another file here, and its name in this line.
-COMMANDS = ("codecs", "bench", "completion")
+COMMANDS = (
+    "info",
+    "ls",
+    "tree",
+    "cat",
+    "get",
+    "verify",
+    "repair",
+    "compact",
+    "bench",
+    "codecs",
+    "completion",
+)
 
 
 class UsageError(Exception):

@@ -11,6 +11,7 @@ from zvcore.n5.documents import ATTRIBUTES, read_document
 from zvcore.n5.group import N5Group
 from zvcore.n5.metadata import is_dataset
 from zvcore.n5.multiscale import Level, Multiscale
+from zvcore.n5.verification import compact, inspect, repair, verify
 
 if TYPE_CHECKING:
     from zvcore.n5.zarr_metadata import add_zarr_metadata
@@ -25,10 +26,14 @@ __all__ = [
     "N5Group",
     "ZarrStore",
     "add_zarr_metadata",
+    "compact",
     "create",
     "create_group",
     "detect",
+    "inspect",
     "open",
+    "repair",
+    "verify",
 ]
 
 create = create_dataset

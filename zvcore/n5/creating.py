@@ -126,7 +126,10 @@ def make_room(store: Store, overwrite: bool) -> None:
 
 
 def in_container(store: Store) -> bool:
-    """Whether the store's root lies below that of an N5 container, as far as the file system tells."""
+    """Whether the store's root is a group below that of an N5 container, as far as the file system tells.
+
+    Folders in a dataset hold its blocks and are none.
+    """
     if not isinstance(store, LocalStore):
         return False
     folder = os.path.dirname(store.root)
@@ -136,6 +139,8 @@ def in_container(store: Store) -> bool:
             try:
                 document = read_document(LocalStore(folder, read_only=True))
             except (MetadataError, OSError):
+                return False
+            if is_dataset(document):
                 return False
             if document is not None and "n5" in document:
                 return True

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, NotFoundError
 from zvcore.precomputed.info import read_info
+from zvcore.precomputed.inspection import inspect
 from zvcore.precomputed.meshes import MESHES_TYPE, Level, Manifest, Mesh, Meshes, write_meshes
-from zvcore.precomputed.repair import repair
+from zvcore.precomputed.repair import compact, repair
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -30,8 +31,10 @@ __all__ = [
     "Skeletons",
     "VertexAttribute",
     "Volume",
+    "compact",
     "create",
     "detect",
+    "inspect",
     "open",
     "repair",
     "verify",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,29 +12,38 @@ from zvcore.engine import index_cache
 from zvcore.errors import MetadataError
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.precomputed.info import read_info
+from zvcore.precomputed.info import INFO, read_info
 from zvcore.precomputed.layouts import UnshardedLayout
 from zvcore.precomputed.shard_builder import ShardBuilder
-from zvcore.precomputed.shard_check import Examination, Judge, examine
+from zvcore.precomputed.shard_check import Examination, Judge, dead_bytes, examine
 from zvcore.precomputed.shard_reader import ShardReader
 from zvcore.precomputed.shard_update import gaps_between
 from zvcore.precomputed.sharded_store import as_spec
-from zvcore.precomputed.verification import examinations, judges, verify_chunk_files
+from zvcore.precomputed.verification import (
+    ChunkJudge,
+    SkeletonJudge,
+    examinations,
+    folders_of,
+    judges,
+    verify_chunk_files,
+    verify_objects,
+)
 from zvcore.report import Problem, Report
 from zvcore.stores import open_store
+from zvcore.stores.copying import back_up, copy_object
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
+    from zvcore.precomputed.meshes import Meshes
     from zvcore.precomputed.sharding_spec import ShardingSpec
+    from zvcore.precomputed.skeletons import Skeletons
     from zvcore.stores import Store
 
-__all__ = ["repair"]
+__all__ = ["compact", "repair"]
 
-_BLOCK = 8 << 20
 _PIECE_BYTES = 8 << 20
-_BACKUP = ".bak"
 
 
 @dataclass(frozen=True)
@@ -85,11 +94,16 @@ def repair(
             elif isinstance(judge, UnshardedLayout):
                 _repair_chunk_files(target, judge, report, done, threads)
             else:
-                raise MetadataError("skeletons and meshes in files of their own have no shards to repair")
+                _repair_objects(target, judge, report, done)
+        for folder in folders_of(info, report):
+            if store.exists(f"{folder}/{INFO}"):
+                below = None if target is store else target.child(folder)
+                report.extend(repair(store.child(folder), below, threads=threads), folder)
+                done.update(f"{folder}/{key}" for key in store.child(folder).list())
     if target is not store:
         for key in store.list():
             if key not in done:
-                _copy(store, key, target, key)
+                copy_object(store, key, target, key)
     return report
 
 
@@ -112,11 +126,12 @@ def _repair_shards(
     for shard in strays:
         if shard not in damaged:
             damaged[shard] = examine(reader, shard, judge, fast=True)
+    backups: dict[str, str] = {}
     if target is reader.store:
         for found in damaged.values():
             for name in _names(reader, found):
                 if target.exists(name):
-                    _copy(target, name, target, f"{name}{_BACKUP}")
+                    backups[name] = back_up(target, name)
     for shard in sorted(damaged):
         found = damaged[shard]
         values = _values(reader, found)
@@ -132,7 +147,50 @@ def _repair_shards(
         report.count("values moved", moved)
         report.count("values dropped", int((~found.sound).sum()))
         report.count("files rewritten")
-        _write(target, reader, found, sorted(kept.values(), key=lambda value: (value.hash, value.id)), done, threads)
+        _tell_losses(reader, found, report, kept.keys())
+        _write(
+            target,
+            reader,
+            found,
+            sorted(kept.values(), key=lambda value: (value.hash, value.id)),
+            done,
+            threads,
+            backups,
+        )
+
+
+def _tell_losses(reader: ShardReader, found: Examination, report: Report, kept: Collection[int]) -> None:
+    if found.file is None:
+        report.lose(reader.key(found.shard), "all that the file holds: nothing tells where its values are")
+        return
+    key = found.file.data_key
+    for row in np.flatnonzero(~found.sound).tolist():
+        if int(found.ids[row]) not in kept:
+            report.lose(
+                key, "the value is left out", chunk=int(found.ids[row]), offset=int(found.starts[row]),
+                length=int(found.sizes[row]),
+            )  # fmt: skip
+    for problem in found.report.problems:
+        if problem.fatal and isinstance(problem.chunk, str):
+            report.lose(key, "the values of a minishard whose index cannot be read", chunk=problem.chunk)
+
+
+def _repair_objects(target: Store, objects: Skeletons | Meshes, report: Report, done: set[str]) -> None:
+    """Skeletons and meshes in files of their own."""
+    own = Report()
+    verify_objects(objects, own)
+    report.extend(own)
+    for problem in own.problems:
+        if not problem.fatal:
+            continue
+        for key in (problem.where, f"{problem.where}.index"):
+            if objects.store.exists(key):
+                done.add(key)
+                report.count("files dropped")
+                report.lose(key, "the object is left out", chunk=problem.chunk)
+                if target is objects.store:
+                    back_up(target, key)
+                    target.delete(key)
 
 
 def _names(reader: ShardReader, found: Examination) -> list[str]:
@@ -164,7 +222,13 @@ def _values(reader: ShardReader, found: Examination) -> dict[int, _Value]:
 
 
 def _write(
-    target: Store, reader: ShardReader, found: Examination, values: list[_Value], done: set[str], threads: int | None
+    target: Store,
+    reader: ShardReader,
+    found: Examination,
+    values: list[_Value],
+    done: set[str],
+    threads: int | None,
+    backups: Mapping[str, str],
 ) -> None:
     store, key = reader.store, reader.key(found.shard)
     old = _names(reader, found)
@@ -178,7 +242,7 @@ def _write(
             ):
                 spans = np.array([value.before + value.size for value in values], np.uint64)
                 for first, last in pieces_of(spans, _PIECE_BYTES):
-                    builder.add(_entries(store, values[first:last], in_place))
+                    builder.add(_entries(store, values[first:last], backups))
                 builder.finish()
         if in_place:
             for name in old:
@@ -188,14 +252,14 @@ def _write(
     index_cache().invalidate(target, key)
 
 
-def _entries(store: Store, values: list[_Value], from_backups: bool) -> Entries:
-    """Values with the bytes that belong to them. In place, the files themselves may be the new ones by now."""
+def _entries(store: Store, values: list[_Value], backups: Mapping[str, str]) -> Entries:
+    """Values with the bytes that belong to them. Of what has a backup, the file itself may be the new one by now."""
     parts: dict[int, memoryview] = {}
     for key in dict.fromkeys(value.key for value in values):
         rows = [row for row, value in enumerate(values) if value.key == key]
         ranges = [(values[row].start - values[row].before, values[row].before + values[row].size) for row in rows]
-        if from_backups:
-            data = store.get_ranges(f"{key}{_BACKUP}", ranges)
+        if key in backups:
+            data = store.get_ranges(backups[key], ranges)
         else:
             data = store.get_ranges(key, ranges, stamp=values[rows[0]].stamp)
         assert data is not None
@@ -219,16 +283,40 @@ def _repair_chunk_files(
             continue
         done.add(problem.where)
         report.count("files dropped")
+        report.lose(
+            problem.where, "the file is left out, its voxels read as zeros", chunk=problem.chunk, offset=problem.offset,
+            length=problem.length,
+        )  # fmt: skip
         if target is layout.store:
-            _copy(target, problem.where, target, f"{problem.where}{_BACKUP}")
+            back_up(target, problem.where)
             target.delete(problem.where)
 
 
-def _copy(source: Store, key: str, target: Store, to: str) -> None:
-    """Copy an object of any size."""
-    stamp = source.stamp(key)
-    at = 0
-    with target.writer(to) as writer:
-        while block := source.get(key, at, _BLOCK, stamp=stamp):
-            writer.write_at(at, block)
-            at += len(block)
+def compact(store: Store, *, only: str | None = None, threads: int | None = None) -> Report:
+    """Write shards of chunks and skeletons anew that hold bytes which belong to nothing.
+
+    Damaged shards are left alone, and told. So are those of meshes: what their index does not mention is fragments.
+    """
+    report = Report()
+    for judge in judges(store, read_info(store), threads, report):
+        if not isinstance(judge, (ChunkJudge, SkeletonJudge)):
+            continue
+        reader = judge.reader
+        for found in examinations(reader, judge, fast=True):
+            if only not in (None, reader.key(found.shard), reader.prefix.rstrip("/")):
+                continue
+            report.count("shards")
+            report.problems.extend(found.report.problems)
+            if found.report.ok and found.file is not None and found.file.key == found.file.data_key:
+                _compact_shard(store, reader, found, threads, report)
+    return report
+
+
+def _compact_shard(store: Store, reader: ShardReader, found: Examination, threads: int | None, report: Report) -> None:
+    if not dead_bytes(found) or found.file is None:
+        return
+    key, before = found.file.key, found.file.limit
+    values = [replace(value, before=0) for value in _values(reader, found).values()]
+    _write(store, reader, found, sorted(values, key=lambda value: (value.hash, value.id)), set(), threads, {})
+    report.count("shards rewritten")
+    report.count("bytes saved", before - (store.size(key) or 0))

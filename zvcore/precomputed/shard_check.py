@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.entries import U64
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
 
-__all__ = ["Examination", "Judge", "examine"]
+__all__ = ["Examination", "Judge", "dead_bytes", "examine", "parts"]
 
 _BATCH_BYTES = 32 << 20
 _USUAL_RATIO = 4
@@ -234,25 +234,54 @@ def _drop_duplicates(reader: ShardReader, found: Examination, twice: U64) -> Non
 
 
 def _check_overlaps(found: Examination) -> None:
-    """Values that share bytes are legal, but no writer means to make them."""
+    """Values with the very same bytes are odd; those that share some of them cannot all be what was written."""
     file, report = found.file, found.report
     assert file is not None
     rows = np.flatnonzero(found.inside & (found.sizes > 0))
     begins = np.concatenate([found.starts[rows], np.array([a for a, _ in found.indices], np.uint64)])
     ends = np.concatenate([found.starts[rows] + found.sizes[rows], np.array([b for _, b in found.indices], np.uint64)])
-    order = np.argsort(begins, kind="stable")
+    order = np.lexsort((ends, begins))
     covered = np.maximum.accumulate(ends[order])
     for place in np.flatnonzero(begins[order][1:] < covered[:-1]).tolist():
-        which = int(order[place + 1])
-        if which < len(rows):
-            row = int(rows[which])
-            report.add(
-                file.data_key, "the value shares bytes with what lies before it", chunk=int(found.ids[row]),
-                offset=int(found.starts[row]), length=int(found.sizes[row]), fatal=False,
-            )  # fmt: skip
-        else:
-            start, end = found.indices[which - len(rows)]
-            report.add(
-                file.data_key, "a minishard index shares bytes with what lies before it", offset=start,
-                length=end - start, fatal=False,
-            )  # fmt: skip
+        which, before = int(order[place + 1]), int(order[place])
+        start, end = int(begins[which]), int(ends[which])
+        same = which < len(rows) and before < len(rows) and (start, end) == (int(begins[before]), int(ends[before]))
+        what = "the value" if which < len(rows) else "a minishard index"
+        report.add(
+            file.data_key,
+            f"{what} has the very bytes of another" if same else f"{what} shares bytes with what lies before it",
+            chunk=int(found.ids[rows[which]]) if which < len(rows) else None,
+            offset=start,
+            length=end - start,
+            fatal=not same,
+            expected=None if same else f"a start at or after byte {int(covered[place])}",
+        )
+
+
+def dead_bytes(found: Examination) -> int:
+    """How many bytes of a shard's file belong to no value and no index."""
+    return sum(end - start for start, end, kind in parts(found) if kind == "dead")
+
+
+def parts(found: Examination) -> list[tuple[int, int, str]]:
+    """(first byte, end, "live" or "dead" or "index") from the beginning of the data object to its end."""
+    file = found.file
+    if file is None:
+        return []
+    rows = np.flatnonzero(found.inside & (found.sizes > 0))
+    used = [(0, file.base, "index"), *((start, end, "index") for start, end in found.indices)]
+    used += [
+        (start, start + size, "live") for start, size in zip(found.starts[rows].tolist(), found.sizes[rows].tolist())
+    ]
+    answer: list[tuple[int, int, str]] = []
+    reach = 0
+    for start, end, kind in [*sorted(used), (file.limit, file.limit, "")]:
+        if start > reach:
+            answer.append((reach, start, "dead"))
+        begin, reach = max(start, reach), max(end, reach)
+        if reach > begin:
+            if answer and answer[-1][2] == kind:
+                answer[-1] = (answer[-1][0], reach, kind)
+            else:
+                answer.append((begin, reach, kind))
+    return answer

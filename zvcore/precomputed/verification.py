@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,9 @@ import numpy as np
 from zvcore import kernels
 from zvcore.engine import Keys, fetch
 from zvcore.engine.fetching import StaleSourcesError
-from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ZvcoreError
+from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.layout import Sources
-from zvcore.precomputed.info import VolumeInfo, read_info
+from zvcore.precomputed.info import INFO, VolumeInfo, read_info, resolve_key
 from zvcore.precomputed.layouts import ShardedLayout, UnshardedLayout, layout_of
 from zvcore.precomputed.meshes import MESHES_TYPE, Manifest, Meshes
 from zvcore.precomputed.shard_check import Examination, Judge, examine
@@ -21,10 +22,11 @@ from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeleton, Skeletons
 from zvcore.report import Problem, Report
 from zvcore.stores import open_store
+from zvcore.stores.copying import is_backup
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -35,7 +37,17 @@ if TYPE_CHECKING:
     from zvcore.precomputed.sharding_spec import ShardingSpec
     from zvcore.stores import Store
 
-__all__ = ["ChunkJudge", "ManifestJudge", "SkeletonJudge", "examinations", "judges", "verify", "verify_chunk_files"]
+__all__ = [
+    "ChunkJudge",
+    "ManifestJudge",
+    "SkeletonJudge",
+    "examinations",
+    "folders_of",
+    "judges",
+    "verify",
+    "verify_chunk_files",
+    "verify_objects",
+]
 
 _FILES_AT_ONCE = 256
 _ATTEMPTS = 20
@@ -45,33 +57,81 @@ def verify(
     path: str | os.PathLike[str] | Store,
     *,
     spec: ShardingSpec | Mapping[str, Any] | str | None = None,
+    only: str | None = None,
     fast: bool = False,
     threads: int | None = None,
 ) -> Report:
-    """Look at all of a volume, a folder of skeletons or meshes, or, with `spec`, a bare sharded store.
+    """Look at all of a volume with its skeletons and meshes, a folder of these, or, with `spec`, a bare sharded store.
 
-    With `fast`, values are not decoded: shards are checked by their indices only.
+    With `fast`, values are not decoded: shards are checked by their indices only. With `only`, nothing but that object
+    (or what lies in that folder) is looked at.
     """
     store = open_store(path, "r")
     report = Report()
     if spec is not None:
         reader = ShardReader(store, as_spec(spec))
-        _verify_shards(reader, Judge(reader, threads), report, fast)
+        _verify_shards(reader, Judge(reader, threads), report, fast, only)
         return report
     try:
         info = read_info(store)
         found = [*judges(store, info, threads, report)]
     except ZvcoreError as error:
-        report.problems.append(Problem.of(error, f"{store.root}/info"))
+        report.problems.append(Problem.of(error, INFO))
         return report
     for judge in found:
         if isinstance(judge, Judge):
-            _verify_shards(judge.reader, judge, report, fast)
+            if _within(only, judge.reader.prefix):
+                _verify_shards(judge.reader, judge, report, fast, only)
         elif isinstance(judge, UnshardedLayout):
-            verify_chunk_files(judge, report, fast, threads)
+            if _within(only, f"{judge.scale.folder}/"):
+                verify_chunk_files(judge, report, fast, threads, only)
+        elif only is None:
+            verify_objects(judge, report)
         else:
-            _verify_objects(judge, report)
+            _verify_object(judge, only, report)
+    for folder in folders_of(info, report):
+        if _within(only, f"{folder}/"):
+            below = None if only is None or only == folder else only.removeprefix(f"{folder}/")
+            _verify_folder(store, folder, below, fast, threads, report)
     return report
+
+
+def _within(only: str | None, folder: str) -> bool:
+    """Whether an object or folder that is meant lies in this folder (with its slash)."""
+    return only is None or f"{only}/".startswith(folder)
+
+
+def folders_of(info: Mapping[str, Any], report: Report) -> list[str]:
+    """The folders of skeletons and meshes that a volume's `info` names."""
+    found = []
+    for name in ("skeletons", "mesh"):
+        folder = info.get(name)
+        if folder is not None and isinstance(info.get("scales"), list):
+            try:
+                found.append(resolve_key(folder, INFO))
+            except UnsupportedError:
+                continue  # they lie at another address
+            except ZvcoreError as error:
+                report.problems.append(Problem.of(error, INFO))
+    return found
+
+
+def _verify_folder(
+    store: Store, folder: str, only: str | None, fast: bool, threads: int | None, report: Report
+) -> None:
+    if not store.exists(f"{folder}/{INFO}"):
+        # Meshes of old have no document of their own.
+        if next(store.list(folder), None) is None:
+            report.add(INFO, f"info names the folder {folder!r}, where nothing is", fatal=False)
+        return
+    below = store.child(folder)
+    try:
+        kind = read_info(below).get("@type")
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error, INFO).below(folder))
+        return
+    if kind in (SKELETONS_TYPE, MESHES_TYPE):
+        report.extend(verify(below, only=only, fast=fast, threads=threads), folder)
 
 
 def judges(
@@ -157,9 +217,11 @@ class ManifestJudge(Judge):
             )  # fmt: skip
 
 
-def examinations(reader: ShardReader, judge: Judge, fast: bool = False) -> Iterator[Examination]:
-    """Each shard file in turn."""
-    for shard in reader.shards():
+def examinations(
+    reader: ShardReader, judge: Judge, fast: bool = False, shards: Sequence[int] | None = None
+) -> Iterator[Examination]:
+    """Each shard file in turn, or those that are named."""
+    for shard in reader.shards() if shards is None else shards:
         for attempt in range(_ATTEMPTS):
             try:
                 found = examine(reader, shard, judge, fast=fast)
@@ -171,9 +233,19 @@ def examinations(reader: ShardReader, judge: Judge, fast: bool = False) -> Itera
             break
 
 
-def _verify_shards(reader: ShardReader, judge: Judge, report: Report, fast: bool) -> None:
-    for found in examinations(reader, judge, fast):
+def _verify_shards(reader: ShardReader, judge: Judge, report: Report, fast: bool, only: str | None = None) -> None:
+    name = None if only is None else only.removeprefix(reader.prefix)
+    shard = reader.spec.shard_number(name) if name else None
+    stored = 0
+    for found in examinations(reader, judge, fast, None if shard is None else [shard]):
+        stored += len(found.ids)
         report.extend(found.report)
+    if name and shard is None and f"{name}/" != reader.prefix:
+        report.add(f"{reader.prefix}{name}", "the name is that of no shard of this specification")
+    if name:
+        return
+    if isinstance(judge, ChunkJudge) and report.ok:
+        report.count("chunks not stored", math.prod(judge.layout.grid) - stored)
     for name in reader.store.list_dir(reader.prefix.rstrip("/"))[1]:
         if name.endswith(".shard") and reader.spec.shard_number(name) is None:
             report.add(f"{reader.prefix}{name}", "the name is that of no shard of this specification")
@@ -182,12 +254,16 @@ def _verify_shards(reader: ShardReader, judge: Judge, report: Report, fast: bool
 _CHUNK_NAME = re.compile(r"(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)(\.gz)?")
 
 
-def verify_chunk_files(layout: UnshardedLayout, report: Report, fast: bool, threads: int | None) -> None:
+def verify_chunk_files(
+    layout: UnshardedLayout, report: Report, fast: bool, threads: int | None, only: str | None = None
+) -> None:
     """Every file of a scale without shards: named after a chunk, and decoded to the bytes of its shape."""
     scale = layout.scale
     keys, places = [], []
     for name in layout.store.list_dir(scale.folder)[1]:
         key = f"{scale.folder}/{name}"
+        if is_backup(name) or only not in (None, scale.folder, key):
+            continue
         match = _CHUNK_NAME.fullmatch(name)
         position = None if match is None else _position(layout, [int(text) for text in match.groups()[:6]])
         if position is None:
@@ -199,7 +275,10 @@ def verify_chunk_files(layout: UnshardedLayout, report: Report, fast: bool, thre
         keys.append(key)
         places.append(position)
     report.count("files", len(keys))
+    if only is None:
+        report.count("chunks not stored", math.prod(layout.grid) - len({*places}))
     if fast:
+        _check_sizes(layout, keys, places, report)
         return
     for first in range(0, len(keys), _FILES_AT_ONCE):
         part, at = keys[first : first + _FILES_AT_ONCE], np.array(places[first : first + _FILES_AT_ONCE], np.int64)
@@ -210,7 +289,27 @@ def verify_chunk_files(layout: UnshardedLayout, report: Report, fast: bool, thre
                 try:
                     _decode_files(layout, [key], at[row : row + 1], threads)
                 except ZvcoreError as error:
+                    error.located(offset=0, length=layout.store.size(key))
                     report.problems.append(Problem.of(error, key, tuple(at[row].tolist())))
+
+
+def _check_sizes(
+    layout: UnshardedLayout, keys: list[str], places: list[tuple[int, int, int, int]], report: Report
+) -> None:
+    """The sizes of files that nothing compresses are known."""
+    chains = [len(chain.codecs) for chain in layout.chains]
+    for first in range(0, len(keys), _FILES_AT_ONCE):
+        part, at = keys[first : first + _FILES_AT_ONCE], np.array(places[first : first + _FILES_AT_ONCE], np.int64)
+        zipped = np.array([key.endswith(".gz") for key in part])
+        column = layout.chains_with(at, zipped if zipped.any() else None)
+        _, nbytes = chunk_columns(layout, at)
+        for row, key in enumerate(part):
+            size = layout.store.size(key)
+            if chains[0 if column is None else int(column[row])] == 0 and size is not None and size != nbytes[row]:
+                report.add(
+                    key, "the file has the wrong size", chunk=tuple(at[row].tolist()), offset=0, length=size,
+                    expected=f"{nbytes[row]} bytes", found=size,
+                )  # fmt: skip
 
 
 def _position(layout: UnshardedLayout, numbers: list[int]) -> tuple[int, int, int, int] | None:
@@ -238,14 +337,27 @@ def _decode_files(
             raise NotFoundError("the file was removed meanwhile", key=key)
 
 
-def _verify_objects(objects: Skeletons | Meshes, report: Report) -> None:
+def verify_objects(objects: Skeletons | Meshes, report: Report) -> None:
     """Skeletons or meshes in files of their own."""
     for id in objects.ids().tolist():
-        report.count("values")
-        try:
-            found = objects[id]
-            if not isinstance(found, Skeleton):
-                for level in range(len(found.manifest.levels)):
-                    found.fragments(level)
-        except ZvcoreError as error:
-            report.problems.append(Problem.of(error, chunk=id))
+        _verify_one(objects, id, report)
+
+
+def _verify_object(objects: Skeletons | Meshes, key: str, report: Report) -> None:
+    """The skeleton or mesh that a file holds."""
+    name = key.removesuffix(".index")
+    if name.isdecimal() and int(name) in objects:
+        _verify_one(objects, int(name), report)
+    else:
+        report.add(key, "not the name of an object", fatal=False)
+
+
+def _verify_one(objects: Skeletons | Meshes, id: int, report: Report) -> None:
+    report.count("values")
+    try:
+        found = objects[id]
+        if not isinstance(found, Skeleton):
+            for level in range(len(found.manifest.levels)):
+                found.fragments(level)
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error, str(id), chunk=id))

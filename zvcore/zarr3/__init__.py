@@ -7,14 +7,28 @@ from typing import TYPE_CHECKING, Any
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.creating import create_array
 from zvcore.zarr3.group import Zarr3Group, create_group
+from zvcore.zarr3.inspection import inspect
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
+from zvcore.zarr3.repair import compact, repair
+from zvcore.zarr3.verification import verify
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zarr3.pipeline import CodecPipeline as CodecPipeline
     from zvcore.zarr3.pipeline import explain as explain
 
-__all__ = ["Zarr3Array", "Zarr3Group", "create", "create_group", "detect", "open"]
+__all__ = [
+    "Zarr3Array",
+    "Zarr3Group",
+    "compact",
+    "create",
+    "create_group",
+    "detect",
+    "inspect",
+    "open",
+    "repair",
+    "verify",
+]
 
 create = create_array
 

@@ -1,4 +1,4 @@
-"""What lies in the shards of an array: live bytes, dead bytes, order, ratio."""
+"""What there is: arrays and groups, their sizes on disk, and what lies in shards: live bytes, dead bytes, order."""
 
 from __future__ import annotations
 
@@ -8,14 +8,117 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.engine import ABSENT
+from zvcore.errors import NotFoundError, ZvcoreError
+from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
+from zvcore.zarr3.shard_check import examine_shard
 from zvcore.zarr3.sharding import ShardLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from zvcore.stores import Store
     from zvcore.zarr3.array import Zarr3Array
 
-__all__ = ["chunk_keys", "inspect_array"]
+__all__ = ["chunk_keys", "inspect", "inspect_array", "inspect_shard", "walk"]
+
+
+def walk(store: Store, path: str = "") -> Iterator[tuple[str, Zarr3Array]]:
+    """(path, array) for each array at the root of the store or below it that can be opened."""
+    from zvcore.zarr3.array import Zarr3Array
+
+    try:
+        metadata = read_metadata(store)
+        if isinstance(metadata, ArrayMetadata):
+            yield path, Zarr3Array(store, metadata)
+            return
+    except ZvcoreError:
+        return
+    for name in store.list_dir()[0]:
+        if store.exists(f"{name}/{DOCUMENT}"):
+            yield from walk(store.child(name), f"{path}/{name}" if path else name)
+
+
+def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+    """What lies at the root of a store, or what one object of an array is.
+
+    With `shards`, the index of every shard of an array is read.
+    """
+    from zvcore.zarr3.array import Zarr3Array
+
+    metadata = read_metadata(store)
+    if isinstance(metadata, ArrayMetadata):
+        array = Zarr3Array(store, metadata, read_only=True)
+        return inspect_array(array, shards) if only is None else inspect_object(array, only)
+    if only is not None:
+        name, _, rest = only.partition("/")
+        if not rest or not store.exists(f"{name}/{DOCUMENT}"):
+            raise NotFoundError("no array has this object", key=only)
+        return inspect(store.child(name), only=rest)
+    members: dict[str, Any] = {}
+    for name in store.list_dir()[0]:
+        if store.exists(f"{name}/{DOCUMENT}"):
+            try:
+                members[name] = inspect(store.child(name), shards=False)
+            except ZvcoreError as error:
+                members[name] = {"format": "zarr3", "kind": "broken", "error": str(error)}
+    return {"format": "zarr3", "kind": "group", "attributes": metadata.attributes, "members": members}
+
+
+def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:
+    """One chunk or shard: its place in the array, its size, and the map of a shard."""
+    from zvcore.report import Report
+    from zvcore.zarr3.verification import Checker
+
+    layout: Any = array.layout
+    position = Checker(array, Report()).position(key)
+    size = layout.store.size(key)
+    if position is None or size is None:
+        raise NotFoundError("this is no chunk of the array", key=key)
+    extent = array.metadata.chunk_shape
+    answer: dict[str, Any] = {
+        "format": "zarr3",
+        "kind": "chunk" if array.shards is None else "shard",
+        "key": key,
+        "position": position,
+        "region": [[i * n, min((i + 1) * n, bound)] for i, n, bound in zip(position, extent, array.shape, strict=True)],
+        "shape": extent,
+        "dtype": str(array.dtype),
+        "size": size,
+    }
+    if isinstance(layout, ShardLayout) and layout.simple:
+        answer.update(inspect_shard(layout, key))
+        answer["map"] = shard_map(layout, key, position)
+    return answer
+
+
+def shard_map(layout: ShardLayout, key: str, position: tuple[int, ...]) -> list[tuple[int, int, str]]:
+    """(first byte, end, "live" or "dead" or "index") from the beginning of a shard to its end."""
+    found = examine_shard(layout, key, position)
+    if found is None or not found.readable:
+        return []
+    form = layout.levels[0].sharding.index
+    index = (0, form.size, "index") if form.location == "start" else (found.size - form.size, found.size, "index")
+    parts: list[tuple[int, int, str]] = [index]
+    for offset, length in sorted(zip(found.offsets.tolist(), found.lengths.tolist(), strict=True)):
+        if length:
+            parts.append((offset, offset + length, "live"))
+    return with_gaps(sorted(parts), found.size)
+
+
+def with_gaps(parts: list[tuple[int, int, str]], size: int) -> list[tuple[int, int, str]]:
+    """Neighbours of one kind as one, and what lies between as dead."""
+    found: list[tuple[int, int, str]] = []
+    end = 0
+    for start, stop, kind in [*parts, (size, size, "")]:
+        if start > end:
+            found.append((end, start, "dead"))
+        begin, end = max(start, end), max(stop, end)
+        if end > begin:
+            if found and found[-1][2] == kind and found[-1][1] == begin:
+                found[-1] = (found[-1][0], end, kind)
+            else:
+                found.append((begin, end, kind))
+    return found
 
 
 def chunk_keys(array: Zarr3Array) -> Iterator[str]:
@@ -30,17 +133,21 @@ def chunk_keys(array: Zarr3Array) -> Iterator[str]:
             yield key
 
 
-def inspect_array(array: Zarr3Array) -> dict[str, Any]:
+def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:
     """Numbers for the whole array and, if it has shards, for each of them."""
     layout = array.layout
     answer: dict[str, Any] = {
         "format": "zarr3",
+        "kind": "array",
         "shape": array.shape,
         "dtype": str(array.dtype),
         "chunks": array.chunks,
         "shards": array.shards,
         "codecs": list(array.metadata.codecs),
         "fill_value": array.metadata.data_type.write_fill(array.fill_value),
+        "dimension_names": array.dimension_names,
+        "attributes": dict(array.attrs),
+        "nbytes": array.nbytes,
         "objects": 0,
         "stored_bytes": 0,
     }
@@ -48,10 +155,10 @@ def inspect_array(array: Zarr3Array) -> dict[str, Any]:
     for key in chunk_keys(array):
         answer["objects"] += 1
         answer["stored_bytes"] += layout.store.size(key) or 0
-        if isinstance(layout, ShardLayout) and layout.simple:
+        if shards and isinstance(layout, ShardLayout) and layout.simple:
             found[key] = inspect_shard(layout, key)
     answer["ratio"] = array.nbytes / answer["stored_bytes"] if answer["stored_bytes"] else None
-    if array.shards is not None:
+    if shards and array.shards is not None:
         answer["shard_details"] = found
     return answer
 

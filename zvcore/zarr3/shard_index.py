@@ -92,6 +92,16 @@ class ShardIndexForm:
 
         Every entry is checked to lie within the object and outside the index, if the object's size is given.
         """
+        offsets, lengths = self.read(raw, object_size, key)
+        wrong = self.wrong(offsets, lengths, object_size)
+        if wrong.any():
+            raise self.fault(int(np.argmax(wrong)), offsets, lengths, object_size, key)
+        return offsets, lengths
+
+    def read(
+        self, raw: Any, object_size: int | None = None, key: str | None = None
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """`parse` without a look at the single entries: only the size and the checksums are checked."""
         raw = memoryview(raw).cast("B")
         at = 0 if self.location == "start" or object_size is None else object_size - self.size
         if len(raw) != self.size or at < 0:
@@ -109,29 +119,36 @@ class ShardIndexForm:
                     expected=f"{stored:08x}", found=f"{found:08x}",
                 )  # fmt: skip
         entries = np.frombuffer(raw, "<u8" if self.endian == "little" else ">u8", 2 * self.count).reshape(-1, 2)
-        offsets = np.ascontiguousarray(entries[:, 0], np.uint64)
-        lengths = np.ascontiguousarray(entries[:, 1], np.uint64)
-        self._check(offsets, lengths, object_size, key)
-        return offsets, lengths
+        return np.ascontiguousarray(entries[:, 0], np.uint64), np.ascontiguousarray(entries[:, 1], np.uint64)
 
-    def _check(
-        self, offsets: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint64], object_size: int | None, key: str | None
-    ) -> None:
+    def wrong(
+        self, offsets: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint64], object_size: int | None
+    ) -> npt.NDArray[np.bool_]:
+        """Which entries cannot be."""
         missing = lengths == MISSING
-        wrong = missing != (offsets == MISSING)
+        wrong: npt.NDArray[np.bool_] = missing != (offsets == MISSING)
         if object_size is not None:
             start = np.uint64(self.size if self.location == "start" else 0)
             stop = np.uint64(object_size - (self.size if self.location == "end" else 0))
             inside = (offsets >= start) & (offsets <= stop) & (lengths <= stop - np.minimum(offsets, stop))
             wrong |= ~missing & ~inside
-        if wrong.any():
-            entry = int(np.argmax(wrong))
-            raise CorruptDataError(
-                "an entry of the shard index leaves the shard's data", key=key,
-                chunk=tuple(int(i) for i in np.unravel_index(entry, self.chunks)),
-                expected=None if object_size is None else f"a range within {object_size} bytes and outside the index",
-                found=f"{lengths[entry]} bytes at {offsets[entry]}",
-            )  # fmt: skip
+        return wrong
+
+    def fault(
+        self,
+        entry: int,
+        offsets: npt.NDArray[np.uint64],
+        lengths: npt.NDArray[np.uint64],
+        object_size: int | None,
+        key: str | None,
+    ) -> CorruptDataError:
+        """The error of a wrong entry."""
+        return CorruptDataError(
+            "an entry of the shard index leaves the shard's data", key=key,
+            chunk=tuple(int(i) for i in np.unravel_index(entry, self.chunks)),
+            expected=None if object_size is None else f"a range within {object_size} bytes and outside the index",
+            found=f"{lengths[entry]} bytes at {offsets[entry]}",
+        )  # fmt: skip
 
     def build(self, offsets: Any, lengths: Any) -> bytes:
         """The stored index for chunks in C order; offsets count from the start of the object."""

@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 from zvcore.zvf.acceleration import Acceleration, accelerate
+from zvcore.zvf.care import compact, inspect, repair, verify
 from zvcore.zvf.fragments import FragmentIndex, decode_fragments, encode_fragments
 from zvcore.zvf.interchange import from_trx_arrays, read_tractogram, to_trx_arrays, write_tractogram
 from zvcore.zvf.manifests import (
@@ -31,6 +32,7 @@ __all__ = [
     "ValidationResult",
     "Vectors",
     "accelerate",
+    "compact",
     "compat",
     "decode_fragments",
     "decode_manifest",
@@ -41,14 +43,17 @@ __all__ = [
     "encode_manifests",
     "from_trx_arrays",
     "get_shard_info",
+    "inspect",
     "is_sharded",
     "open",
     "read_tractogram",
+    "repair",
     "reshard",
     "shard_store",
     "to_trx_arrays",
     "unshard_store",
     "validate",
+    "verify",
     "write_coarser_level",
     "write_points",
     "write_polylines",

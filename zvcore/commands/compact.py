@@ -1,0 +1,39 @@
+"""`zvcore compact PATH`: write shards anew without the bytes that belong to nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "compact",
+        parents=[common],
+        help="remove dead bytes from shards",
+        description="Write shards anew that hold bytes which belong to nothing, such as chunks that were replaced in "
+        "place. Damaged shards are left alone. Exit status 1 if there were any.",
+    )
+    parser.add_argument("path", metavar="PATH", help="a path or URL")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    import zvcore
+    from zvcore.terminal import human_size, print_json, reading
+
+    with reading(options.path):
+        report = zvcore.compact(options.path, threads=options.threads)
+    if options.json:
+        print_json(report.to_json())
+        return 0 if report.ok else 1
+    for problem in report.problems:
+        if problem.fatal:
+            print(f"left alone: {problem}")
+    done, saved = report.counts.get("shards rewritten", 0), report.counts.get("bytes saved", 0)
+    if not options.quiet:
+        print(f"{options.path}: {done} of {report.counts.get('shards', 0)} shards rewritten, {human_size(saved)} saved")
+    return 0 if report.ok else 1

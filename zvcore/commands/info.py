@@ -1,0 +1,203 @@
+"""`zvcore info PATH`: what a person wants to know first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "info",
+        parents=[common],
+        help="format, shape, chunks, codec, size on disk; the map of a shard",
+        description="Tell what lies at a path: an array, a group, a volume, a Zarr Vectors store, or one shard or "
+        "chunk file. Of a shard, its map is drawn: what is live, dead, and index.",
+    )
+    parser.add_argument("path", metavar="PATH", help="a path or URL")
+    parser.add_argument("--format", metavar="F", help="zarr3, n5, precomputed or zvf (default: found out)")
+    parser.add_argument("--attributes", action="store_true", help="the user's attributes too")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    import zvcore
+    from zvcore.terminal import print_json, reading
+
+    with reading(options.path, options.format):
+        found = zvcore.inspect(options.path, format=options.format)
+    if options.json:
+        print_json(found)
+        return 0
+    for line in lines(found, options.attributes):
+        print(line)
+    return 0
+
+
+def lines(found: dict[str, Any], attributes: bool = False) -> Iterator[str]:
+    """What `zvcore.inspect` found, in words that line up."""
+    from zvcore.terminal import printable, table
+
+    yield from table((name, printable(value)) for name, value in facts(found))
+    for part in (scales(found), members(found), levels(found), drawing(found)):
+        if part:
+            yield ""
+            yield from part
+    if attributes:
+        import json
+
+        from zvcore.terminal import plain
+
+        yield ""
+        yield from json.dumps(plain(found.get("attributes", {})), indent=2).splitlines()
+
+
+def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, what to say) of what is there."""
+    from zvcore.terminal import human_size
+
+    yield "format", f"{found.get('format', '?')} {found['kind']}"
+    if found.get("error"):
+        yield "error", str(found["error"])
+    for name in ("key", "version", "type", "position", "region", "shape", "dtype", "channels", "chunks", "shards"):
+        value = found.get(name)
+        if value is not None and not (name == "chunks" and isinstance(value, int)):
+            yield name, words(value)
+    if "codecs" in found:
+        yield "codecs", ", ".join(codec_words(one) for one in found["codecs"])
+    for name in ("fill_value", "dimension_names", "resolution", "voxel_offset", "geometry", "ndim", "chunk_shape"):
+        if found.get(name) is not None:
+            yield name.replace("_", " "), words(found[name])
+    if "nbytes" in found:
+        yield "values", human_size(found["nbytes"])
+    if isinstance(found.get("chunks"), int):
+        slots = f" of {found['slots']}" if "slots" in found else ""
+        yield "chunks", f"{found['chunks']}{slots}"
+    if "size" in found:
+        yield "size", human_size(found["size"])
+    if "stored_bytes" in found:
+        yield "on disk", f"{human_size(found['stored_bytes'])} in {found['objects']} files"
+    if found.get("ratio"):
+        yield "ratio", f"{found['ratio']:.2f}"
+    if "live" in found:
+        parts = ", ".join(f"{human_size(found[kind])} {kind}" for kind in ("live", "dead", "index"))
+        yield "bytes", parts
+    if found.get("order"):
+        yield "order", str(found["order"])
+    details = found.get("shard_details")
+    if details:
+        dead = sum(one["dead"] for one in details.values())
+        yield "dead bytes", f"{human_size(dead)} in {sum(one['dead'] > 0 for one in details.values())} shards"
+
+
+def words(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        if value and all(isinstance(one, (list, tuple)) and len(one) == 2 for one in value):
+            return " ".join(f"{one[0]}:{one[1]}" for one in value)
+        return " ".join(str(one) for one in value)
+    return str(value)
+
+
+def codec_words(codec: Any) -> str:
+    """A codec as metadata have it, in a few words."""
+    if not isinstance(codec, dict):
+        return str(codec)
+    settings = codec.get("configuration", {key: value for key, value in codec.items() if key not in ("name", "type")})
+    name = str(codec.get("name", codec.get("type", "?")))
+    if name == "sharding_indexed" and isinstance(settings.get("codecs"), list):
+        return f"{name}({', '.join(codec_words(one) for one in settings['codecs'])})"
+    told = " ".join(f"{key}={value}" for key, value in settings.items() if isinstance(value, (str, int, float)))
+    return f"{name} {told}".strip()
+
+
+def scales(found: dict[str, Any]) -> list[str]:
+    """The scales of a volume."""
+    from zvcore.terminal import human_size, printable, table
+
+    if not found.get("scales"):
+        return []
+    rows: list[tuple[str, ...]] = [("scale", "shape", "chunks", "codecs", "files", "on disk", "ratio")]
+    for one in found["scales"]:
+        if "error" in one:
+            rows.append((printable(one["error"]), "", "", "", "", "", ""))
+            continue
+        ratio = f"{one['ratio']:.2f}" if one["ratio"] else "-"
+        rows.append((
+            printable(one["key"]), words(one["shape"]), words(one["chunks"]), " ".join(one["codecs"]),
+            str(one["objects"]), human_size(one["stored_bytes"]), ratio,
+        ))  # fmt: skip
+    return list(table(rows, "    rrr"))
+
+
+def members(found: dict[str, Any]) -> list[str]:
+    """What a group has."""
+    if not found.get("members"):
+        return []
+    return list(member_table(found["members"]))
+
+
+def member_table(members: dict[str, Any]) -> Iterator[str]:
+    from zvcore.terminal import human_size, printable, table
+
+    rows: list[tuple[str, ...]] = [("name", "kind", "shape", "dtype", "files", "on disk", "ratio")]
+    for name, one in members.items():
+        size = total(one)
+        ratio = f"{one['ratio']:.2f}" if one.get("ratio") else "-"
+        rows.append((
+            printable(name), one["kind"], words(one.get("shape", "-")), str(one.get("dtype", "-")), str(size[0]),
+            human_size(size[1]), ratio,
+        ))  # fmt: skip
+    yield from table(rows, "    rrr")
+
+
+def total(found: dict[str, Any]) -> tuple[int, int]:
+    """(files, bytes) of something and all that is in it."""
+    files, size = found.get("objects", 0), found.get("stored_bytes", 0)
+    below = [*found.get("members", {}).values(), *found.get("scales", ()), *found.get("levels", ())]
+    for one in below:
+        more = total(one)
+        files, size = files + more[0], size + more[1]
+    return files, size
+
+
+def levels(found: dict[str, Any]) -> list[str]:
+    """The levels of a pyramid, of vectors or of an image."""
+    from zvcore.terminal import human_size, table
+
+    rows: list[tuple[str, ...]]
+    if found.get("levels"):
+        rows = [("level", "vertices", "objects", "chunks", "files", "on disk")]
+        for one in found["levels"]:
+            told = [one.get(name) for name in ("vertices", "objects_indexed", "chunks", "objects")]
+            rows.append((
+                str(one["level"]), *("-" if value is None else str(value) for value in told),
+                human_size(one.get("stored_bytes", 0)),
+            ))  # fmt: skip
+        return list(table(rows, " rrrrr"))
+    if found.get("multiscale"):
+        rows = [("level", "resolution", "offset", "units")]
+        for one in found["multiscale"]["levels"]:
+            rows.append((one["path"], words(one["resolution"]), words(one["offset"]), words(one["units"])))
+        return list(table(rows))
+    return []
+
+
+def drawing(found: dict[str, Any]) -> list[str]:
+    """The map of a shard, over several lines of the terminal."""
+    import shutil
+
+    from zvcore.terminal import bar, can_print
+
+    if not found.get("map"):
+        return []
+    signs = {"live": "█", "dead": "·", "index": "▒"}
+    if not can_print("".join(signs.values())):
+        signs = {"live": "#", "dead": ".", "index": "="}
+    width = max(20, min(100, shutil.get_terminal_size().columns))
+    drawn = bar(found["map"], 4 * width, signs)
+    legend = "   ".join(f"{sign} {kind}" for kind, sign in signs.items())
+    return [*(drawn[at : at + width] for at in range(0, len(drawn), width)), legend]

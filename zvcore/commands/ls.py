@@ -1,0 +1,58 @@
+"""`zvcore ls PATH`: what a group, volume or store has, one line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "ls",
+        parents=[common],
+        help="list the members of a group, the scales of a volume, the levels of a store",
+        description="List what a group, volume or Zarr Vectors store has. Alone: names; with -l: shapes, sizes.",
+    )
+    parser.add_argument("path", metavar="PATH", nargs="?", default=".", help="a path or URL (default: here)")
+    parser.add_argument("-l", "--long", action="store_true", help="with kinds, shapes and sizes on disk")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    from zvcore.terminal import print_json, printable, reading
+
+    with reading(options.path):
+        members = listed(options.path, sizes=options.long)
+    if options.json:
+        print_json(members if options.long else list(members))
+    elif options.long:
+        from zvcore.commands.info import member_table
+
+        if members:
+            print("\n".join(member_table(members)))
+    else:
+        for name in members:
+            print(printable(name))
+    return 0
+
+
+def listed(path: str, sizes: bool) -> dict[str, Any]:
+    """Name -> what it is, of the things that lie directly below a path."""
+    import zvcore
+
+    if sizes:
+        found = zvcore.inspect(path)
+        if found["kind"] == "volume":
+            return {**{one.get("key", "?"): one for one in found["scales"]}, **found["members"]}
+        if found["kind"] == "vectors":
+            return {str(one["level"]): {"kind": "level", **one} for one in found["levels"]}
+        return dict(found.get("members", {}))
+    opened = zvcore.open(path)
+    if isinstance(opened, zvcore.Array):
+        return {}
+    if hasattr(opened, "levels"):
+        return {str(number): None for number in opened.levels}
+    return {str(name): None for name in opened}

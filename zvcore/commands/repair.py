@@ -1,0 +1,51 @@
+"""`zvcore repair PATH`: leave out what is broken, keep what is sound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "repair",
+        parents=[common],
+        help="leave out what is broken, keep what is sound",
+        description="Rewrite shards with what is sound of them and take out what cannot be decoded, into a copy "
+        "(--out) or in place, where everything that is replaced stays beside it with .bak behind its name. Every loss "
+        "is told; nothing is guessed. Exit status 0: the result is sound, 1: problems remain, 2: wrong usage.",
+    )
+    parser.add_argument("path", metavar="PATH", help="a path or URL")
+    parser.add_argument("-o", "--out", metavar="DIR", help="make a sound copy there and change nothing here")
+    parser.add_argument("--format", metavar="F", help="zarr3, n5, precomputed or zvf (default: found out)")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    import zvcore
+    from zvcore.terminal import print_json, reading, say
+
+    with reading(options.path, options.format):
+        report = zvcore.repair(options.path, options.out, threads=options.threads, format=options.format)
+    # What is there now has the last word.
+    where = options.path if options.out is None else options.out
+    try:
+        after = zvcore.verify(where, threads=options.threads, format=options.format)
+        remaining = [problem for problem in after.problems if problem.fatal]
+    except (zvcore.errors.NotFoundError, zvcore.errors.UnsupportedError):
+        remaining = []  # the one file that was meant is gone
+    if options.json:
+        print_json({**report.to_json(), "sound": not remaining, "remaining": [one.to_json() for one in remaining]})
+        return 1 if remaining else 0
+    for problem in report.problems:
+        say(options, f"found: {problem}")
+    for loss in report.losses:
+        print(f"lost: {loss}")
+    for problem in remaining:
+        print(f"remains: {problem}")
+    counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
+    say(options, f"{where}: {'problems remain' if remaining else 'sound now'} ({counts or 'nothing done'})")
+    return 1 if remaining else 0

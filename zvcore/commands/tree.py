@@ -1,0 +1,70 @@
+"""`zvcore tree PATH`: everything below a path, drawn as a tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "tree",
+        parents=[common],
+        help="everything below a path, drawn as a tree",
+        description="Draw the groups and arrays below a path, the scales of a volume, the levels of a store.",
+    )
+    parser.add_argument("path", metavar="PATH", nargs="?", default=".", help="a path or URL (default: here)")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    import zvcore
+    from zvcore.terminal import can_print, print_json, printable, reading
+
+    with reading(options.path):
+        found = zvcore.inspect(options.path)
+    if options.json:
+        print_json(found)
+        return 0
+    signs = ("├── ", "└── ", "│   ") if can_print("├└│") else ("|-- ", "`-- ", "|   ")
+    print(f"{printable(options.path)}  {summary(found)}")
+    for line in drawn(found, "", signs):
+        print(line)
+    return 0
+
+
+def children(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """(name, what it is) of what lies directly below."""
+    below = [(str(one.get("key", "?")), one) for one in found.get("scales", ())]
+    below += [(str(one["level"]), {"kind": "level", **one}) for one in found.get("levels", ())]
+    return [*below, *found.get("members", {}).items()]
+
+
+def drawn(found: dict[str, Any], before: str, signs: tuple[str, str, str]) -> Iterator[str]:
+    from zvcore.terminal import printable
+
+    below = children(found)
+    for number, (name, one) in enumerate(below):
+        last = number == len(below) - 1
+        yield f"{before}{signs[1] if last else signs[0]}{printable(name)}  {summary(one)}".rstrip()
+        yield from drawn(one, before + ("    " if last else signs[2]), signs)
+
+
+def summary(found: dict[str, Any]) -> str:
+    """A few words."""
+    from zvcore.commands.info import words
+    from zvcore.terminal import human_size, printable
+
+    if found.get("error"):
+        return printable(f"broken: {found['error']}")
+    if found["kind"] == "array":
+        return f"{found['dtype']} ({words(found['shape']).replace(' ', ', ')}) {human_size(found['stored_bytes'])}"
+    if found["kind"] == "level":
+        return f"{found.get('vertices', '?')} vertices {human_size(found.get('stored_bytes', 0))}"
+    if found["kind"] in ("skeletons", "meshes"):
+        return f"{found['values']} {found['kind']}"
+    return f"{found.get('format', '')} {found['kind']}".strip()

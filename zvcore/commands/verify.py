@@ -1,0 +1,55 @@
+"""`zvcore verify PATH`: is the data what it should be?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "verify",
+        parents=[common],
+        help="find every problem of stored data",
+        description="Look at all of an array, group, volume, Zarr Vectors store, or one shard or chunk file, and name "
+        "every problem with its file, chunk and byte range. Exit status 0: sound, 1: problems, 2: wrong usage.",
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a path or URL")
+    parser.add_argument("--fast", action="store_true", help="check structure and checksums, decode nothing")
+    parser.add_argument("--format", metavar="F", help="zarr3, n5, precomputed or zvf (default: found out)")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    import zvcore
+    from zvcore.terminal import print_json, reading
+
+    status = 0
+    answers = []
+    for path in options.paths:
+        with reading(path, options.format):
+            report = zvcore.verify(path, fast=options.fast, threads=options.threads, format=options.format)
+        status |= not report.ok
+        if options.json:
+            answers.append({"path": path, **report.to_json()})
+        else:
+            print_report(options, path, report)
+    if options.json:
+        print_json(answers[0] if len(answers) == 1 else answers)
+    return status
+
+
+def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
+    """Problems are the data; that there are none is told too, unless `--quiet`."""
+    for problem in report.problems:
+        if problem.fatal or not options.quiet:
+            print(f"{'' if problem.fatal else 'odd: '}{problem}")
+    wrong = sum(problem.fatal for problem in report.problems)
+    odd = len(report.problems) - wrong
+    counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
+    if not options.quiet:
+        verdict = "sound" if report.ok else f"NOT sound: {wrong} problem{'s' * (wrong != 1)}"
+        print(f"{path}: {verdict}{f', {odd} oddities' if odd else ''} ({counts or 'nothing looked at'})")

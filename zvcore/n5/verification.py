@@ -1,0 +1,320 @@
+"""Whether N5 data is what it should be: documents, the names and headers of blocks, and every block decoded."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from zvcore.engine import default_thread_count, index_cache
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ZvcoreError
+from zvcore.n5._framing import parse_header
+from zvcore.n5.array import N5Array
+from zvcore.n5.documents import ATTRIBUTES, read_document
+from zvcore.n5.group import N5Group
+from zvcore.n5.metadata import is_dataset
+from zvcore.report import Problem, Report
+from zvcore.stores.copying import back_up, copy_all, is_backup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zvcore.stores import Store
+
+__all__ = ["compact", "inspect", "repair", "verify", "walk"]
+
+_BLOCKS = 1024
+_HEADER = 4 + 4 * 32 + 4
+# What else may lie in a folder of N5: Zarr's documents for the same blocks.
+_GUESTS = {ATTRIBUTES, "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
+_SCALES = {"multiscales", "multiScale", "downsamplingFactors", "scales", "painteraData"}
+
+
+def verify(store: Store, *, only: str | None = None, fast: bool = False, threads: int | None = None) -> Report:
+    """Look at a dataset, or a group with all that is in it.
+
+    With `fast`, blocks are not decoded: only their headers are read, and their sizes checked where nothing compresses
+    them. With `only`, nothing but that object (or what lies in that folder) is looked at.
+    """
+    report = Report()
+    _node(store, report, only, fast, threads)
+    return report
+
+
+def _node(store: Store, report: Report, only: str | None, fast: bool, threads: int | None) -> None:
+    try:
+        document = read_document(store)
+        if is_dataset(document):
+            assert document is not None
+            report.count("datasets")
+            Checker(N5Array(store, document, read_only=True), report, fast, threads).all(only)
+            return
+        group = N5Group(store, document, read_only=True)
+        report.count("groups")
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error, ATTRIBUTES))
+        return
+    folders, objects = store.list_dir()
+    if only is None:
+        _strangers(store, document, folders, objects, report)
+        if document is not None and document.keys() & _SCALES:
+            _scales(group, report)
+    for name in folders:
+        if only is None or only.partition("/")[0] == name:
+            below = None if only is None else only.partition("/")[2] or None
+            member = Report()
+            _node(store.child(name), member, below, fast, threads)
+            report.extend(member, name)
+
+
+def _strangers(
+    store: Store, document: dict[str, Any] | None, folders: list[str], objects: list[str], report: Report
+) -> None:
+    """Files that no group has. Blocks among them belong to a dataset whose attributes are gone."""
+    blocks = [name for name in objects if name.isdecimal()]
+    if blocks:
+        missing = "no attributes.json" if document is None else "attributes.json that describe no dataset"
+        report.add("", f"the folder holds blocks ({', '.join(blocks[:3])}) but {missing}, so no reader finds them")
+    for name in objects:
+        if name not in _GUESTS and not name.isdecimal() and not is_backup(name):
+            report.add(name, "not an object of a group", fatal=False)
+
+
+def _scales(group: N5Group, report: Report) -> None:
+    """The levels that a pyramid names are there."""
+    try:
+        group.multiscale()
+    except NotFoundError as error:
+        if "names a" in error.message:
+            report.problems.append(Problem.of(error, ATTRIBUTES))
+    except MetadataError as error:
+        problem = Problem.of(error, ATTRIBUTES)
+        report.add(problem.where, problem.what, fatal=False)
+    except ZvcoreError:
+        pass  # a convention that says more than is read here
+
+
+def _block_key(array: N5Array) -> re.Pattern[str]:
+    return re.compile("/".join(["(0|[1-9][0-9]{0,18})"] * max(1, array.ndim)))
+
+
+class Checker:
+    """Looks at the blocks of one dataset."""
+
+    def __init__(self, array: N5Array, report: Report, fast: bool = False, threads: int | None = None) -> None:
+        self.array = array
+        self.store = array.layout.store
+        self.report = report
+        self.fast = fast
+        self.threads = threads or default_thread_count()
+        self.metadata = array.metadata
+        self.grid = tuple(
+            -(-n // size) for n, size in zip(self.metadata.dimensions, self.metadata.block_size, strict=True)
+        )
+        self._pattern = _block_key(array)
+        # A codec that is not installed is missed here, before any block is read.
+        self.plain = not array.layout.chains[0].codecs
+        self.items = self.metadata.numeric and array.attrs.document.get("isLabelMultiset") is not True
+
+    def entries(self, only: str | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """(key, grid position in N5's order) of every block that readers look for; tells of other objects."""
+        if only is None:
+            keys = self.store.list()
+        else:
+            keys = iter([only]) if self.store.exists(only) else self.store.list(only)
+        for key in keys:
+            match = self._pattern.fullmatch(key)
+            if match is None:
+                if key not in _GUESTS and not is_backup(key):
+                    self.report.add(key, "not the key of a block", fatal=False)
+                continue
+            position = tuple(int(text) for text in match.groups()) if self.array.ndim else ()
+            if any(i >= n for i, n in zip(position, self.grid, strict=True)):
+                self.report.add(
+                    key, "the block lies outside the dataset, so no reader finds it", chunk=position, fatal=False
+                )
+            else:
+                yield key, position
+
+    def all(self, only: str | None = None) -> None:
+        """Every block, on several threads; their number bounds the memory."""
+        stored = 0
+        entries = self.entries(only)
+        with ThreadPoolExecutor(self.threads) as pool:
+            while batch := list(itertools.islice(entries, _BLOCKS)):
+                stored += len(batch)
+                for problem in pool.map(self.block, *zip(*batch, strict=True)):
+                    if problem is not None:
+                        self.report.problems.append(problem)
+        self.report.count("blocks", stored)
+        if only is None:
+            self.report.count("blocks not stored", math.prod(self.grid) - stored)
+
+    def block(self, key: str, position: tuple[int, ...]) -> Problem | None:
+        """What is wrong with one block."""
+        try:
+            odd = self._header(key, position)
+            if not self.fast:
+                self.array.read_block(position)
+        except ZvcoreError as error:
+            error.key, error.chunk = key, position
+            return Problem.of(error.located(offset=0, length=self.store.size(key)))
+        return odd
+
+    def _header(self, key: str, position: tuple[int, ...]) -> Problem | None:
+        head = self.store.get(key, 0, _HEADER)
+        if head is None:
+            raise NotFoundError("the block was removed meanwhile")
+        mode, shape, _, at = parse_header(head, self.array.ndim)
+        if mode != 0 or not self.items:
+            return None
+        if any(n > size for n, size in zip(shape, self.metadata.block_size, strict=True)):
+            raise CorruptDataError(
+                "the header gives a block larger than any of the dataset", offset=4, length=at - 4,
+                expected=f"at most {self.metadata.block_size}", found=shape,
+            )  # fmt: skip
+        size = math.prod(shape) * self.metadata.dtype.itemsize
+        stored = (self.store.size(key) or 0) - at
+        if self.plain and stored != size:
+            raise CorruptDataError(
+                "the block has the wrong size", offset=at, length=stored, expected=f"{size} bytes", found=stored
+            )
+        visible = self.array.layout.visible_shape(position)
+        if any(n < least for n, least in zip(shape, visible, strict=True)):
+            return Problem(
+                key, "the block does not fill its place; the rest reads as zeros", position, 4, at - 4, fatal=False,
+                expected=visible, found=shape,
+            )  # fmt: skip
+        return None
+
+
+def walk(store: Store, path: str = "") -> Iterator[tuple[str, N5Array]]:
+    """(path, dataset) for each dataset at the root of the store or below it that can be opened."""
+    try:
+        document = read_document(store)
+        if is_dataset(document):
+            assert document is not None
+            yield path, N5Array(store, document)
+            return
+    except ZvcoreError:
+        return
+    for name in store.list_dir()[0]:
+        yield from walk(store.child(name), f"{path}/{name}" if path else name)
+
+
+def repair(store: Store, out: Store | None = None, *, only: str | None = None, threads: int | None = None) -> Report:
+    """Take out blocks that cannot be decoded; they read as zeros afterwards.
+
+    With `out`, that is done in a copy of everything; without, each such block stays beside its place with `.bak`
+    behind its name. Documents are never changed.
+    """
+    target = store
+    if out is not None:
+        copy_all(store, out)
+        target = out
+    report = verify(target, only=only, threads=threads)
+    for problem in report.problems:
+        if not problem.fatal or not isinstance(problem.chunk, tuple) or not target.exists(problem.where):
+            continue
+        size = target.size(problem.where)
+        kept = f"; it is kept as {back_up(target, problem.where)}" if out is None else ""
+        target.delete(problem.where)
+        index_cache().invalidate(target, problem.where)
+        report.lose(
+            problem.where, f"the block is left out and reads as zeros{kept}", chunk=problem.chunk, offset=0, length=size
+        )
+        report.count("blocks dropped")
+    return report
+
+
+def compact(store: Store, *, only: str | None = None, threads: int | None = None) -> Report:
+    """Nothing to do: each block is a file of its own, replaced as a whole."""
+    report = Report()
+    report.count("bytes saved", 0)
+    return report
+
+
+def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+    """What lies at the root of a store, or what one block is."""
+    document = read_document(store)
+    if is_dataset(document):
+        assert document is not None
+        array = N5Array(store, document, read_only=True)
+        return _inspect_dataset(array) if only is None else _inspect_block(array, only)
+    if only is not None:
+        name, _, rest = only.partition("/")
+        if not rest:
+            raise NotFoundError("no dataset has this block", key=only)
+        return inspect(store.child(name), only=rest)
+    group = N5Group(store, document, read_only=True)
+    answer: dict[str, Any] = {"format": "n5", "kind": "group", "attributes": document or {}}
+    try:
+        scales = group.multiscale() if document is not None and document.keys() & _SCALES else None
+    except ZvcoreError:
+        scales = None
+    if scales is not None:
+        answer["multiscale"] = {
+            "convention": scales.convention,
+            "axes": scales.axes,
+            "levels": [
+                {"path": one.path, "resolution": one.resolution, "offset": one.offset, "units": one.units}
+                for one in scales.levels
+            ],
+        }
+    members: dict[str, Any] = {}
+    for name in group:
+        try:
+            members[name] = inspect(store.child(name))
+        except ZvcoreError as error:
+            members[name] = {"format": "n5", "kind": "broken", "error": str(error)}
+    answer["members"] = members
+    return answer
+
+
+def _inspect_dataset(array: N5Array) -> dict[str, Any]:
+    store = array.layout.store
+    count = size = 0
+    pattern = _block_key(array)
+    for key in store.list():
+        if pattern.fullmatch(key) is not None:
+            count += 1
+            size += store.size(key) or 0
+    return {
+        "format": "n5",
+        "kind": "array",
+        "shape": array.shape,
+        "dtype": array.data_type,
+        "chunks": array.chunks,
+        "shards": None,
+        "codecs": [array.metadata.compression],
+        "fill_value": 0,
+        "attributes": dict(array.attrs),
+        "nbytes": array.nbytes,
+        "objects": count,
+        "stored_bytes": size,
+        "ratio": array.nbytes / size if size else None,
+    }
+
+
+def _inspect_block(array: N5Array, key: str) -> dict[str, Any]:
+    store = array.layout.store
+    match = _block_key(array).fullmatch(key)
+    size = store.size(key)
+    head = store.get(key, 0, _HEADER)
+    if match is None or size is None or head is None:
+        raise NotFoundError("this is no block of the dataset", key=key)
+    mode, shape, count, at = parse_header(head, array.ndim)
+    return {
+        "format": "n5",
+        "kind": "chunk",
+        "key": key,
+        "position": [int(text) for text in match.groups()],
+        "mode": ("default", "varlength", "object")[mode],
+        "shape": shape,
+        "elements": math.prod(shape) if count is None else count,
+        "dtype": array.data_type,
+        "header": at,
+        "size": size,
+    }

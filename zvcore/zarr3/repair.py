@@ -1,0 +1,211 @@
+"""Taking out of Zarr v3 data what cannot be decoded. Nothing is guessed: what is not proved good is left out."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.engine import ABSENT, Buffers, index_cache
+from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.report import Problem, Report
+from zvcore.stores.copying import back_up, copy_all
+from zvcore.zarr3.inspection import walk
+from zvcore.zarr3.shard_check import ShardExamination, examine_shard
+from zvcore.zarr3.sharding import ShardLayout
+from zvcore.zarr3.verification import Checker, check_documents
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zvcore.stores import Store
+    from zvcore.zarr3.array import Zarr3Array
+
+__all__ = ["compact", "repair", "write_shard"]
+
+_PIECE_BYTES = 8 << 20
+
+
+def repair(store: Store, out: Store | None = None, *, only: str | None = None, threads: int | None = None) -> Report:
+    """Take out chunks that cannot be decoded, and rewrite shards with the chunks that can.
+
+    What is left out reads as the fill value afterwards. With `out`, that is done in a copy of everything; without, the
+    damaged objects stay beside the new ones, `.bak` behind their names. Documents are never changed. The report's
+    problems are all that was found, its losses what is gone.
+    """
+    target = store
+    if out is not None:
+        copy_all(store, out)
+        target = out
+    report = Report()
+    report.problems.extend(check_documents(target).problems)
+    for path, array in walk(target):
+        below = None if only is None else _within(only, path)
+        if only is not None and below is None and path != only:
+            continue
+        part = Report()
+        _repair_array(array, part, below, keep=out is None, threads=threads)
+        report.extend(part, path)
+    return report
+
+
+def _within(only: str, path: str) -> str | None:
+    return only if not path else only.removeprefix(f"{path}/") if only.startswith(f"{path}/") else None
+
+
+def _repair_array(array: Zarr3Array, report: Report, only: str | None, keep: bool, threads: int | None) -> None:
+    checker = Checker(array, report, threads=threads)
+    store, layout = array.layout.store, checker.layout
+    for key, position in checker.entries(only):
+        mark = len(report.problems)
+        if not isinstance(layout, ShardLayout):
+            checker.chunks([(key, position)])
+            if any(problem.fatal for problem in report.problems[mark:]):
+                _drop(store, key, position, report, keep, "the chunk")
+            else:
+                report.count("chunks kept")
+            continue
+        with store.lock(key) if keep and store.can_lock else nullcontext():
+            if layout.simple:
+                _repair_shard(checker, layout, key, position, keep)
+            else:
+                checker.shard(key, position)
+                _repair_nested(checker, layout, key, position, report.problems[mark:], keep)
+
+
+def _drop(store: Store, key: str, position: Any, report: Report, keep: bool, what: str) -> None:
+    size = store.size(key)
+    kept = f"; it is kept as {back_up(store, key)}" if keep else ""
+    store.delete(key)
+    index_cache().invalidate(store, key)
+    report.lose(key, f"{what} is left out and reads as the fill value{kept}", chunk=position, offset=0, length=size)
+    report.count("objects dropped")
+
+
+def _repair_shard(checker: Checker, layout: ShardLayout, key: str, shard: tuple[int, ...], keep: bool) -> None:
+    store, report = layout.store, checker.report
+    mark = len(report.problems)
+    sound = checker.shard(key, shard)
+    found = examine_shard(layout, key, shard)
+    if found is None or not any(problem.fatal for problem in report.problems[mark:]):
+        report.count("chunks kept", 0 if sound is None else len(sound))
+        return
+    if sound is None or not found.readable:
+        _drop(store, key, shard, report, keep, "the shard, whose index says nothing that can be trusted,")
+        return
+    if len(sound) != len(found.slots):
+        raise ConflictError("the shard was changed while it was being repaired", key=key)
+    for row in np.flatnonzero(~sound).tolist():
+        report.lose(
+            key, "the chunk is left out and reads as the fill value", chunk=tuple(found.positions[row].tolist()),
+            offset=int(found.offsets[row]), length=int(found.lengths[row]),
+        )  # fmt: skip
+    for problem in found.report.problems:
+        if problem.fatal and problem.length == 16:
+            report.lose(key, "the chunk's entry is left out, it reads as the fill value", chunk=problem.chunk)
+    if keep:
+        back_up(store, key)
+    write_shard(layout, key, found, sound)
+    report.count("chunks kept", int(sound.sum()))
+    report.count("chunks dropped", int((~sound).sum()))
+    report.count("shards rewritten")
+
+
+def write_shard(layout: ShardLayout, key: str, found: ShardExamination, keep: npt.NDArray[np.bool_]) -> None:
+    """Write a shard anew with some of its chunks, as they are stored, in the order in which they lie."""
+    store, form = layout.store, layout.levels[0].sharding.index
+    rows = np.flatnonzero(keep)
+    rows = rows[np.lexsort((rows, found.offsets[rows]))]
+    if not len(rows):
+        store.delete(key)
+        index_cache().invalidate(store, key)
+        return
+    lengths = np.full(form.count, np.uint64(ABSENT))
+    offsets = lengths.copy()
+    lengths[found.slots[rows]] = found.lengths[rows]
+    at = form.size if form.location == "start" else 0
+    with store.writer(key, found.stamp) as writer:
+        first = 0
+        while first < len(rows):
+            last, taken = first, 0
+            while last < len(rows) and (last == first or taken + int(found.lengths[rows[last]]) <= _PIECE_BYTES):
+                taken += int(found.lengths[rows[last]])
+                last += 1
+            part = rows[first:last]
+            ranges = list(zip(found.offsets[part].tolist(), found.lengths[part].tolist(), strict=True))
+            pieces = store.get_ranges(key, ranges, stamp=found.stamp)
+            if pieces is None:
+                raise ConflictError("the shard went away while it was rewritten", key=key)
+            for row, piece in zip(part.tolist(), pieces, strict=True):
+                offsets[found.slots[row]] = at
+                writer.write_at(at, piece)
+                at += len(piece)
+            first = last
+        writer.write_at(0 if form.location == "start" else at, form.build(offsets, lengths))
+    index_cache().invalidate(store, key)
+
+
+def _repair_nested(
+    checker: Checker, layout: ShardLayout, key: str, shard: tuple[int, ...], problems: list[Problem], keep: bool
+) -> None:
+    """Shards within shards: single chunks are taken out where all indexes can be read."""
+    fatal = [problem for problem in problems if problem.fatal]
+    if not fatal:
+        report = checker.report
+        report.count("shards kept")
+        return
+    store, report = layout.store, checker.report
+    per_shard = layout.per_shard
+    places = [problem.chunk for problem in fatal if isinstance(problem.chunk, tuple)]
+    positions = np.array(places, np.int64).reshape(-1, len(shard))
+    inside = len(positions) == len(fatal) and bool((positions // per_shard == np.array(shard)).all())
+    readable = inside
+    if inside:
+        try:
+            layout.locate(positions)
+        except ZvcoreError:
+            readable = False
+    if not readable:
+        _drop(store, key, shard, report, keep, "the shard, of which an index cannot be read,")
+        return
+    if keep:
+        back_up(store, key)
+    layout.update(key, positions, Buffers(len(positions)))
+    for problem in fatal:
+        report.lose(key, "the chunk is left out and reads as the fill value", chunk=problem.chunk)
+    report.count("chunks dropped", len(fatal))
+    report.count("shards rewritten")
+
+
+def compact(store: Store, *, only: str | None = None, threads: int | None = None) -> Report:
+    """Write shards anew that hold bytes which belong to nothing. Shards that are damaged are left alone, and told."""
+    report = Report()
+    for path, array in walk(store):
+        below = None if only is None else _within(only, path)
+        if only is not None and below is None and path != only:
+            continue
+        layout: Any = array.layout
+        part = Report()
+        if isinstance(layout, ShardLayout) and layout.simple:
+            checker = Checker(array, part, fast=True, threads=threads)
+            for key, position in checker.entries(below):
+                _compact_shard(layout, key, position, part)
+        report.extend(part, path)
+    return report
+
+
+def _compact_shard(layout: ShardLayout, key: str, shard: tuple[int, ...], report: Report) -> None:
+    store = layout.store
+    report.count("shards")
+    with store.lock(key) if store.can_lock else nullcontext():
+        found = examine_shard(layout, key, shard)
+        if found is None:
+            return
+        report.problems.extend(found.report.problems)
+        if not found.report.ok or not found.dead:
+            return
+        before = found.size
+        write_shard(layout, key, found, np.ones(len(found.slots), np.bool_))
+        report.count("shards rewritten")
+        report.count("bytes saved", before - (store.size(key) or 0))

@@ -1,0 +1,125 @@
+"""Looking at one shard entry by entry: what is wrong with its index, and where its bytes go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine import ABSENT
+from zvcore.errors import ZvcoreError
+from zvcore.report import Problem, Report
+
+if TYPE_CHECKING:
+    from zvcore.zarr3.sharding import ShardLayout
+
+__all__ = ["ShardExamination", "examine_shard"]
+
+Ints = npt.NDArray[np.int64]
+Uints = npt.NDArray[np.uint64]
+
+_NONE = np.uint64(ABSENT)
+
+
+@dataclass
+class ShardExamination:
+    """What was found in a shard with a single level.
+
+    readable   whether the index can be trusted at all; None of the rest means anything without it
+    slots      which cells of the index have a chunk that lies within the data
+    positions  the chunks' places in the array's grid, one row per slot
+    offsets    where they lie, and
+    lengths    how long they are
+    dead       bytes that belong to nothing
+    """
+
+    key: str
+    size: int
+    stamp: Any
+    report: Report
+    readable: bool = False
+    slots: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    positions: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    offsets: Uints = field(default_factory=lambda: np.zeros(0, np.uint64))
+    lengths: Uints = field(default_factory=lambda: np.zeros(0, np.uint64))
+    dead: int = 0
+
+    @property
+    def index_lost(self) -> bool:
+        return not self.readable
+
+
+def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> ShardExamination | None:
+    """Look at the index of a shard; None if there is no such object."""
+    store, level = layout.store, layout.levels[0]
+    form = level.sharding.index
+    stamp = store.stamp(key)
+    size = store.size(key)
+    if stamp is None or size is None:
+        return None
+    report = Report()
+    found = ShardExamination(key, size, stamp, report)
+    start, length = (0, form.size) if form.location == "start" else (-form.size, None)
+    raw = store.get(key, start, length, stamp=stamp)
+    try:
+        offsets, lengths = form.read(b"" if raw is None else raw, size, key)
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error, key))
+        return found
+    found.readable = True
+    wrong = form.wrong(offsets, lengths, size)
+    cells = cell_positions(layout, shard)
+    index_at = 0 if form.location == "start" else size - form.size
+    for entry in np.flatnonzero(wrong).tolist():
+        fault = form.fault(entry, offsets, lengths, size, key)
+        fault.chunk = tuple(cells[entry].tolist())
+        report.problems.append(Problem.of(fault.located(offset=index_at + 16 * entry, length=16), key))
+    found.slots = np.flatnonzero(~wrong & (lengths != _NONE))
+    found.positions = cells[found.slots]
+    found.offsets, found.lengths = offsets[found.slots], lengths[found.slots]
+    found.dead = size - form.size - _covered(found)
+    _tell_overlaps(found)
+    return found
+
+
+def cell_positions(layout: ShardLayout, shard: tuple[int, ...]) -> Ints:
+    """The places in the array's grid of the cells of a shard, in the order of its index."""
+    level = layout.levels[0]
+    cells = np.indices(level.cells).reshape(len(level.cells), -1).T
+    slots = level.slots(cells * np.array(level.extent, np.int64))
+    ordered = np.empty_like(cells)
+    ordered[slots] = cells
+    return ordered + np.array(shard, np.int64) * np.array(level.cells, np.int64)
+
+
+def _covered(found: ShardExamination) -> int:
+    """How many bytes belong to chunks; those that several share count once."""
+    order = np.argsort(found.offsets, kind="stable")
+    begins, ends = found.offsets[order], (found.offsets + found.lengths)[order]
+    if not len(order):
+        return 0
+    reach = np.maximum.accumulate(ends)
+    before = np.concatenate([begins[:1], reach[:-1]])
+    fresh = ends > before
+    return int((ends[fresh] - np.maximum(begins, before)[fresh]).sum())
+
+
+def _tell_overlaps(found: ShardExamination) -> None:
+    """Chunks that share all their bytes are odd; those that share some cannot both be right."""
+    rows = np.flatnonzero(found.lengths > 0)
+    rows = rows[np.lexsort((found.lengths[rows], found.offsets[rows]))]
+    reach, last = 0, -1
+    for row in rows.tolist():
+        begin, end = int(found.offsets[row]), int(found.offsets[row]) + int(found.lengths[row])
+        if last >= 0 and begin < reach:
+            same = begin == int(found.offsets[last]) and end == reach
+            other = tuple(found.positions[last].tolist())
+            found.report.add(
+                found.key, f"the chunk {'has the very bytes of' if same else 'shares bytes with'} chunk {other}",
+                chunk=tuple(found.positions[row].tolist()), offset=begin, length=end - begin, fatal=not same,
+                expected=None if same else f"a start at or after byte {reach}",
+            )  # fmt: skip
+        if end > reach:
+            reach, last = end, row

@@ -1,0 +1,375 @@
+"""Whether Zarr v3 data is what it should be: documents, keys, shard indexes, checksums, and every chunk decoded."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.codecs import CodecChain
+from zvcore.engine import Keys, fetch
+from zvcore.engine.fetching import StaleSourcesError
+from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
+from zvcore.layout import Sources
+from zvcore.report import Problem, Report
+from zvcore.stores.copying import is_backup
+from zvcore.zarr3.array import Zarr3Array
+from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, GroupMetadata, read_document, read_metadata
+from zvcore.zarr3.shard_check import ShardExamination, examine_shard
+from zvcore.zarr3.sharding import ShardLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from zvcore.stores import Store
+
+__all__ = ["Checker", "check_documents", "verify"]
+
+Ints = npt.NDArray[np.int64]
+
+# How many objects are looked at together, and what they may take once they are decoded.
+_OBJECTS = 1024
+_BYTES = 64 << 20
+_ATTEMPTS = 20
+# Where the documents of Zarr v2 lie beside those of v3.
+_OLD = {".zarray", ".zgroup", ".zattrs", ".zmetadata"}
+
+
+def verify(store: Store, *, only: str | None = None, fast: bool = False, threads: int | None = None) -> Report:
+    """Look at an array, or a group with all that is in it.
+
+    With `fast`, chunks are not decoded: only shard indexes, checksums and the sizes that are known are checked. With
+    `only`, nothing but that object (or what lies in that folder) is looked at.
+    """
+    report = Report()
+    _node(store, report, only, fast, threads, chunks=True)
+    return report
+
+
+def check_documents(store: Store) -> Report:
+    """`verify` without a look at any chunk."""
+    report = Report()
+    _node(store, report, None, True, None, chunks=False)
+    return report
+
+
+def _node(store: Store, report: Report, only: str | None, fast: bool, threads: int | None, chunks: bool) -> None:
+    try:
+        metadata = read_metadata(store)
+        if isinstance(metadata, ArrayMetadata):
+            report.count("arrays")
+            checker = Checker(Zarr3Array(store, metadata, read_only=True), report, fast, threads)
+            if chunks:
+                checker.all(only)
+        else:
+            report.count("groups")
+            _group(store, metadata, report, only, fast, threads, chunks)
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error, DOCUMENT))
+
+
+def _group(
+    store: Store,
+    metadata: GroupMetadata,
+    report: Report,
+    only: str | None,
+    fast: bool,
+    threads: int | None,
+    chunks: bool,
+) -> None:
+    folders, objects = store.list_dir()
+    if only is None:
+        for name in objects:
+            if name != DOCUMENT and name not in _OLD and not is_backup(name):
+                report.add(name, "not an object of a group", fatal=False)
+    for name in folders:
+        if only is not None and only.partition("/")[0] != name:
+            continue
+        if store.exists(f"{name}/{DOCUMENT}"):
+            below = None if only is None else only.partition("/")[2] or None
+            member = Report()
+            _node(store.child(name), member, below, fast, threads, chunks)
+            report.extend(member, name)
+        else:
+            _no_member(store, name, report)
+    if only is None:
+        _consolidated(store, metadata, report)
+        _multiscales(store, metadata, report)
+
+
+def _no_member(store: Store, name: str, report: Report) -> None:
+    """A folder in a group that is neither a group nor an array."""
+    first = next(store.list(name), None)
+    if first is None or name.startswith("."):
+        return
+    inside = first.removeprefix(f"{name}/")
+    lost = re.fullmatch(r"c[/.]\d+([/.]\d+)*|\d+([/.]\d+)*|.*zarr\.json", inside) is not None
+    if lost:
+        report.add(name, "the folder holds chunks or members but no zarr.json, so no reader finds them")
+    elif any(store.exists(f"{name}/{old}") for old in _OLD):
+        report.add(name, "a member of Zarr v2 in a group of v3 is not looked at", fatal=False)
+    else:
+        report.add(name, "the folder is no member of the group: it has no zarr.json", fatal=False)
+
+
+def _consolidated(store: Store, metadata: GroupMetadata, report: Report) -> None:
+    """What the group says of its members against what they say themselves."""
+    for name, told in (metadata.consolidated or {}).items():
+        where = f"consolidated_metadata of {name}"
+        try:
+            own = read_document(store, name)
+        except ZvcoreError:
+            continue  # told with the member itself
+        if own is None:
+            report.add(DOCUMENT, f"{where}: there is no such member")
+            continue
+        different = [key for key in sorted({*own, *told}) if own.get(key) != told.get(key)]
+        vital = [key for key in different if key not in ("attributes", "consolidated_metadata", "dimension_names")]
+        if vital:
+            report.add(DOCUMENT, f"{where} is out of date: the member's own {', '.join(vital)} differ")
+        elif "attributes" in different or "dimension_names" in different:
+            report.add(DOCUMENT, f"{where} is out of date: attributes differ", fatal=False)
+
+
+def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
+    """The levels that OME metadata name are there."""
+    ome = metadata.attributes.get("ome")
+    scales = ome.get("multiscales") if isinstance(ome, dict) else None
+    for scale in scales if isinstance(scales, list) else ():
+        levels = scale.get("datasets") if isinstance(scale, dict) else None
+        for level in levels if isinstance(levels, list) else ():
+            path = level.get("path") if isinstance(level, dict) else None
+            if not isinstance(path, str) or not path:
+                report.add(DOCUMENT, "ome.multiscales has a dataset without a path")
+                continue
+            try:
+                found = store.exists(f"{path.strip('/')}/{DOCUMENT}")
+            except ZvcoreError as error:
+                report.problems.append(Problem.of(error, DOCUMENT))
+                continue
+            if not found:
+                report.add(DOCUMENT, f"ome.multiscales names the level {path!r}, which is not there")
+
+
+class Checker:
+    """Looks at the objects of one array."""
+
+    def __init__(self, array: Zarr3Array, report: Report, fast: bool = False, threads: int | None = None) -> None:
+        self.array = array
+        self.layout: Any = array.layout
+        self.store = array.layout.store
+        self.report = report
+        self.fast = fast
+        self.threads = threads
+        metadata = array.metadata
+        self.metadata = metadata
+        self.object_grid = tuple(
+            -(-bound // extent) for bound, extent in zip(metadata.shape, metadata.chunk_shape, strict=True)
+        )
+        separator = re.escape(metadata.separator)
+        numbers = separator.join([r"(0|[1-9][0-9]{0,18})"] * len(metadata.shape))
+        first = "" if metadata.key_prefix is None else metadata.key_prefix + (separator if metadata.shape else "")
+        self._pattern = re.compile(first + (numbers if metadata.shape or metadata.key_prefix else "0"))
+        chain = self.layout.chains[0]
+        # Codecs that must be installed are missed here, before any chunk is read.
+        self.chain = chain
+        plain = self.layout.value_codec is None
+        self.nbytes = self.layout.chunk_nbytes if plain else None
+        codecs = chain.codecs
+        # What can be checked without decoding: a checksum behind everything, or the size of what nothing compresses.
+        checked = list(itertools.takewhile(lambda codec: codec.checksum, reversed(codecs)))
+        self.proof = CodecChain(checked[::-1]) if checked else None
+        self.fixed = len(checked) == len(codecs)
+
+    def position(self, key: str) -> tuple[int, ...] | None:
+        """Which chunk or shard an object is, by its key."""
+        match = self._pattern.fullmatch(key)
+        return None if match is None else tuple(int(text) for text in match.groups())
+
+    def entries(self, only: str | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """(key, place in the grid of objects) of every object that readers look for; tells of the others."""
+        for key in _keys(self.store, only):
+            position = self.position(key)
+            if position is None:
+                if key != DOCUMENT and key not in _OLD and not is_backup(key):
+                    self.report.add(key, "not the key of a chunk", fatal=False)
+            elif any(i >= n for i, n in zip(position, self.object_grid, strict=True)):
+                self.report.add(
+                    key, "the chunk lies outside the array, so no reader finds it", chunk=position, fatal=False
+                )
+            else:
+                yield key, position
+
+    def all(self, only: str | None = None) -> None:
+        """Every object."""
+        stored = 0
+        sharded = isinstance(self.layout, ShardLayout)
+        entries = self.entries(only)
+        while batch := list(itertools.islice(entries, _OBJECTS)):
+            stored += len(batch)
+            if sharded:
+                for key, position in batch:
+                    self.shard(key, position)
+            else:
+                self.chunks(batch)
+        what = "shards" if sharded else "chunks"
+        self.report.count(what, stored)
+        if only is None:
+            self.report.count(f"{what} not stored", math.prod(self.object_grid) - stored)
+
+    # --- chunks that are objects
+
+    def chunks(self, batch: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+        positions = np.array([position for _, position in batch], np.int64).reshape(len(batch), -1)
+        sources = Sources(keys=Keys.of([key for key, _ in batch]))
+        self._decode(sources, positions, lambda row: batch[row][0])
+
+    # --- shards
+
+    def shard(self, key: str, shard: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
+        """Look at a shard; which of the chunks of its examination are sound, None where there is nothing to tell."""
+        if not self.layout.simple:
+            self._nested(key, shard)
+            return None
+        for attempt in range(_ATTEMPTS):
+            mark = len(self.report.problems)
+            try:
+                found = examine_shard(self.layout, key, shard)
+                if found is None:
+                    return None
+                sound = self._examined(found)
+            except (ConflictError, StaleSourcesError):
+                # It was replaced meanwhile: what was found of the old one is not so any more.
+                del self.report.problems[mark:]
+                if attempt == _ATTEMPTS - 1:
+                    raise ConflictError("the shard is replaced faster than it can be read", key=key) from None
+                continue
+            self.report.count("chunks", len(found.slots))
+            self.report.count("dead bytes", found.dead)
+            return sound
+        return None
+
+    def _examined(self, found: ShardExamination) -> npt.NDArray[np.bool_]:
+        self.report.problems.extend(found.report.problems)
+        count = len(found.slots)
+        sound = np.ones(count, np.bool_)
+        decoded = self.nbytes if self.nbytes is not None else 0
+        step = max(1, min(1 << 16, _BYTES // max(1, decoded, int(found.lengths.max(initial=1)))))
+        for first in range(0, count, step):
+            rows = slice(first, min(first + step, count))
+            part = rows.stop - rows.start
+            sources = Sources(
+                Keys.of([found.key]), np.zeros(part, np.int32), found.offsets[rows], found.lengths[rows],
+                stamps=[found.stamp],
+            )  # fmt: skip
+            for row in self._decode(sources, found.positions[rows], lambda _: found.key):
+                sound[first + row] = False
+        return sound
+
+    def _nested(self, key: str, shard: tuple[int, ...]) -> None:
+        """Shards within shards, or behind codecs: the object is read as a whole."""
+        grid = np.indices(tuple(self.layout.per_shard.tolist())).reshape(len(shard), -1).T
+        positions = np.ascontiguousarray(grid + np.array(shard, np.int64) * self.layout.per_shard)
+        try:
+            sources = self.layout.locate(positions)
+        except ZvcoreError as error:
+            self.report.problems.append(Problem.of(error, key, shard))
+            return
+        present = np.array([blob is not None for blob in sources.blobs or ()], np.bool_)
+        blobs = [blob for blob in sources.blobs or () if blob is not None]
+        self.report.count("chunks", len(blobs))
+        step = max(1, _BYTES // max(1, self.nbytes or 1 << 20))
+        positions = positions[present]
+        for first in range(0, len(blobs), step):
+            part = Sources(keys=Keys.of([key]), blobs=blobs[first : first + step])
+            part.key = np.arange(len(part.blobs or ()), dtype=np.int32)
+            self._decode(part, positions[first : first + step], lambda _: key)
+
+    # --- decoding
+
+    def _decode(self, sources: Sources, positions: Ints, name: Callable[[int], str]) -> list[int]:
+        """Decode chunks, in pieces that fit into memory; tells of those that cannot be, and returns their rows."""
+        count = len(positions)
+        step = max(1, min(count, _BYTES // max(1, self.nbytes or 1 << 20)))
+        if self.fast and self.proof is None:
+            step = max(1, count)  # nothing is read
+        bad: list[int] = []
+        for first in range(0, count, step):
+            rows = range(first, min(first + step, count))
+            try:
+                self._fetched(_part(sources, rows), positions[rows.start : rows.stop])
+            except (ConflictError, StaleSourcesError):
+                raise
+            except ZvcoreError:
+                # Once more one by one, to see which.
+                for row in rows:
+                    try:
+                        self._fetched(_part(sources, range(row, row + 1)), positions[row : row + 1])
+                    except (ConflictError, StaleSourcesError):
+                        raise
+                    except ZvcoreError as error:
+                        self._tell(error, sources, row, positions[row], name(row))
+                        bad.append(row)
+        return bad
+
+    def _fetched(self, sources: Sources, positions: Ints) -> None:
+        count = len(positions)
+        if self.fast:
+            self._sized(sources, count)
+            if self.proof is not None:
+                self._got(sources, self.proof, None, positions)
+            return
+        expected = None if self.nbytes is None else np.full(count, self.nbytes, np.uint64)
+        self._got(sources, self.chain, expected, positions)
+
+    def _got(self, sources: Sources, chain: CodecChain, expected: Any, positions: Ints) -> None:
+        values = fetch(self.store, sources, chain, count=len(positions), expected=expected, threads=self.threads)
+        if self.nbytes is None and not self.fast:
+            for row, value in enumerate(values):
+                if value is not None:
+                    self.layout.decode_values(value, tuple(positions[row].tolist()))
+
+    def _sized(self, sources: Sources, count: int) -> None:
+        """Sizes that are known before anything is decoded."""
+        if not self.fixed or self.nbytes is None:
+            return
+        wanted = self.nbytes + 4 * len(self.chain.codecs)
+        for row in range(count):
+            if sources.blobs is not None:
+                size: int | None = len(sources.blobs[row])
+            elif sources.length is not None:
+                size = int(sources.length[row])
+            else:
+                size = self.store.size(sources.keys[row])
+            if size is not None and size != wanted:
+                raise CorruptDataError("the chunk has the wrong size", expected=f"{wanted} bytes", found=size)
+
+    def _tell(self, error: ZvcoreError, sources: Sources, row: int, position: Ints, key: str) -> None:
+        if sources.offset is not None and sources.length is not None:
+            error.offset, error.length = int(sources.offset[row]), int(sources.length[row])
+        elif sources.blobs is None and error.offset is None:
+            error.located(offset=0, length=self.store.size(key))
+        error.key = key
+        error.chunk = tuple(position.tolist())
+        self.report.problems.append(Problem.of(error, key))
+
+
+def _keys(store: Store, only: str | None) -> Iterator[str]:
+    if only is None:
+        return store.list()
+    return iter([only]) if store.exists(only) else store.list(only)
+
+
+def _part(sources: Sources, rows: range) -> Sources:
+    """Some rows of sources."""
+    if sources.blobs is not None:
+        blobs = list(sources.blobs[rows.start : rows.stop])
+        return Sources(keys=sources.keys, blobs=blobs)
+    if sources.offset is None or sources.length is None or sources.key is None:
+        return Sources(keys=Keys.of([sources.keys[row] for row in rows]))
+    part = slice(rows.start, rows.stop)
+    return Sources(sources.keys, sources.key[part], sources.offset[part], sources.length[part], stamps=sources.stamps)

@@ -1,0 +1,124 @@
+"""Looking after stores as a whole: their arrays as Zarr has them, then what they say of each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore import zarr3
+from zvcore.errors import ZvcoreError
+from zvcore.report import Problem, Report
+from zvcore.zvf.store import Store
+from zvcore.zvf.validation import validate
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store as ByteStore
+    from zvcore.zvf.validation import Finding
+
+__all__ = ["compact", "inspect", "repair", "verify"]
+
+
+def verify(store: ByteStore, *, only: str | None = None, fast: bool = False, threads: int | None = None) -> Report:
+    """Look at all arrays, then at what they say of each other, as `validate` does.
+
+    With `fast`, neither chunks nor cells are decoded: structure, metadata and checksums are looked at.
+    """
+    report = zarr3.verify(store, only=only, fast=fast, threads=threads)
+    if only is not None:
+        return report
+    # What cannot be read is told once, by its bytes.
+    broken = [problem for problem in report.problems if problem.fatal]
+    for finding in validate(Store(store), level=2 if fast else 5).problems:
+        if not _told(finding, broken):
+            report.problems.append(_problem(finding))
+    return report
+
+
+def _told(finding: Finding, broken: list[Problem]) -> bool:
+    """Whether a finding is what a problem with an array's bytes leads to."""
+    if finding.object_id is not None or not finding.array or not finding.fatal:
+        return False
+    array = finding.array.removesuffix("/zarr.json")
+    for problem in broken:
+        if problem.where == finding.array:
+            return True
+        cell = finding.cell if isinstance(finding.cell, tuple) else None
+        below = problem.where.startswith(f"{array}/")
+        if below and (cell is None or problem.chunk is None or problem.chunk == cell):
+            return True
+    return False
+
+
+def _problem(finding: Finding) -> Problem:
+    where = finding.array or "zarr.json"
+    what = finding.message if finding.object_id is None else f"object {finding.object_id}: {finding.message}"
+    return Problem(where, what, finding.cell, fatal=finding.fatal)
+
+
+def repair(
+    store: ByteStore, out: ByteStore | None = None, *, only: str | None = None, threads: int | None = None
+) -> Report:
+    """Take out chunks that cannot be decoded, as for Zarr. Which objects miss something then, the losses say.
+
+    The objects' manifests stay as they are: what they name and is gone, reading tells.
+    """
+    report = zarr3.repair(store, out, only=only, threads=threads)
+    target = store if out is None else out
+    lost = {loss.where.rpartition("/c/")[0] for loss in report.losses}
+    try:
+        findings = validate(Store(target), level=3).problems if lost else []
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error))
+        return report
+    damaged = sorted({finding.object_id for finding in findings if finding.object_id is not None and finding.fatal})
+    for id in damaged:
+        report.lose("object_index", "the object misses fragments", chunk=id)
+    return report
+
+
+def compact(store: ByteStore, *, only: str | None = None, threads: int | None = None) -> Report:
+    """Write shards anew that hold bytes which belong to nothing."""
+    return zarr3.compact(store, only=only, threads=threads)
+
+
+def inspect(store: ByteStore, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+    """What a store holds: its geometry, and objects, vertices and bytes of each level."""
+    if only is not None:
+        return zarr3.inspect(store, only=only)
+    opened = Store(store)
+    levels = []
+    for number in opened.levels:
+        try:
+            levels.append(_inspect_level(opened, number))
+        except ZvcoreError as error:
+            levels.append({"level": number, "kind": "broken", "error": str(error)})
+    return {
+        "format": "zvf",
+        "kind": "vectors",
+        "version": opened.version,
+        "geometry": opened.geometry_types,
+        "ndim": opened.ndim,
+        "chunk_shape": opened.chunk_shape,
+        "bounds": opened.bounds,
+        "attributes": dict(opened.node.attrs),
+        "levels": levels,
+    }
+
+
+def _inspect_level(opened: Store, number: int) -> dict[str, Any]:
+    level = opened.level(number)
+    objects = size = 0
+    for key in opened.store.list(level.path):
+        objects += 1
+        size += opened.store.size(key) or 0
+    index = level.objects
+    return {
+        "level": number,
+        "chunk_shape": level.chunk_shape,
+        "vertices": level.vertex_count,
+        "objects_indexed": None if index is None else len(index),
+        "chunks": len(level.vertices.stored()),
+        "attributes": level.attribute_names(),
+        "object_attributes": level.object_attribute_names(),
+        "objects": objects,
+        "stored_bytes": size,
+    }
