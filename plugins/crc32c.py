@@ -19,3 +19,6 @@ class Crc32c(Codec):
 
     def __zv_codec__(self) -> Any:
         return _crc32c.codec_table()
+
+    def encoded_size(self, size: int) -> int | None:
+        return size + 4

@@ -70,6 +70,7 @@ LAYOUTS: dict[str, list[Codec]] = {
     "index at start": [sharded([LITTLE, ZSTD], location="start")],
     "index big-endian": [sharded([LITTLE], index=[BIG, CRC])],
     "index without checksum": [sharded([LITTLE, GZIP], index=[LITTLE])],
+    "index transposed": [sharded([LITTLE], index=[named("transpose", order=[2, 1, 0]), BIG, CRC])],
     "nested": [sharded([sharded([LITTLE, GZIP], (5, 4))], (10, 12))],
     "transposed shard": [TRANSPOSE, sharded([LITTLE, ZSTD], (4, 4))],
     "codecs behind the shard": [sharded([LITTLE]), GZIP, CRC],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 
-from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+import zvcore
+from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
 from zvcore.zarr3.shard_index import MISSING, ShardIndexForm
 
 if TYPE_CHECKING:
@@ -17,6 +19,25 @@ if TYPE_CHECKING:
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 CRC = {"name": "crc32c"}
+TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
+
+
+def numcodec(name: str, **configuration: Any) -> dict[str, Any]:
+    return {"name": f"numcodecs.{name}", "configuration": configuration}
+
+
+# Chains beyond bytes and crc32c, and how many bytes each makes of the index of a shard of 4 x 3 chunks (192 bytes).
+GENERAL: dict[str, tuple[list[Any], int]] = {
+    "transposed": ([{"name": "transpose", "configuration": {"order": [2, 0, 1]}}, LITTLE, CRC], 196),
+    "transposed big": (
+        [{"name": "transpose", "configuration": {"order": [1, 2, 0]}}, {"name": "bytes", "configuration": {"endian": "big"}}],
+        192,
+    ),
+    "old name": ([{"name": "endian", "configuration": {"endian": "little"}}, CRC], 196),
+    "checksum of numcodecs": ([LITTLE, numcodec("crc32"), CRC], 200),
+    "shuffled": ([LITTLE, numcodec("shuffle", elementsize=8), CRC], 196),
+    "filtered": ([numcodec("delta", dtype="<u8"), LITTLE, CRC], 196),
+}
 
 
 @pytest.mark.parametrize("location", ["start", "end"])
@@ -91,7 +112,13 @@ def test_entries_that_leave_the_data(location: Any, offset: int, length: int) ->
         ({"index_codecs": [{"name": "bytes"}]}, MetadataError),
         ({"index_codecs": ["bytes"]}, MetadataError),
         ({"index_codecs": [LITTLE, {"name": "zstd"}]}, UnsupportedError),
-        ({"index_codecs": [LITTLE, 3]}, UnsupportedError),
+        ({"index_codecs": [LITTLE, 3]}, MetadataError),
+        ({"index_codecs": [TRANSPOSE]}, MetadataError),
+        ({"index_codecs": [{"name": "transpose", "configuration": {"order": [0]}}, LITTLE]}, MetadataError),
+        ({"index_codecs": [{"name": "vlen-bytes"}]}, MetadataError),
+        ({"index_codecs": [{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 1], "codecs": [LITTLE],
+          "index_codecs": [LITTLE]}}]}, UnsupportedError),
+        ({"index_codecs": [LITTLE, {"name": "no such codec"}]}, CodecNotFoundError),
         ({"index_codecs": [LITTLE], "index_location": "middle"}, MetadataError),
     ],
 )
@@ -103,3 +130,54 @@ def test_configurations_that_cannot_be(configuration: dict, error: type[Exceptio
 def test_a_shard_of_absurd_size_is_refused() -> None:
     with pytest.raises(MetadataError):
         ShardIndexForm.from_json({"index_codecs": [LITTLE]}, (2**20, 2**20))
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("name", GENERAL)
+def test_other_codecs_of_fixed_size(name: str, location: Any) -> None:
+    codecs, size = GENERAL[name]
+    form = ShardIndexForm.from_json({"index_codecs": codecs, "index_location": location}, (4, 3))
+    assert form.size == size
+    assert form.to_json() == {"index_codecs": codecs, "index_location": location}
+    again = pickle.loads(pickle.dumps(form))
+    assert again == form == ShardIndexForm.from_json(form.to_json(), (4, 3))
+    assert hash(again) == hash(form)
+    shift = size if location == "start" else 0
+    offsets = np.array([shift + 10 * i if i % 3 else MISSING for i in range(12)], np.uint64)
+    lengths = np.array([i if i % 3 else MISSING for i in range(12)], np.uint64)
+    raw = form.build(offsets, lengths)
+    assert len(raw) == size
+    found = form.parse(raw, size + 130)
+    np.testing.assert_array_equal(found[0], offsets)
+    np.testing.assert_array_equal(found[1], lengths)
+    for cut in (raw[:-1], b"", raw + b"x"):
+        with pytest.raises(CorruptDataError, match="too small"):
+            form.parse(cut, size + 130)
+    if CRC in codecs:
+        for i in range(0, size, 7):
+            bad = bytearray(raw)
+            bad[i] ^= 1
+            with pytest.raises(CorruptDataError, match="c/0") as caught:
+                form.parse(bad, size + 130, key="c/0")
+            assert caught.value.length == size
+    with pytest.raises(CorruptDataError, match="leaves the shard's data") as caught:
+        form.parse(raw, size + 110)
+    assert caught.value.chunk == (3, 2)
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not")
+@pytest.mark.parametrize("name", ["transposed", "transposed big", "checksum of numcodecs"])
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_other_index_codecs_with_zarr_python(tmp_path: Path, name: str, location: str) -> None:
+    values = np.arange(1, 17 * 14 + 1, dtype="u2").reshape(17, 14)
+    ours = zvcore.create(
+        tmp_path, format="zarr3", shape=(17, 14), dtype="u2", chunks=(2, 3), shards=(8, 9), codec="gzip",
+        index_codecs=GENERAL[name][0], index_location=location,
+    )  # fmt: skip
+    ours[...] = values
+    theirs = zarr.open_array(tmp_path, mode="r+")
+    np.testing.assert_array_equal(theirs[...], values)
+    theirs[3:9, 2:11] = values[3:9, 2:11] = 7
+    ours[4, 5] = values[4, 5] = 8
+    np.testing.assert_array_equal(ours[...], values)
+    np.testing.assert_array_equal(theirs[...], values)

@@ -130,6 +130,13 @@ class Codec:
         """The C library that does the work, and its version as it is loaded now; None if Python does it."""
         return None if self._native is None else self._native.library
 
+    def encoded_size(self, size: int) -> int | None:
+        """How many bytes `encode` makes of `size` bytes, whatever they are; None: that depends on them.
+
+        Only codecs with an answer can be used where a format must know sizes beforehand, as in Zarr's shard indexes.
+        """
+        return size if self.identity else None
+
     def for_dtype(self, dtype: np.dtype[Any]) -> Self:
         """This codec with everything settled that depends on the type of the items. Most codecs do not care."""
         return self

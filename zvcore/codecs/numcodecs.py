@@ -33,6 +33,15 @@ _FILTERS = frozenset(("astype", "bitround", "categorize", "delta", "fixedscaleof
 _SERIALIZERS = frozenset(("json2", "msgpack2", "pcodec", "vlen-array", "vlen-bytes", "vlen-utf8", "zfpy"))
 # Reading them runs whatever the data says.
 _DANGEROUS = frozenset(("pickle",))
+# How many bytes those add that make data longer by always as much.
+_ADDED = {
+    "adler32": 4,
+    "crc32": 4,
+    "crc32c": 4,
+    "fletcher32": 4,
+    "jenkins_lookup3": 4,
+    "shuffle": 0,
+}
 # The parameter that takes the array's type (as a string) or item size where a document does not say it.
 _FROM_DTYPE = {
     "astype": "decode_dtype",
@@ -85,6 +94,10 @@ class NumcodecsCodec(Codec):
             return self
         value: Any = dtype.itemsize if wanted == "elementsize" else dtype.str
         return self.replace(**{wanted: value})
+
+    def encoded_size(self, size: int) -> int | None:
+        added = _ADDED.get(self.numcodecs_id)
+        return None if added is None else size + added
 
     def to_zarr3(self) -> dict[str, Any]:
         # zarr-python wants the member even when it is empty.

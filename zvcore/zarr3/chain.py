@@ -248,6 +248,10 @@ class Filtered:
             forms.append((dtype.newbyteorder("="), stored))
         return forms
 
+    def encoded_form(self) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """Type and shape of what is stored of a whole chunk."""
+        return self._forms(self.pipeline.shape)[-1]
+
     def _stored(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         return dtype.newbyteorder(">" if self.pipeline.endian == "big" else "<")
 

@@ -1,7 +1,8 @@
 """The index of a `sharding_indexed` shard: where in the object each inner chunk lies.
 
 u64 (offset, length) for each inner chunk in C order, both 2**64 - 1 for one that is not there; encoded by the index
-codecs, of which `bytes` and `crc32c` give an index of known size, as they must; at the end of the object or its start.
+codecs, whose result has a known size; at the end of the object or its start. `bytes` and `crc32c`, which everybody
+writes, are done here; chains of other codecs are a `GeneralIndexCodecs`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.errors import CorruptDataError, MetadataError, ZvcoreError
 from zvcore.kernels.crc32c import crc32c
+
+if TYPE_CHECKING:
+    from zvcore.zarr3.index_codecs import GeneralIndexCodecs
 
 __all__ = ["MISSING", "ShardIndexForm"]
 
@@ -33,12 +37,14 @@ class ShardIndexForm:
     endian    byte order of the entries
     checksums how many crc32c codecs follow
     location  where in the object the index stands
+    codecs    the whole chain where it is not `bytes` and checksums; endian and checksums then mean nothing
     """
 
     chunks: tuple[int, ...]
     endian: Literal["little", "big"] = "little"
     checksums: int = 1
     location: Literal["start", "end"] = "end"
+    codecs: GeneralIndexCodecs | None = None
 
     @classmethod
     def from_json(
@@ -53,25 +59,22 @@ class ShardIndexForm:
         codecs = configuration.get("index_codecs")
         if not isinstance(codecs, Sequence) or isinstance(codecs, str) or not codecs:
             raise MetadataError("index_codecs is a list of codecs", key=key, found=repr(codecs))
-        endian: Literal["little", "big"] | None = None
-        checksums = 0
-        for codec in codecs:
-            name = codec if isinstance(codec, str) else codec.get("name") if isinstance(codec, Mapping) else None
-            if name == "bytes" and endian is None:
-                given = codec.get("configuration", {}).get("endian") if isinstance(codec, Mapping) else None
-                if given not in ("little", "big"):
-                    raise MetadataError("the bytes codec of an index needs its endian", key=key, found=repr(given))
-                endian = given
-            elif name == "crc32c" and endian is not None:
-                checksums += 1
-            else:
-                raise UnsupportedError(f"index codec {name!r}: an index is encoded by bytes and crc32c", key=key)
-        if endian is None:
-            raise MetadataError("index_codecs has no bytes codec", key=key)
-        return cls(tuple(chunks), endian, checksums, location)
+        names = [codec.get("name") if isinstance(codec, Mapping) else codec for codec in codecs]
+        if names[0] != "bytes" or any(name != "crc32c" for name in names[1:]):
+            from zvcore.zarr3.index_codecs import GeneralIndexCodecs
+
+            general = GeneralIndexCodecs.from_json(list(codecs), tuple(chunks), key)
+            return cls(tuple(chunks), location=location, codecs=general)
+        given = codecs[0].get("configuration", {}) if isinstance(codecs[0], Mapping) else {}
+        endian = given.get("endian") if isinstance(given, Mapping) else None
+        if endian not in ("little", "big"):
+            raise MetadataError("the bytes codec of an index needs its endian", key=key, found=repr(endian))
+        return cls(tuple(chunks), endian, len(codecs) - 1, location)
 
     def to_json(self) -> dict[str, Any]:
         """`index_codecs` and `index_location`."""
+        if self.codecs is not None:
+            return {"index_codecs": self.codecs.to_json(), "index_location": self.location}
         codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": self.endian}}]
         codecs += [{"name": "crc32c"}] * self.checksums
         return {"index_codecs": codecs, "index_location": self.location}
@@ -83,6 +86,8 @@ class ShardIndexForm:
     @property
     def size(self) -> int:
         """Bytes that the index takes in the object."""
+        if self.codecs is not None:
+            return self.codecs.size
         return 16 * self.count + 4 * self.checksums
 
     def parse(
@@ -109,6 +114,12 @@ class ShardIndexForm:
                 "the shard is too small for its index", key=key, expected=f"{self.size} bytes",
                 found=len(raw) if object_size is None else object_size,
             )  # fmt: skip
+        entries = self._entries(raw, at, key) if self.codecs is None else self._decoded(self.codecs, raw, at, key)
+        offsets = np.ascontiguousarray(entries[:, 0], np.uint64)
+        lengths = np.ascontiguousarray(entries[:, 1], np.uint64)
+        return offsets, lengths
+
+    def _entries(self, raw: memoryview, at: int, key: str | None) -> npt.NDArray[np.uint64]:
         for number in range(self.checksums, 0, -1):
             body = raw[: 16 * self.count + 4 * (number - 1)]
             stored = int.from_bytes(raw[len(body) : len(body) + 4], "little")
@@ -118,8 +129,15 @@ class ShardIndexForm:
                     "the shard index has a wrong checksum", key=key, offset=at, length=self.size, codec="crc32c",
                     expected=f"{stored:08x}", found=f"{found:08x}",
                 )  # fmt: skip
-        entries = np.frombuffer(raw, "<u8" if self.endian == "little" else ">u8", 2 * self.count).reshape(-1, 2)
-        return np.ascontiguousarray(entries[:, 0], np.uint64), np.ascontiguousarray(entries[:, 1], np.uint64)
+        return np.frombuffer(raw, "<u8" if self.endian == "little" else ">u8", 2 * self.count).reshape(-1, 2)
+
+    def _decoded(
+        self, codecs: GeneralIndexCodecs, raw: memoryview, at: int, key: str | None
+    ) -> npt.NDArray[np.uint64]:
+        try:
+            return codecs.decode(raw).reshape(-1, 2)
+        except ZvcoreError as error:
+            raise error.located(key=key, offset=at, length=self.size)
 
     def wrong(
         self, offsets: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint64], object_size: int | None
@@ -152,6 +170,11 @@ class ShardIndexForm:
 
     def build(self, offsets: Any, lengths: Any) -> bytes:
         """The stored index for chunks in C order; offsets count from the start of the object."""
+        if self.codecs is not None:
+            general = np.empty((*self.chunks, 2), np.uint64)
+            general[..., 0] = np.asarray(offsets, np.uint64).reshape(self.chunks)
+            general[..., 1] = np.asarray(lengths, np.uint64).reshape(self.chunks)
+            return self.codecs.encode(general)
         entries = np.empty((self.count, 2), "<u8" if self.endian == "little" else ">u8")
         entries[:, 0] = offsets
         entries[:, 1] = lengths

@@ -281,8 +281,7 @@ def _index_form(node: ArrayNode, shape: tuple[int, ...]) -> ShardIndexForm:
     """The index is written as the array has it already, or as Zarr does by default."""
     if not node.sharded:
         return ShardIndexForm(shape)
-    form = node.index_form
-    return ShardIndexForm(shape, form.endian, form.checksums, form.location)
+    return ShardIndexForm.from_json(node.index_form.to_json(), shape, node.key)
 
 
 def _new_document(task: _Task, nonempty: npt.NDArray[np.bool_]) -> dict[str, Any]:
