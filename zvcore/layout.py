@@ -19,6 +19,8 @@ from zvcore.engine.sources import ABSENT, OneChunk, Sources
 from zvcore.errors import CorruptDataError, ZvcoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from zvcore.codecs.chain import CodecChain
@@ -156,6 +158,30 @@ class Layout(ABC):
     def shards(self, positions: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.intp]]]:
         """Which objects hold these chunks: (key, rows of `positions`) per shard. Only for layouts with shards."""
         raise TypeError(f"{type(self).__name__} has no shards")
+
+    def pack_order(self, key: str, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.intp] | None:
+        """The order in which these chunks, all that a shard has, lie in it behind each other: rows of `positions`.
+
+        None if a shard cannot be written in this way: `update` does it. Called under the lock of the key.
+        """
+        return None
+
+    # The bytes of a shard before its first chunk.
+    pack_head: int = 0
+
+    def pack(
+        self,
+        key: str,
+        positions: npt.NDArray[np.int64],
+        order: npt.NDArray[np.intp],
+        sizes: npt.NDArray[np.uint64],
+        finish: Callable[[bytes, bytes], None],
+    ) -> None:
+        """Put a shard in its place whose chunks are written already: `finish(head, tail)` does it, or delete it.
+
+        `sizes` are those of the chunks at `positions`, ABSENT for those that are not stored.
+        """
+        raise TypeError(f"{type(self).__name__} has no shards that are written in one go")
 
     def update(self, key: str, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         """Put these encoded chunks into a shard, keep its other chunks as they are. Called under the lock of the key.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine.buffers import Buffers
+from zvcore.engine.buffers import Buffers, Keys
 from zvcore.engine.fetching import StaleSourcesError, at_hand
+from zvcore.engine.packer import Packer
 from zvcore.engine.read import fetch_native, read_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.write import encode_chunks, encode_many
@@ -26,6 +28,8 @@ Rows = npt.NDArray[np.intp]
 
 # How many chunks one native batch takes at most; bounds the memory for their positions and names.
 _BATCH_CHUNKS = 1 << 16
+# How many bytes of chunks are written to shards in one go, which need no memory.
+_PACK_BYTES = 512 << 20
 # How many bytes of chunks are fetched ahead of decoding from stores that are not local.
 _BATCH_BYTES = 64 << 20
 # How many objects are locked at once for read-modify-write.
@@ -194,8 +198,10 @@ def _encode(
     threads: int | None,
     progress: Progress | None,
     to_files: bool = False,
+    packer: Packer | None = None,
 ) -> Buffers:
-    """The chunks in `rows` with the new values in them, encoded. With `to_files` they are written at once."""
+    """The chunks in `rows` with the new values in them, encoded. With `to_files` they are written at once, with a
+    `packer` it takes them."""
     positions = positions[rows]
     covered = covered[rows]
     sources = None
@@ -218,6 +224,7 @@ def _encode(
         chain=layout.chain_column(positions),
         store_empty=layout.store_empty,
         keys=layout.keys(positions) if to_files else None,
+        packer=packer,
         root=root,
         sync=getattr(layout.store, "fsync", False),
         threads=threads,
@@ -349,10 +356,11 @@ def _write_shards(
     """Several chunks in one object. As many objects at a time as keep the threads busy."""
     window: list[tuple[str, Rows]] = []
     held = 0
+    limit = _BATCH_BYTES if layout.store.local_root is None else _PACK_BYTES
     for key, rows in sorted(layout.shards(positions), key=lambda group: group[0]):
         window.append((key, rows))
         held += len(rows) * layout.chunk_nbytes
-        if held >= _BATCH_BYTES or len(window) >= _BATCH_LOCKS:
+        if held >= limit or len(window) >= _BATCH_LOCKS:
             _write_shard_window(layout, selection, positions, covered, value, threads, steps, window)
             window, held = [], 0
     if window:
@@ -375,19 +383,70 @@ def _write_shard_window(
                 if layout.store.can_lock:
                     for key, _rows in window:
                         stack.enter_context(layout.store.lock(key))
-                rows = np.concatenate([rows for _key, rows in window])
-                encoded = _encode(layout, selection, positions, rows, covered, value, threads, steps.of(len(rows)))
-                start = 0
+                _pack_shards(layout, selection, positions, covered, value, threads, steps, window)
                 while window:
-                    key, own = window[0]
-                    layout.update(key, positions[own], encoded.select(range(start, start + len(own))))
-                    start += len(own)
-                    window.pop(0)
+                    batch = _leading(window, max(1, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
+                    rows = np.concatenate([rows for _key, rows in batch])
+                    encoded = _encode(layout, selection, positions, rows, covered, value, threads, steps.of(len(rows)))
+                    start = 0
+                    for key, own in batch:
+                        layout.update(key, positions[own], encoded.select(range(start, start + len(own))))
+                        start += len(own)
+                        window.pop(0)
         except (StaleSourcesError, ConflictError):
             # Somebody who does not take our locks, or a store without any.
             continue
         return
     raise ConflictError("other writers keep changing this object", key=window[0][0])
+
+
+def _leading(window: list[tuple[str, Rows]], most: int) -> list[tuple[str, Rows]]:
+    """The first shards of a window: together at most so many chunks, but at least one shard."""
+    count = 0
+    for number, (_key, rows) in enumerate(window):
+        count += len(rows)
+        if number and count > most:
+            return window[:number]
+    return window[:]
+
+
+def _pack_shards(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    covered: npt.NDArray[np.bool_],
+    value: npt.NDArray[Any],
+    threads: int | None,
+    steps: _Steps,
+    window: list[tuple[str, Rows]],
+) -> None:
+    """Write those shards that are replaced as a whole while their chunks are encoded; they leave the window."""
+    root = layout.store.local_root
+    if root is None or layout.value_codec is not None:
+        return
+    packed = []
+    for key, own in window:
+        order = layout.pack_order(key, positions[own])
+        if order is not None:
+            packed.append((key, own, order))
+    if not packed:
+        return
+    bounds = np.cumsum([0, *(len(own) for _key, own, _order in packed)])
+    packer = Packer(
+        Keys.of([key for key, _own, _order in packed]),
+        root,
+        np.concatenate([order + start for (_key, _own, order), start in zip(packed, bounds, strict=False)]),
+        bounds,
+        layout.pack_head,
+    )
+    rows = np.concatenate([own for _key, own, _order in packed])
+    _encode(layout, selection, positions, rows, covered, value, threads, steps.of(len(rows)), packer=packer)
+    sync = getattr(layout.store, "fsync", False)
+    sizes = packer.sizes
+    for number, (key, own, order) in enumerate(packed):
+        own_sizes = sizes[bounds[number] : bounds[number + 1]]
+        layout.pack(key, positions[own], order, own_sizes, partial(packer.finish, number, sync=sync))
+        window.remove(next(one for one in window if one[0] == key))
 
 
 def update(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:

@@ -30,7 +30,10 @@ def numcodec(name: str, **configuration: Any) -> dict[str, Any]:
 GENERAL: dict[str, tuple[list[Any], int]] = {
     "transposed": ([{"name": "transpose", "configuration": {"order": [2, 0, 1]}}, LITTLE, CRC], 196),
     "transposed big": (
-        [{"name": "transpose", "configuration": {"order": [1, 2, 0]}}, {"name": "bytes", "configuration": {"endian": "big"}}],
+        [
+            {"name": "transpose", "configuration": {"order": [1, 2, 0]}},
+            {"name": "bytes", "configuration": {"endian": "big"}},
+        ],
         192,
     ),
     "old name": ([{"name": "endian", "configuration": {"endian": "little"}}, CRC], 196),
@@ -116,8 +119,17 @@ def test_entries_that_leave_the_data(location: Any, offset: int, length: int) ->
         ({"index_codecs": [TRANSPOSE]}, MetadataError),
         ({"index_codecs": [{"name": "transpose", "configuration": {"order": [0]}}, LITTLE]}, MetadataError),
         ({"index_codecs": [{"name": "vlen-bytes"}]}, MetadataError),
-        ({"index_codecs": [{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 1], "codecs": [LITTLE],
-          "index_codecs": [LITTLE]}}]}, UnsupportedError),
+        (
+            {
+                "index_codecs": [
+                    {
+                        "name": "sharding_indexed",
+                        "configuration": {"chunk_shape": [1, 1], "codecs": [LITTLE], "index_codecs": [LITTLE]},
+                    }
+                ]
+            },
+            UnsupportedError,
+        ),
         ({"index_codecs": [LITTLE, {"name": "no such codec"}]}, CodecNotFoundError),
         ({"index_codecs": [LITTLE], "index_location": "middle"}, MetadataError),
     ],

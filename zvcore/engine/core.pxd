@@ -57,6 +57,7 @@ cdef struct Slot:
     Scratch path
     Failure failure
     void ***workers             # per chain of the batch, taken on first use
+    int64_t place               # where in its plan this thread is; -1 when a batch begins
     Slot *next
 
 

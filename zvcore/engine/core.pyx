@@ -419,6 +419,7 @@ cdef void participate(void *context, int number) noexcept nogil:
             batch.failure.job = -1
         pthread_mutex_unlock(&zv_failure_lock)
         return
+    slot.place = -1
     slot.workers = <void ***> calloc(max(batch.chain_count, 1), sizeof(void **))
     if slot.workers == NULL:
         fail(slot, MEMORY_FAILURE, -1)

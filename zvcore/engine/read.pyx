@@ -149,8 +149,9 @@ cdef object located(const Failure *failure, list chains, Loader loader, position
     if chunk < 0:
         return error
     key = offset = length = None
-    origin = loader.origin
-    if loader.keys is not None:
+    # Chunks that are written without being read first have no loader.
+    origin = None if loader is None else loader.origin
+    if loader is not None and loader.keys is not None:
         key = loader.keys[loader.object_of(chunk)]
         if loader.offset != NULL and loader.length[chunk] != ZV_SIZE_UNKNOWN:
             offset, length = loader.offset[chunk], loader.length[chunk]

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from zvcore.codecs.chain import CodecChain
 from zvcore.engine.buffers import Buffers, Keys
 from zvcore.engine.form import Form
+from zvcore.engine.packer import Packer
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import Sources
 
@@ -22,6 +23,7 @@ def encode_chunks(
     chain: npt.NDArray[np.uint8] | None = None,
     store_empty: bool = False,
     keys: Keys | None = None,
+    packer: Packer | None = None,
     root: bytes | None = None,
     sync: bool = False,
     threads: int | None = None,

@@ -14,6 +14,7 @@ from zvcore.engine.core cimport (
 )
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, Target, aim, move_points, move_share
 from zvcore.engine.load cimport Loader
+from zvcore.engine.packer cimport Packer
 from zvcore.engine.read cimport decode_block, located, stages_of, stored_limit
 from zvcore.engine.selection cimport Selection
 from zvcore.stores.files cimport iovec, replace_file
@@ -30,6 +31,7 @@ cdef struct WritePlan:
     void *form
     void *selection
     void *results           # Buffers, or NULL: files are written
+    void *packer            # Packer, or NULL: every chunk is an object
     void *files             # Loader used for its paths
     const int64_t *positions
     const uint8_t *chain
@@ -122,6 +124,8 @@ cdef int encode_block(Batch *batch, Slot *slot, WritePlan *plan, Form form, Sele
 cdef int finish(Batch *batch, Slot *slot, WritePlan *plan, int64_t chunk, const uint8_t *header, uint64_t header_size,
                 const uint8_t *body, uint64_t size) noexcept nogil:
     """Where the encoded chunk goes. A size of ZV_SIZE_UNKNOWN: it is empty and shall not exist."""
+    if plan.packer != NULL:
+        return (<Packer> plan.packer).put(slot, chunk, header, header_size, body, size)
     if plan.results != NULL:
         if size == ZV_SIZE_UNKNOWN:
             return 0
@@ -159,6 +163,8 @@ cdef int write_file(Slot *slot, Loader files, WritePlan *plan, int64_t chunk, co
 
 cdef int write_item(Batch *batch, Slot *slot, int64_t chunk) noexcept nogil:
     cdef WritePlan *plan = <WritePlan *> batch.plan
+    if plan.packer != NULL:
+        chunk = (<Packer> plan.packer).take(slot)
     return encode_block(batch, slot, plan, <Form> plan.form, <Selection> plan.selection, chunk)
 
 
@@ -172,13 +178,13 @@ class _Files:
 
 
 def encode_chunks(Form form, Selection selection, positions, covered, sources, chains, value, rows=None, chain=None,
-                  bint store_empty=False, Keys keys=None, root=None, bint sync=False, threads=None, progress=None,
-                  names=None):
+                  bint store_empty=False, Keys keys=None, Packer packer=None, root=None, bint sync=False, threads=None,
+                  progress=None, names=None):
     """Encode the chunks at `positions` with the values that the selection assigns to them.
 
     `value` has the selection's `result_shape` (strides of zero are welcome). Chunks that are not `covered` are read
     from `sources` first. With `keys` and `root`, every chunk is written to its file and nothing is returned; a chunk
-    that holds only the fill value is removed unless `store_empty`. Without, the encoded chunks come back as `Buffers`,
+    that holds only the fill value is removed unless `store_empty`. A `packer` takes the chunks instead. Without, the encoded chunks come back as `Buffers`,
     absent where they need not be stored. `rows`, for a selection of points, says which of its chunks these are.
     """
     cdef Batch batch
@@ -235,7 +241,12 @@ def encode_chunks(Form form, Selection selection, positions, covered, sources, c
         plan.loader = <void *> loader
     plan.results = NULL
     plan.files = NULL
-    if keys is not None and root is not None:
+    plan.packer = NULL
+    if packer is not None:
+        if len(packer) != count:
+            raise ValueError("the packer is for another number of chunks")
+        plan.packer = <void *> packer
+    elif keys is not None and root is not None:
         files = Loader(_Files(keys), count, root, 1)
         plan.files = <void *> files
     else:

@@ -34,3 +34,11 @@ cdef int64_t read_at(int descriptor, void *into, uint64_t size, uint64_t offset)
 cdef int replace_file(
     const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
 ) noexcept nogil
+
+# The two halves of `replace_file`: an empty file beside `path`, whose name goes to `temporary` (the descriptor, or minus
+# errno); and what was written there in its place (0 or errno; the descriptor is closed, a failure leaves no file).
+cdef int begin_file(const char *path, char *temporary, Py_ssize_t room) noexcept nogil
+cdef int finish_file(int descriptor, const char *temporary, const char *path, bint sync, bint exclusive) noexcept nogil
+
+# Write the parts one after the other from where the descriptor stands: 0 or errno.
+cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcept nogil

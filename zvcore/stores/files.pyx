@@ -488,10 +488,7 @@ cdef int sync_folder(const char *path) noexcept nogil:
     return code
 
 
-cdef int replace_file(
-    const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
-) noexcept nogil:
-    cdef char temporary[LONGEST_PATH]
+cdef int begin_file(const char *path, char *temporary, Py_ssize_t room) noexcept nogil:
     cdef Py_ssize_t i, end = 0
     cdef int descriptor, code
     for i in range(LONGEST_PATH):
@@ -500,24 +497,26 @@ cdef int replace_file(
         if path[i] == b"/":
             end = i + 1
     else:
-        return ENAMETOOLONG
-    if end + 24 >= LONGEST_PATH:
-        return ENAMETOOLONG
+        return -ENAMETOOLONG
+    if end + 24 >= min(room, <Py_ssize_t> LONGEST_PATH):
+        return -ENAMETOOLONG
     memcpy(temporary, path, end)
     while True:
         code = zv_random_name(temporary + end)
         if code != 0:
-            return code
+            return -code
         descriptor = zv_open(temporary, O_WRONLY | O_CREAT | O_EXCL)
         if descriptor >= 0:
-            break
+            return descriptor
         if errno != EEXIST:
-            return last_error()
-    code = write_all(descriptor, parts, count)
-    if code == 0:
-        zv_touch(descriptor)
-        if sync and fsync(descriptor) != 0:
-            code = last_error()
+            return -last_error()
+
+
+cdef int finish_file(int descriptor, const char *temporary, const char *path, bint sync, bint exclusive) noexcept nogil:
+    cdef int code = 0
+    zv_touch(descriptor)
+    if sync and fsync(descriptor) != 0:
+        code = last_error()
     # Some file systems tell only here that there was no room.
     if close(descriptor) != 0 and code == 0 and errno != EINTR:
         code = last_error()
@@ -533,6 +532,21 @@ cdef int replace_file(
     elif sync:
         code = sync_folder(path)
     return code
+
+
+cdef int replace_file(
+    const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
+) noexcept nogil:
+    cdef char temporary[LONGEST_PATH]
+    cdef int descriptor = begin_file(path, temporary, LONGEST_PATH), code
+    if descriptor < 0:
+        return -descriptor
+    code = write_all(descriptor, parts, count)
+    if code != 0:
+        close(descriptor)
+        unlink(temporary)
+        return code
+    return finish_file(descriptor, temporary, path, sync, exclusive)
 
 
 cdef class Parts:

@@ -11,14 +11,14 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.zarr3.chain import Filtered, parse_codecs
 from zvcore.zarr3.dtypes import data_type_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from zvcore.zarr3.chain import Pipeline
 
 __all__ = ["GeneralIndexCodecs"]

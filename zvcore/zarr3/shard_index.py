@@ -131,9 +131,7 @@ class ShardIndexForm:
                 )  # fmt: skip
         return np.frombuffer(raw, "<u8" if self.endian == "little" else ">u8", 2 * self.count).reshape(-1, 2)
 
-    def _decoded(
-        self, codecs: GeneralIndexCodecs, raw: memoryview, at: int, key: str | None
-    ) -> npt.NDArray[np.uint64]:
+    def _decoded(self, codecs: GeneralIndexCodecs, raw: memoryview, at: int, key: str | None) -> npt.NDArray[np.uint64]:
         try:
             return codecs.decode(raw).reshape(-1, 2)
         except ZvcoreError as error:

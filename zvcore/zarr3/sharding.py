@@ -16,6 +16,8 @@ from zvcore.layout import Layout, OneChunk
 from zvcore.zarr3.layout import form_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zvcore.codecs import CodecChain
     from zvcore.stores import Store
     from zvcore.zarr3.chain import Pipeline, Sharding
@@ -298,10 +300,54 @@ class ShardLayout(Layout):
         finally:
             index_cache().invalidate(self.store, key)
 
+    def _is_whole(self, positions: Positions) -> bool:
+        """Whether these chunks of one shard are all that it has: those behind the array's end are never stored."""
+        shard = positions[0] // self.per_shard
+        bounds = -(-np.array(self.shape, np.int64) // np.array(self.form.shape, np.int64))
+        return len(positions) == int(np.prod(np.minimum(self.per_shard, bounds - shard * self.per_shard)))
+
+    @property
+    def pack_head(self) -> int:  # type: ignore[override]
+        form = self.levels[0].sharding.index
+        return form.size if form.location == "start" else 0
+
+    def pack_order(self, key: str, positions: Positions) -> npt.NDArray[np.intp] | None:
+        if not self.simple or not self._is_whole(positions):
+            return None
+        if self.write_mode != "rewrite" and self.index(key) is not None:
+            return None
+        return np.argsort(self._place_in_shard[self.levels[0].slots(positions)])
+
+    def pack(
+        self,
+        key: str,
+        positions: Positions,
+        order: npt.NDArray[np.intp],
+        sizes: Uints,
+        finish: Callable[[bytes, bytes], None],
+    ) -> None:
+        form = self.levels[0].sharding.index
+        rows = order[sizes[order] != _NONE]
+        try:
+            if not len(rows):
+                self.store.delete(key)
+                return
+            slots = self.levels[0].slots(positions)[rows]
+            offsets = np.full(form.count, _NONE)
+            lengths = np.full(form.count, _NONE)
+            lengths[slots] = sizes[rows]
+            offsets[slots] = np.cumsum(sizes[rows]) - sizes[rows] + np.uint64(self.pack_head)
+            index = form.build(offsets, lengths)
+            finish(*((index, b"") if form.location == "start" else (b"", index)))
+        finally:
+            index_cache().invalidate(self.store, key)
+
     def _update(self, key: str, positions: Positions, chunks: Buffers) -> None:
         form = self.levels[0].sharding.index
         slots = self.levels[0].slots(positions)
-        index = self.index(key)
+        # A shard that is replaced as a whole is not looked at.
+        replaced = self.write_mode == "rewrite" and len(positions) > 0 and self._is_whole(positions)
+        index = None if replaced else self.index(key)
         sizes = chunks.sizes
         if (
             index is not None
@@ -374,6 +420,13 @@ class ShardLayout(Layout):
     def _write_order(self) -> npt.NDArray[np.int64]:
         """The cells of a shard in the order in which their chunks are written."""
         return _cell_order(self.levels[0], self.order_in_shard)
+
+    @cached_property
+    def _place_in_shard(self) -> npt.NDArray[np.int64]:
+        """The place of each cell in that order."""
+        places = np.empty(len(self._write_order), np.int64)
+        places[self._write_order] = np.arange(len(places))
+        return places
 
     def _rebuilt(
         self, depth: int, old: memoryview | None, positions: Positions, chunks: list[memoryview | None], key: str

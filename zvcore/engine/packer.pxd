@@ -1,0 +1,51 @@
+"""Objects that are written while their chunks are still being encoded."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from zvcore.engine.buffers cimport Buffers, Keys
+from zvcore.engine.core cimport Slot
+
+
+cdef extern from "pthread.h" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_init(pthread_mutex_t *lock, void *nothing)
+    int pthread_mutex_destroy(pthread_mutex_t *lock)
+    int pthread_mutex_lock(pthread_mutex_t *lock)
+    int pthread_mutex_unlock(pthread_mutex_t *lock)
+
+
+cdef struct Packed:
+    pthread_mutex_t lock        # of `busy` and `cursor`
+    int busy                    # some thread appends to the object now
+    int64_t stop                # its chunks are order[...:stop]
+    int64_t next                # place in `order` of the next chunk to be encoded; taken atomically
+    int64_t cursor              # place in `order` of the next chunk to be appended
+    int fd                      # -1: no file yet
+    char *temporary             # its path, as long as it is not the object
+    uint8_t *tail               # bytes that are to be written next
+    uint64_t held               # how many
+
+
+cdef class Packer:
+    cdef Keys keys
+    cdef bytes root
+    cdef const char *root_bytes
+    cdef Py_ssize_t root_length
+    cdef uint64_t head
+    cdef int64_t object_count
+    cdef Packed *objects
+    cdef int64_t next_object            # taken atomically
+    cdef Buffers encoded                # sizes of all chunks, and those that cannot be appended yet
+    cdef uint8_t *ready                 # per place in `order`: encoded, or known to be absent
+    cdef const int64_t[::1] order       # the chunks of each object as they will lie in it, object after object
+    cdef int64_t[::1] place             # of each chunk in `order`
+
+    # The chunk that this thread is to encode now. Called exactly once per chunk.
+    cdef int64_t take(self, Slot *slot) noexcept nogil
+    # An encoded chunk of the object slot.place; a size of ZV_SIZE_UNKNOWN: it shall not exist.
+    cdef int put(self, Slot *slot, int64_t chunk, const uint8_t *header, uint64_t header_size, const uint8_t *body,
+                 uint64_t size) noexcept nogil
+    cdef int append(self, Slot *slot, Packed *packed, int64_t chunk, const uint8_t *data, uint64_t size) noexcept nogil
+    cdef int flush(self, Slot *slot, Packed *packed, int64_t chunk, const uint8_t *data, uint64_t size) noexcept nogil
+    cdef int open_file(self, Packed *packed, int64_t which, char *path) noexcept nogil
