@@ -13,6 +13,7 @@ import zarr
 import zarr.storage
 from hypothesis import given
 from hypothesis import strategies as st
+from zarr.core.array_spec import ArraySpec
 
 import zvcore.zarr3
 
@@ -194,6 +195,43 @@ def test_single_values_are_written_by_the_engine(tmp_path, monkeypatch):
         array[key] = value + 1
         mirror[key] = value + 1
         assert (array[...] == mirror).all()
+
+
+# What a batch for one shard of 8 x 6 at (1, 1) may look like: (selection within the shard, of the values, their shape,
+# axes that the values do not have). Most of these zarr-python itself does not make.
+UNUSUAL = {
+    "backwards": (np.s_[6:1:-2, 0:4], np.s_[0:3, 1:5], (3, 5), ()),
+    "backwards in the values": (np.s_[0:4, 1:3], np.s_[3::-1, 0:2], (4, 2), ()),
+    "a mask": ((np.arange(48).reshape(8, 6) % 5 == 0,), np.s_[0:10], (10,), ()),
+    "rows by a mask": ((np.arange(8) % 3 == 0, slice(1, 3)), np.s_[0:3, 0:2], (3, 2), ()),
+    "values by a mask": (np.s_[0:2, 0:3], (np.arange(4) % 2 == 0, slice(0, 3)), (4, 3), ()),
+    "an axis less": (np.ix_([2, 7], [3]), np.s_[0:2], (2,), (1,)),
+    "a scalar": (np.s_[7:2:-1, 0:2], (), (), ()),
+    "values with gaps": (np.s_[1:3, 1:3], (np.array([0, 4]), slice(0, 2)), (5, 2), ()),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_assignments_are_done_by_the_engine(tmp_path, monkeypatch, name):
+    """Not by zarr-python's own pipeline, which would not take the lock of the shard (and refuses most of these)."""
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.core.codec_pipeline import BatchedCodecPipeline
+    from zarr.core.sync import sync
+
+    within, outside, shape, drop = UNUSUAL[name]
+    values = np.arange(1, 1 + int(np.prod(shape)), dtype="u2").reshape(shape)
+    array = zarr.create_array(tmp_path, shape=(13, 11), chunks=(4, 3), shards=(8, 6), dtype="u2", fill_value=9)
+    array[...] = 500
+    inner = getattr(array, "async_array", None) or array._async_array
+    prototype = default_buffer_prototype()
+    spec = ArraySpec((8, 6), inner.metadata.data_type, 9, getattr(inner, "config", None) or inner._config, prototype)
+    batch = [(inner.store_path / "c/0/0", spec, within, outside, False)]
+    monkeypatch.delattr(BatchedCodecPipeline, "write")
+    sync(inner.codec_pipeline.write(batch, prototype.nd_buffer.from_numpy_array(values), drop))
+    expected = np.full((13, 11), 500)
+    chosen = values[outside] if shape else values
+    expected[:8, :6][within] = chosen[:, None] if drop else chosen
+    np.testing.assert_array_equal(array[...], expected)
 
 
 def test_a_codec_that_somebody_replaced_is_left_to_zarr_python():

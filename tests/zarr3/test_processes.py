@@ -29,6 +29,15 @@ import zarr, zvcore
 zarr.config.set({"codec_pipeline.path": "zvcore.zarr3.CodecPipeline"})
 array = zarr.open_array(sys.argv[1], mode="r+")
 """,
+    "replaced codec": """
+import zarr, zvcore.zarr3
+from zarr.codecs import GzipCodec
+class Other(GzipCodec):
+    pass
+zarr.registry.register_codec("gzip", Other)
+zarr.config.set({"codecs.gzip": "__main__.Other", "codec_pipeline.path": "zvcore.zarr3.CodecPipeline"})
+array = zarr.open_array(sys.argv[1], mode="r+")
+""",
 }
 
 
@@ -62,7 +71,7 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 def make(path: Path, **options: object) -> zvcore.Array:
     return zvcore.create(
-        path, format="zarr3", shape=(64, 64), dtype="u4", chunks=(8, 8), shards=(64, 64), codec="zstd", **options
+        path, format="zarr3", shape=(64, 64), dtype="u4", chunks=(8, 8), shards=(64, 64), **{"codec": "zstd", **options}
     )  # fmt: skip
 
 
@@ -84,6 +93,26 @@ def test_four_processes_in_one_shard_lose_nothing(tmp_path: Path, way: str) -> N
     expected = (np.arange(64, dtype="u4") + 1).reshape(8, 8).repeat(8, 0).repeat(8, 1)
     np.testing.assert_array_equal(zvcore.open(tmp_path)[...], expected)
     np.testing.assert_array_equal(zarr.open_array(tmp_path, mode="r")[...], expected)
+
+
+def test_four_processes_in_one_shard_that_is_not_ours_lose_nothing(tmp_path: Path) -> None:
+    """A codec that somebody replaced: zarr-python's own pipeline does the work, under the shard's lock."""
+    make(tmp_path, codec="gzip")
+    script = """
+    assert not zvcore.zarr3.explain(array)["native"]
+    number = int(sys.argv[2])
+    for step in range(8):
+        cell = 4 * step + number
+        array[cell // 8 * 8, cell % 8 * 8] = cell + 1
+    """
+    processes = [start("replaced codec", script, tmp_path, number) for number in range(4)]
+    for process in processes:
+        go(process)
+    for process in processes:
+        finish(process)
+    found = zvcore.open(tmp_path)[::8, ::8].ravel()
+    np.testing.assert_array_equal(found, [*range(1, 33), *[0] * 32])
+    assert not [name for _, _, names in os.walk(tmp_path) for name in names if "zvlock" in name]
 
 
 @pytest.mark.parametrize(("way", "mode"), [("zvcore", "rewrite"), ("zvcore", "append"), ("zarr", "rewrite")])

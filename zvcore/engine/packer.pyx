@@ -263,7 +263,10 @@ cdef class Packer:
             if code == 0 and head_size:
                 part.iov_base = <void *> &head[0]
                 part.iov_len = head_size
-                code = (errno if errno else EIO) if lseek(packed.fd, 0, SEEK_SET) < 0 else write_all(packed.fd, &part, 1)
+                if lseek(packed.fd, 0, SEEK_SET) < 0:
+                    code = errno if errno else EIO
+                else:
+                    code = write_all(packed.fd, &part, 1)
             if code == 0:
                 code = finish_file(packed.fd, packed.temporary, where, sync, False)
                 packed.fd = -1

@@ -184,8 +184,9 @@ def encode_chunks(Form form, Selection selection, positions, covered, sources, c
 
     `value` has the selection's `result_shape` (strides of zero are welcome). Chunks that are not `covered` are read
     from `sources` first. With `keys` and `root`, every chunk is written to its file and nothing is returned; a chunk
-    that holds only the fill value is removed unless `store_empty`. A `packer` takes the chunks instead. Without, the encoded chunks come back as `Buffers`,
-    absent where they need not be stored. `rows`, for a selection of points, says which of its chunks these are.
+    that holds only the fill value is removed unless `store_empty`. A `packer` takes the chunks instead. Without, the
+    encoded chunks come back as `Buffers`, absent where they need not be stored. `rows`, for a selection of points, says
+    which of its chunks these are.
     """
     cdef Batch batch
     cdef WritePlan plan

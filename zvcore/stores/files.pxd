@@ -35,8 +35,9 @@ cdef int replace_file(
     const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
 ) noexcept nogil
 
-# The two halves of `replace_file`: an empty file beside `path`, whose name goes to `temporary` (the descriptor, or minus
-# errno); and what was written there in its place (0 or errno; the descriptor is closed, a failure leaves no file).
+# The two halves of `replace_file`: an empty file beside `path`, whose name goes to `temporary` (the descriptor, or
+# minus errno); and what was written there in its place (0 or errno; the descriptor is closed, a failure leaves no
+# file).
 cdef int begin_file(const char *path, char *temporary, Py_ssize_t room) noexcept nogil
 cdef int finish_file(int descriptor, const char *temporary, const char *path, bint sync, bint exclusive) noexcept nogil
 

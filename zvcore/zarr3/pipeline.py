@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from zarr.abc.codec import Codec
 from zarr.abc.codec import CodecPipeline as AbstractPipeline
-from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.metadata.v3 import ArrayV3Metadata
+from zarr.storage import LocalStore
 
 from zvcore import transfer
 from zvcore.engine import Selection
 from zvcore.errors import ZvcoreError
+from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.metadata import ArrayMetadata
 from zvcore.zarr3.sharding import ShardLayout
@@ -29,6 +30,8 @@ from zvcore.zarr3.zarr_stores import Bridged, as_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import numpy.typing as npt
 
     from zvcore.layout import Layout
 
@@ -114,7 +117,7 @@ class CodecPipeline(AbstractPipeline):
     @classmethod
     def from_codecs(cls, codecs: Iterable[Codec]) -> Any:
         """Without metadata there is nothing that the engine could do: zarr-python's own pipeline."""
-        return BatchedCodecPipeline.from_codecs(codecs)
+        return LockedPipeline.from_codecs(codecs)
 
     @classmethod
     def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> CodecPipeline:
@@ -123,17 +126,17 @@ class CodecPipeline(AbstractPipeline):
             raise NotImplementedError(parsed)
         made = cls(parsed, tuple(array_metadata.codecs), store)
         # Checks the chain as zarr-python does, with its warnings.
-        made.__dict__["_own"] = BatchedCodecPipeline.from_codecs(made.codecs)
+        made.__dict__["_own"] = LockedPipeline.from_codecs(made.codecs)
         return made
 
     def evolve_from_array_spec(self, array_spec: Any) -> CodecPipeline:
         return self
 
     @property
-    def _fallback(self) -> BatchedCodecPipeline:
+    def _fallback(self) -> LockedPipeline:
         if "_own" not in self.__dict__:
-            self.__dict__["_own"] = BatchedCodecPipeline.from_codecs(self.codecs)
-        own: BatchedCodecPipeline = self.__dict__["_own"]
+            self.__dict__["_own"] = LockedPipeline.from_codecs(self.codecs)
+        own: LockedPipeline = self.__dict__["_own"]
         return own
 
     @property
@@ -166,7 +169,8 @@ class CodecPipeline(AbstractPipeline):
         if not batch:
             return ()
         try:
-            layout, selection = self._understood(batch, drop_axes, tuple(out.shape))
+            layout = self._layout_of(batch)
+            selection = self._understood(layout, batch, drop_axes, tuple(out.shape))
             target = out.as_ndarray_like()
             if not isinstance(target, np.ndarray) or target.dtype != layout.form.dtype:
                 raise _NotOurs("the output is no numpy array of the array's type")
@@ -183,11 +187,15 @@ class CodecPipeline(AbstractPipeline):
             values = value.as_ndarray_like()
             if not isinstance(values, np.ndarray):
                 raise _NotOurs("the values are no numpy array")
-            shape = None if values.shape == () else tuple(values.shape)
-            layout, selection = self._understood(batch, drop_axes, shape)
+            layout = self._layout_of(batch)
             if values.dtype != layout.form.dtype:
                 values = values.astype(layout.form.dtype)
-            values = np.broadcast_to(values, selection.result_shape)
+            try:
+                shape = None if values.shape == () else tuple(values.shape)
+                selection = self._understood(layout, batch, drop_axes, shape)
+                values = np.broadcast_to(values, selection.result_shape)
+            except _NotOurs:
+                selection, values = self._item_by_item(layout, batch, values, drop_axes)
             await self._run(layout, values.size * layout.form.dtype.itemsize, _write, layout, selection, values)
         except _NotOurs:
             await self._fallback.write(batch, value, drop_axes)
@@ -208,27 +216,59 @@ class CodecPipeline(AbstractPipeline):
 
     # --- putting the selection together again
 
-    def _understood(
-        self, batch: list[Any], drop_axes: tuple[int, ...], shape: tuple[int, ...] | None
-    ) -> tuple[Layout, Selection]:
-        """The layout and the whole selection that zarr-python cut into this batch."""
+    def _layout_of(self, batch: list[Any]) -> Layout:
         getter, spec = batch[0][0], batch[0][1]
-        if spec.fill_value is None or not hasattr(getter, "path") or getter.store is not self.store:
+        own = getattr(getter, "store", None)
+        if own is not self.store and (type(own) is not LocalStore or own != self.store):
             raise _NotOurs("not chunks of the array's own store")
+        if spec.fill_value is None:
+            raise _NotOurs("no fill value")
         prefix, _ = self._place(getter.path)
-        layout = self._layout(prefix, bool(spec.config.write_empty_chunks))
+        return self._layout(prefix, bool(spec.config.write_empty_chunks))
+
+    def _understood(
+        self, layout: Layout, batch: list[Any], drop_axes: tuple[int, ...], shape: tuple[int, ...] | None
+    ) -> Selection:
+        """The whole selection that zarr-python cut into this batch."""
         within, outside = batch[0][2], batch[0][3]
         within = within if isinstance(within, tuple) else (within,)
         ndim = len(layout.shape)
         if len(within) != ndim:
             raise _NotOurs("a selection of another rank")
         if all(isinstance(one, slice) or _is_integer(one) for one in within):
-            return layout, self._basic(layout, batch, shape)
-        if all(isinstance(one, np.ndarray) and one.ndim == 1 for one in within) and not (
+            return self._basic(layout, batch, shape)
+        if all(isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "iu" for one in within) and not (
             isinstance(outside, tuple) and len(outside) > 1
         ):
-            return layout, self._points(layout, batch)
-        return layout, self._orthogonal(layout, batch, drop_axes)
+            return self._points(layout, batch)
+        return self._orthogonal(layout, batch, drop_axes)
+
+    def _item_by_item(
+        self, layout: Layout, batch: list[Any], values: npt.NDArray[Any], drop_axes: tuple[int, ...]
+    ) -> tuple[Selection, npt.NDArray[Any]]:
+        """Any assignment that numpy can do chunk by chunk, as single points: what `_understood` cannot make sense of."""
+        ndim = len(layout.shape)
+        columns: list[list[npt.NDArray[np.int64]]] = [[] for _ in range(ndim)]
+        items = []
+        for getter, spec, within, outside, _ in batch:
+            position = self._place(getter.path)[1]
+            shape = tuple(spec.shape)
+            own = values if values.ndim == 0 else values[outside]
+            if values.ndim and drop_axes:
+                own = own[tuple(None if axis in drop_axes else slice(None) for axis in range(ndim))]
+            places = []
+            for axis, extent in enumerate(shape):
+                along = np.arange(extent).reshape([-1 if i == axis else 1 for i in range(ndim)])
+                chosen = np.asarray(np.broadcast_to(along, shape)[within])
+                places.append(chosen + position[axis] * self.metadata.chunk_shape[axis])
+            inside = np.ones(places[0].shape if places else (), np.bool_)
+            for place, bound in zip(places, layout.shape, strict=True):
+                inside &= place < bound
+            items.append(np.broadcast_to(own, inside.shape)[inside])
+            for column, place in zip(columns, places, strict=True):
+                column.append(place[inside])
+        points = tuple(np.concatenate(column) for column in columns)
+        return Selection.points(points, layout.shape, layout.form.shape), np.concatenate(items)
 
     def _basic(self, layout: Layout, batch: list[Any], shape: tuple[int, ...] | None) -> Selection:
         getter, _, within, outside = batch[0][:4]
@@ -244,7 +284,7 @@ class CodecPipeline(AbstractPipeline):
             if _is_integer(one):
                 key.append(place * extent + int(one))
                 continue
-            target = outside[axis]
+            target = outside[axis] if axis < len(outside) else None
             if not isinstance(target, slice):
                 raise _NotOurs("an unusual output selection")
             step = int(one.step or 1)
@@ -271,6 +311,8 @@ class CodecPipeline(AbstractPipeline):
             outside = list(item[3] if isinstance(item[3], tuple) else (item[3],))
             for axis in range(ndim):
                 one = within[axis]
+                if isinstance(one, np.ndarray) and one.dtype.kind not in "iu":
+                    raise _NotOurs("a mask of a chunk")
                 base = position[axis] * extents[axis]
                 if _is_integer(one):
                     integers[axis] = base + int(one)
@@ -297,7 +339,11 @@ class CodecPipeline(AbstractPipeline):
             length = sum(len(coordinates) for coordinates, _ in found[axis])
             column = np.full(length, -1, np.int64)
             for coordinates, rows in found[axis]:
+                if len(rows) != len(coordinates) or (len(rows) and rows.max() >= length):
+                    raise _NotOurs("an unusual output selection")
                 column[rows] = coordinates
+            if length and column.min() < 0:
+                raise _NotOurs("a selection that leaves gaps in the output")
             key.append(column)
         return Selection.orthogonal(tuple(key), layout.shape, layout.form.shape)
 
@@ -313,6 +359,8 @@ class CodecPipeline(AbstractPipeline):
                 np.asarray(one) + place * extent for one, place, extent in zip(within, position, extents, strict=True)
             ]
             rows = _rows(target, len(coordinates[0]))
+            if len(rows) != len(coordinates[0]):
+                raise _NotOurs("an unusual output selection")
             total = max(total, int(rows.max()) + 1 if len(rows) else 0)
             parts.append((coordinates, rows))
         columns = [np.zeros(total, np.int64) for _ in extents]
@@ -379,9 +427,14 @@ def _reach(batch: list[Any]) -> tuple[int, ...]:
 def _rows(target: Any, count: int) -> Any:
     """An output selection along one axis as row numbers."""
     if isinstance(target, slice):
-        start = int(target.start or 0)
-        return np.arange(start, start + count * int(target.step or 1), int(target.step or 1))
-    return np.asarray(target).ravel()
+        start, step = int(target.start or 0), int(target.step or 1)
+        if start < 0 or step < 1:
+            raise _NotOurs("an unusual output selection")
+        return np.arange(start, start + count * step, step)
+    rows = np.asarray(target).ravel()
+    if rows.dtype.kind not in "iu" or (len(rows) and rows.min() < 0):
+        raise _NotOurs("an unusual output selection")
+    return rows
 
 
 def _read(layout: Layout, selection: Selection, out: Any) -> None:

@@ -1,0 +1,83 @@
+"""zarr-python's own pipeline for what the engine cannot do, under the locks that the engine takes.
+
+Changing a part of a shard means reading and replacing it. zarr-python does that without a lock, so two processes that
+write different inner chunks of one shard would lose one of the writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from zarr.codecs import ShardingCodec
+from zarr.core.codec_pipeline import BatchedCodecPipeline
+
+from zvcore.zarr3.zarr_stores import as_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
+
+__all__ = ["LockedPipeline"]
+
+# How many shards are locked at once.
+_LOCKS = 64
+
+
+class LockedPipeline(BatchedCodecPipeline):
+    """`BatchedCodecPipeline` that holds the locks of the shards that it writes to."""
+
+    async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
+        batch = list(batch_info)
+        # The inner chunks of a shard come here too; their place is in memory.
+        if not isinstance(self.array_bytes_codec, ShardingCodec) or not all(hasattr(one[0], "store") for one in batch):
+            await super().write(batch, value, drop_axes)
+            return
+        for start in range(0, len(batch), _LOCKS):
+            some = batch[start : start + _LOCKS]
+            stores = {one[0].path: as_store(one[0].store) for one in some}
+            holder = _Holder([stores[path].lock(path) for path in sorted(stores) if stores[path].can_lock])
+            try:
+                await holder.taken()
+                await super().write(some, value, drop_axes)
+            finally:
+                holder.release()
+
+
+class _Holder(threading.Thread):
+    """Holds locks for a coroutine.
+
+    Locks belong to threads and make them wait, which neither the thread of the event loop nor one of its few workers
+    may do: what the lock's holder waits for could need it.
+    """
+
+    def __init__(self, locks: list[AbstractContextManager[Any]]) -> None:
+        super().__init__(name="zvcore-locks", daemon=True)
+        self._locks = locks
+        self._taken: Future[None] = Future()
+        self._enough = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with ExitStack() as stack:
+                for lock in self._locks:
+                    stack.enter_context(lock)
+                self._taken.set_result(None)
+                self._enough.wait()
+        except BaseException as error:
+            if self._taken.done():
+                raise
+            self._taken.set_exception(error)
+
+    async def taken(self) -> None:
+        await asyncio.shield(asyncio.wrap_future(self._taken))
+
+    def release(self) -> None:
+        self._enough.set()
+        # Whoever gave up waiting does not wait here either: the thread goes when it has got its locks.
+        if self._taken.done():
+            self.join()
