@@ -246,7 +246,7 @@ class CodecPipeline(AbstractPipeline):
     def _item_by_item(
         self, layout: Layout, batch: list[Any], values: npt.NDArray[Any], drop_axes: tuple[int, ...]
     ) -> tuple[Selection, npt.NDArray[Any]]:
-        """Any assignment that numpy can do chunk by chunk, as single points: what `_understood` cannot make sense of."""
+        """Any assignment that numpy can do chunk by chunk, as points: what `_understood` cannot make sense of."""
         ndim = len(layout.shape)
         columns: list[list[npt.NDArray[np.int64]]] = [[] for _ in range(ndim)]
         items = []
