@@ -46,6 +46,7 @@ class Blosc(Codec):
     """
 
     name = "blosc"
+    encoding_only = ("cname", "clevel", "shuffle", "blocksize", "typesize")
     also_read = {"zarr3": {"numcodecs.blosc": {}}}
 
     cname: str = param("lz4", choices=COMPRESSORS)

@@ -20,6 +20,7 @@ class Bzip2(Codec):
     """One stream is written; several that follow each other are read as one. Anything else behind them is an error."""
 
     name = "bzip2"
+    encoding_only = ("block_size",)
     # zarr-python knows it by numcodecs' name, and nobody by another.
     spellings = {"zarr3": "numcodecs.bz2"}
     also_read = {"zarr3": {"bzip2": {}}}

@@ -32,6 +32,12 @@ class Gzip(Codec):
     single_member: bool = param(False, n5=None, zarr3=None)
     sniff: bool = param(False, n5=None, zarr3=None)
 
+    encoding_only = ("level", "single_member")
+
+    def reads_as(self, data: memoryview, size: int) -> bool:
+        # A member ends with the size of what it holds: more than one would hold less each.
+        return not self.single_member or int.from_bytes(data[-4:], "little") == size & 0xFFFFFFFF
+
     @property
     def _level(self) -> int:
         return 6 if self.level < 0 else self.level

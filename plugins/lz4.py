@@ -36,6 +36,7 @@ class Lz4(Codec):
     """
 
     name = "lz4"
+    encoding_only = ("acceleration", "level", "sniff")
     also_read = {"zarr3": {"numcodecs.lz4": {"framing": SIZED}}}
 
     framing: str = param(STREAM, choices=(STREAM, FRAME, SIZED, BLOCK))
@@ -44,6 +45,9 @@ class Lz4(Codec):
     level: int = param(0, low=0, high=12, sparse=("n5", "zarr3"))
     checksum: bool = param(True, sparse=("n5", "zarr3"))
     sniff: bool = param(False, zarr3=None)
+
+    def reads_as(self, data: memoryview, size: int) -> bool:
+        return self.sniff or self.framing != STREAM or bytes(data[:8]) == b"LZ4Block"
 
     def __zv_codec__(self) -> Any:
         return _lz4 and _lz4.codec_table(

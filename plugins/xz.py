@@ -35,6 +35,7 @@ class Xz(Codec):
     """
 
     name = "xz"
+    encoding_only = ("preset", "extreme")
     spellings = {"zarr3": "numcodecs.lzma"}
     also_read = {"n5": {"lzma": {}}, "zarr3": {"xz": {}}}
 

@@ -20,6 +20,7 @@ class Zstd(Codec):
     """One frame with its content size; read are frames with and without it, several of them, and skippable ones."""
 
     name = "zstd"
+    encoding_only = ("level", "checksum")
     also_read = {"zarr3": {"numcodecs.zstd": {}}}
 
     level: int = param(3, low=-131072, high=22, doc="0 means the library's default, 3")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from zvcore.care import inspect as inspect
     from zvcore.care import repair as repair
     from zvcore.care import verify as verify
+    from zvcore.convert import convert as convert
     from zvcore.opening import create as create
     from zvcore.opening import open as open
     from zvcore.versions import get_include as get_include
@@ -37,6 +38,7 @@ _ORIGINS = {
     "Array": "zvcore.array",
     "codecs": "zvcore",
     "compact": "zvcore.care",
+    "convert": "zvcore.convert",
     "create": "zvcore.opening",
     "errors": "zvcore",
     "get_include": "zvcore.versions",

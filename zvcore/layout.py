@@ -110,6 +110,15 @@ class Layout(ABC):
             for extent, bound, place in zip(self.form.shape, self.shape, position, strict=True)
         )
 
+    def unframed(self, data: memoryview, position: tuple[int, ...]) -> tuple[tuple[int, ...], memoryview] | None:
+        """(a stored chunk's shape, its encoded values without the format's header); None for blocks of another kind."""
+        shape = self.visible_shape(position) if self.form.edge == "cropped" else self.form.shape
+        return shape, data
+
+    def framed(self, payload: memoryview, position: tuple[int, ...]) -> memoryview | bytes:
+        """What is stored for a chunk whose values, in its `block_shape`, were encoded to this."""
+        return payload
+
     def decode_values(self, data: memoryview, position: tuple[int, ...]) -> npt.NDArray[Any]:
         """What the value codec makes of a chunk's bytes, checked; errors say which chunk."""
         assert self.value_codec is not None

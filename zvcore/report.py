@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore.terminal import human_size
+
 if TYPE_CHECKING:
     from zvcore.errors import ZvcoreError
 
-__all__ = ["Problem", "Report", "join"]
+__all__ = ["ConversionReport", "Problem", "Report", "join"]
 
 
 @dataclass(frozen=True)
@@ -134,3 +136,69 @@ def join(prefix: str, where: str) -> str:
     if not prefix or where.startswith("/") or "://" in where:
         return where
     return f"{prefix}/{where}" if where else prefix
+
+
+@dataclass
+class ConversionReport(Report):
+    """What a conversion did.
+
+    bytes_in     stored bytes read from the source
+    bytes_out    stored bytes written to the destination
+    values       bytes of values, not compressed
+    seconds      how long it took
+    copied       chunks that were taken over as they are stored
+    encoded      chunks that were decoded and encoded anew
+    empty        chunks that hold nothing but the fill value and are not stored
+    units        parts that the work was cut into, and
+    resumed      those of them that an earlier run had done
+    memory       the bound of the memory that values and encoded chunks took, in bytes
+    verified     whether both sides were read back and compared; None: nobody asked
+    """
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    values: int = 0
+    seconds: float = 0.0
+    copied: int = 0
+    encoded: int = 0
+    empty: int = 0
+    units: int = 0
+    resumed: int = 0
+    memory: int = 0
+    verified: bool | None = None
+
+    @property
+    def ratio(self) -> float:
+        """How many bytes of values each byte written stands for."""
+        return self.values / self.bytes_out if self.bytes_out else 0.0
+
+    @property
+    def throughput(self) -> float:
+        """Bytes of values per second."""
+        return self.values / self.seconds if self.seconds else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs: all of it, as JSON has it."""
+        numbers = {
+            name: getattr(self, name)
+            for name in (
+                "bytes_in", "bytes_out", "values", "ratio", "seconds", "throughput", "copied", "encoded", "empty",
+                "units", "resumed", "memory", "verified",
+            )
+        }  # fmt: skip
+        problems = [str(problem) for problem in self.problems]
+        return {"ok": self.ok, **numbers, "counts": self.counts, "problems": problems}
+
+    def __str__(self) -> str:
+        lines = [*map(str, self.problems)]
+        lines.append(
+            f"{human_size(self.bytes_in)} read, {human_size(self.bytes_out)} written, ratio {self.ratio:.2f}, "
+            f"{self.seconds:.1f} s, {human_size(self.throughput)}/s of values"
+        )
+        resumed = f"; {self.resumed} of {self.units} parts were done before" if self.resumed else ""
+        lines.append(
+            f"chunks: {self.copied} copied as they are, {self.encoded} encoded anew, {self.empty} empty{resumed}"
+        )
+        if self.verified is not None:
+            lines.append("verified: both sides are the same" if self.verified else "verified: NOT the same")
+        return "\n".join(lines)

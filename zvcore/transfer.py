@@ -21,7 +21,7 @@ from zvcore.errors import ConflictError
 if TYPE_CHECKING:
     from zvcore.layout import Layout, OneChunk, Sources
 
-__all__ = ["read", "update", "write", "write_gathered"]
+__all__ = ["encode", "put", "read", "update", "write", "write_gathered"]
 
 Progress = Callable[[int, int], Any]
 Rows = npt.NDArray[np.intp]
@@ -447,6 +447,27 @@ def _pack_shards(
         own_sizes = sizes[bounds[number] : bounds[number + 1]]
         layout.pack(key, positions[own], order, own_sizes, partial(packer.finish, number, sync=sync))
         window.remove(next(one for one in window if one[0] == key))
+
+
+def encode(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    rows: Rows,
+    value: npt.NDArray[Any],
+    threads: int | None,
+) -> Buffers:
+    """The selection's chunks in `rows` of its `positions`, all of them covered by it, encoded and not yet stored."""
+    covered = np.ones(len(positions), np.bool_)
+    return _encode(layout, selection, positions, rows, covered, value, threads, None)
+
+
+def put(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
+    """Store encoded chunks as they are, whether several lie in one object or not; absent ones are taken out."""
+    if layout.sharded:
+        update(layout, positions, chunks)
+    else:
+        _put(layout, list(layout.keys(positions)), chunks)
 
 
 def update(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:

@@ -47,6 +47,8 @@ class Codec:
     identity: ClassVar[bool] = False
     # Whether it only proves that bytes are what was written: such a codec can be checked without the others.
     checksum: ClassVar[bool] = False
+    # Parameters that decoding does not need to know.
+    encoding_only: ClassVar[tuple[str, ...]] = ()
     # All parameters in the order of their declaration, those of base classes first.
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 
@@ -140,6 +142,20 @@ class Codec:
     def for_dtype(self, dtype: np.dtype[Any]) -> Self:
         """This codec with everything settled that depends on the type of the items. Most codecs do not care."""
         return self
+
+    def decodes_alike(self, other: Codec) -> bool:
+        """Whether this codec decodes what `other` encoded, so that stored bytes may change hands as they are."""
+        return type(self) is type(other) and self._decoding() == other._decoding()
+
+    def reads_as(self, data: memoryview, size: int) -> bool:
+        """Whether these bytes, which stand for `size` bytes with a codec that `decodes_alike`, do so with this one.
+
+        For codecs that are strict where others are lenient.
+        """
+        return True
+
+    def _decoding(self) -> dict[str, Any]:
+        return {name: value for name, value in self.config().items() if name not in self.encoding_only}
 
     # -- configuration -------------------------------------------------------------------------------------------
 

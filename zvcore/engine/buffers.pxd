@@ -17,7 +17,7 @@ cdef class Buffers:
     cdef Py_ssize_t count
     cdef uint8_t **data
     cdef uint64_t *size                 # ZV_SIZE_UNKNOWN: there is none
-    cdef Buffers parent                 # whose memory this is, if not its own
+    cdef object parent                  # whose memory this is, if not its own
     cdef int store(self, Py_ssize_t i, const uint8_t *head, uint64_t head_size, const uint8_t *body,
                    uint64_t body_size) noexcept nogil
 

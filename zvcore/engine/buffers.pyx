@@ -211,6 +211,20 @@ cdef class Buffers:
             wider.size[row] = self.size[i]
         return wider
 
+    @staticmethod
+    def chain(parts):
+        """The buffers of several one after the other, sharing their memory."""
+        cdef Buffers part
+        cdef Py_ssize_t i, at = 0
+        cdef Buffers longer = Buffers(sum([len(one) for one in parts]))
+        longer.parent = tuple(parts)
+        for part in longer.parent:
+            for i in range(part.count):
+                longer.data[at] = part.data[i]
+                longer.size[at] = part.size[i]
+                at += 1
+        return longer
+
     def joined(self):
         """(bytes of all present ones one after the other: uint8[total], where each begins: int64[n + 1])."""
         cdef Py_ssize_t i

@@ -118,7 +118,8 @@ def make_room(store: Store, overwrite: bool) -> None:
     if is_dataset(document):
         raise ConflictError("a dataset is here already; overwrite=True replaces it", key=store.root)
     folders, objects = store.list_dir()
-    others = [name for name in (*folders, *objects) if name != "attributes.json"]
+    # Names with a dot in front are other programs' notes, and no blocks.
+    others = [name for name in (*folders, *objects) if name != "attributes.json" and not name.startswith(".")]
     if others:
         raise ConflictError(
             "other things are here already; overwrite=True removes them", key=store.root, found=others[0]

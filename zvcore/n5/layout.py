@@ -11,8 +11,9 @@ import numpy.typing as npt
 import zvcore.codecs
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, Sources
+from zvcore.errors import ZvcoreError
 from zvcore.layout import ChunkForm, Layout
-from zvcore.n5._framing import framing
+from zvcore.n5._framing import framing, parse_header
 
 if TYPE_CHECKING:
     from zvcore.codecs import Codec
@@ -81,6 +82,19 @@ class BlockLayout(Layout):
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self.framing = _FRAMINGS[self.order]
+
+    def unframed(self, data: memoryview, position: tuple[int, ...]) -> tuple[tuple[int, ...], memoryview] | None:
+        try:
+            mode, dimensions, _, start = parse_header(data, len(self.shape))
+        except ZvcoreError as error:
+            raise error.located(key=self.chunk_name(position), chunk=position)
+        return (self.turned(dimensions), data[start:]) if mode == 0 else None
+
+    def framed(self, payload: memoryview, position: tuple[int, ...]) -> bytes:
+        shape = self.turned(self.block_shape(position))
+        header = np.array([len(shape), *shape], ">u4").tobytes()
+        # Two bytes of mode, which is 0, and two of the number of axes.
+        return b"".join([header, payload])
 
     def keys(self, positions: npt.NDArray[np.int64]) -> Keys:
         ndim = len(self.shape)

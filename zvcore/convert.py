@@ -1,0 +1,94 @@
+"""`zvcore.convert`: from any array format to any other, and between layouts of one."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore import opening
+from zvcore.converting.job import Job
+from zvcore.converting.target import Wishes
+from zvcore.stores import Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from zvcore.report import ConversionReport
+
+__all__ = ["convert"]
+
+# What values and encoded chunks may take together, unless said otherwise.
+DEFAULT_MEMORY = 1 << 30
+
+Path = str | os.PathLike[str] | Store
+
+
+def convert(
+    src: Path | Any,
+    dst: Path,
+    *,
+    format: str,
+    chunks: Sequence[int] | None = None,
+    shards: Sequence[int] | bool | None = None,
+    codec: Any = None,
+    levels: int | None = None,
+    region: Any = None,
+    verify: bool = False,
+    progress: bool | Callable[[int, int], Any] = False,
+    threads: int | None = None,
+    client: Any = None,
+    sharding: Any = None,
+    dtype: Any = None,
+    clip: bool = False,
+    method: str | None = None,
+    factors: Sequence[int] | None = None,
+    memory: int = DEFAULT_MEMORY,
+    overwrite: bool = False,
+    resume: bool = True,
+    source_options: dict[str, Any] | None = None,
+    **format_options: Any,
+) -> ConversionReport:
+    """Write what lies at `src` (an array, a group, a multiscale set; a path, URL, or an opened one) to `dst`.
+
+    What is not said stays as the source has it. Memory order stays too: N5 (x, y, z) becomes Zarr (z, y, x).
+
+    format      "zarr3", "n5" or "precomputed"
+    chunks      the shape of chunks, and
+    shards      of shards, in the destination's order of axes; shards=False: none, True: of a suitable size
+    sharding    for precomputed volumes a specification or "advise"; for Zarr "advise"
+    codec       a name, {"name": ..., parameters}, a Codec, or a list of these
+    levels      how many coarser levels to make besides: a pyramid
+    method      "mean" or "mode" (the most frequent value, for labels), by which they are made
+    factors     how much coarser each level is along each axis of the destination; by default 2 along z, y and x
+    region      what would stand in the brackets of `src[...]`: integers and slices
+    dtype       another data type; values that it cannot hold are an error, or with `clip` the nearest that it can
+    verify      read both sides back in the end and compare their checksums
+    progress    True for a bar (on a terminal), or a function that is called with (done, total) bytes of values
+    client      a dask.distributed Client, to work on a cluster
+    memory      how many bytes values and encoded chunks may take at once; one shard is the least
+    overwrite   replace what lies at `dst`; else that is an error
+    resume      go on with a conversion that was interrupted, if it is the same
+    format_options  what only the format has, as `zvcore.create` takes it
+    """
+    started = time.monotonic()
+    wishes = Wishes(
+        format,
+        None if chunks is None else tuple(int(n) for n in chunks),
+        shards if shards is None or isinstance(shards, bool) else tuple(int(n) for n in shards),
+        codec,
+        sharding,
+        dict(format_options),
+    )
+    source = opening.open(src, **(source_options or {})) if isinstance(src, str | os.PathLike | Store) else src
+    store = open_store(dst, "w")
+    job = Job(
+        source, store, wishes, region=region, dtype=None if dtype is None else np.dtype(dtype), clip=clip,
+        levels=levels or 0, method=method, factors=None if factors is None else tuple(int(n) for n in factors),
+        memory=int(memory), overwrite=overwrite, resume=resume,
+    )  # fmt: skip
+    report = job.run(threads=threads, client=client, progress=progress, verify=verify)
+    report.seconds = time.monotonic() - started
+    return report

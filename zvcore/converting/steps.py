@@ -1,0 +1,268 @@
+"""The work of a conversion, cut into units: each writes whole objects of the destination, none of them twice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore import transfer
+from zvcore.converting.passage import Passage, Taken
+from zvcore.converting.view import Box, View, stored_size
+from zvcore.engine import Buffers
+from zvcore.engine.selection import Selection
+from zvcore.layout import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zvcore.array import Array
+    from zvcore.converting.pyramids import CoarseView
+
+__all__ = ["Copying", "Outcome", "grow", "nbytes_of", "parts_of", "plan_copy", "put", "store_values"]
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass
+class Outcome:
+    """What a unit did, or several."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    values: int = 0
+    copied: int = 0
+    encoded: int = 0
+    empty: int = 0
+
+    def add(self, other: Outcome) -> None:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+def nbytes_of(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    return math.prod(shape) * dtype.itemsize
+
+
+def grow(base: Sequence[int], shape: Sequence[int], itemsize: int, target: int) -> tuple[int, ...]:
+    """A multiple of `base` of at most about `target` bytes, as close to a cube as can be."""
+    cell = list(base)
+    while True:
+        axes = [axis for axis in range(len(cell)) if cell[axis] < shape[axis]]
+        if not axes:
+            return tuple(cell)
+        axis = min(axes, key=lambda i: cell[i])
+        wider = [*cell]
+        wider[axis] *= 2
+        if math.prod(min(a, b) for a, b in zip(wider, shape, strict=True)) * itemsize > target:
+            return tuple(cell)
+        cell = wider
+
+
+def parts_of(box: Box, grain: Sequence[int], itemsize: int, limit: int, order: str) -> list[Box]:
+    """A box cut into parts of at most `limit` bytes at multiples of `grain`, the slowest axes first."""
+    size = math.prod(stop - first for first, stop in box) * itemsize
+    if size <= limit:
+        return [box]
+    axes = range(len(box)) if order == "C" else reversed(range(len(box)))
+    for axis in axes:
+        first, stop = box[axis]
+        steps = -(-stop // grain[axis]) - first // grain[axis]
+        if steps < 2:
+            continue
+        middle = (first // grain[axis] + steps // 2) * grain[axis]
+        halves = [(*box[:axis], half, *box[axis + 1 :]) for half in ((first, middle), (middle, stop))]
+        return [part for half in halves for part in parts_of(half, grain, itemsize, limit, order)]
+    return [box]
+
+
+@dataclass
+class Copying:
+    """Fills one array from a view of another. Picklable, and small: it holds metadata alone.
+
+    cell    what one unit writes: whole shards, or several whole chunks
+    part    how many bytes of values are decoded at once
+    effort  whether a codec with another level counts as another codec
+    """
+
+    view: View | CoarseView
+    target: Array
+    cell: tuple[int, ...]
+    part: int
+    effort: bool = False
+    name: str = ""
+    _scattered: bool = field(default=False)
+
+    def __post_init__(self) -> None:
+        layout = self.target.layout
+        self._scattered = layout.sharded and layout.shard_shape is None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("passage", "_groups")}
+
+    # --- units
+
+    @cached_property
+    def passage(self) -> Passage | None:
+        """How stored chunks can be taken over, if any can."""
+        passage = Passage(self.view, self.target, self.effort) if isinstance(self.view, View) else None
+        return passage if passage is not None and passage.open else None
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        return tuple(-(-bound // extent) for bound, extent in zip(self.target.shape, self.cell, strict=True))
+
+    @cached_property
+    def _groups(self) -> list[Positions]:
+        """The chunks of each shard, where these are no boxes."""
+        whole = Selection.basic(..., self.target.shape)
+        positions = whole.positions(self.target.chunks)
+        groups = sorted(self.target.layout.shards(positions), key=lambda group: group[0])
+        return [positions[rows] for _, rows in groups]
+
+    def __len__(self) -> int:
+        if 0 in self.target.shape:
+            return 0
+        return len(self._groups) if self._scattered else math.prod(self.grid)
+
+    def box(self, unit: int) -> Box:
+        """What a unit writes."""
+        place = np.unravel_index(unit, self.grid) if self.grid else ()
+        return tuple(
+            (int(i) * extent, min((int(i) + 1) * extent, bound))
+            for i, extent, bound in zip(place, self.cell, self.target.shape, strict=True)
+        )
+
+    def boxes(self, unit: int) -> Iterator[Box]:
+        """The boxes that a unit is made of: one, except where shards are no boxes."""
+        if not self._scattered:
+            yield self.box(unit)
+            return
+        for position in self._groups[unit].tolist():
+            yield tuple(
+                (i * extent, min((i + 1) * extent, bound))
+                for i, extent, bound in zip(position, self.target.chunks, self.target.shape, strict=True)
+            )
+
+    @property
+    def unit_memory(self) -> int:
+        """Values before and after their cast, and what is encoded of them: at most a little more than the values."""
+        cell = [min(a, b) for a, b in zip(self.cell, self.target.shape, strict=True)]
+        encoded = nbytes_of(cell, self.target.dtype)
+        part = min(self.part, encoded) + nbytes_of(self.target.chunks, self.target.dtype)
+        source = self.view.array.dtype.itemsize
+        decoded = part * source // self.target.dtype.itemsize + (part if self.view.dtype is not None else 0)
+        return int(1.05 * encoded) + decoded
+
+    # --- work
+
+    def run(self, unit: int, threads: int | None) -> Outcome:
+        outcome = Outcome()
+        sharded = self.target.layout.sharded
+        places: list[Positions] = []
+        chunks: list[Buffers] = []
+        for box in self.boxes(unit):
+            for part in parts_of(box, self.target.chunks, self.view.value_dtype.itemsize, self.part, self.target.order):
+                positions, encoded, _ = self._encoded(part, threads, outcome)
+                if sharded:
+                    places.append(positions)
+                    chunks.append(encoded)
+                else:
+                    put(self.target, positions, encoded, outcome)
+        if sharded:
+            put(self.target, np.concatenate(places), Buffers.chain(chunks), outcome)
+        return outcome
+
+    def store(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
+        """Write a box of whole objects, and return its values."""
+        positions, encoded, values = self._encoded(box, threads, outcome, needed=True)
+        put(self.target, positions, encoded, outcome)
+        assert values is not None
+        return values
+
+    def _encoded(
+        self, box: Box, threads: int | None, outcome: Outcome, needed: bool = False
+    ) -> tuple[Positions, Buffers, npt.NDArray[Any] | None]:
+        """(positions of the chunks of a box, the chunks as they will be stored, the values if they are `needed`)."""
+        target = self.target
+        outcome.values += nbytes_of([stop - first for first, stop in box], target.dtype)
+        selection = Selection.basic(_slices(box), target.shape)
+        positions = selection.positions(target.chunks)
+        taken = Taken.nothing(len(positions)) if self.passage is None else self.passage.take(positions, threads)
+        outcome.copied += sum(chunk is not None for chunk in taken.chunks)
+        values = None
+        if needed or 2 * len(taken.left) >= len(positions):
+            values, nbytes = self.view.read(box, threads)
+            outcome.bytes_in += nbytes
+        else:
+            outcome.bytes_in += taken.nbytes
+        if not taken.left:
+            return positions, taken.buffers(len(positions)), values
+        left = np.array(taken.left, np.intp)
+        if values is not None:
+            fresh = transfer.encode(target.layout, selection, positions, left, values, threads)
+        else:
+            fresh = Buffers.chain([self._one(positions[row], threads, outcome) for row in taken.left])
+        outcome.encoded += int((fresh.sizes != ABSENT).sum())
+        return positions, taken.merged(len(positions), fresh), values
+
+    def _one(self, position: npt.NDArray[np.int64], threads: int | None, outcome: Outcome) -> Buffers:
+        """A single chunk, decoded and encoded."""
+        target = self.target
+        box = tuple(
+            (int(i) * extent, min((int(i) + 1) * extent, bound))
+            for i, extent, bound in zip(position, target.chunks, target.shape, strict=True)
+        )
+        values, nbytes = self.view.read(box, threads)
+        outcome.bytes_in += nbytes
+        selection = Selection.basic(_slices(box), target.shape)
+        return transfer.encode(target.layout, selection, position[None, :], np.zeros(1, np.intp), values, threads)
+
+
+def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:
+    """Write a box of whole objects."""
+    selection = Selection.basic(_slices(box), target.shape)
+    positions = selection.positions(target.chunks)
+    rows = np.arange(len(positions))
+    encoded = transfer.encode(target.layout, selection, positions, rows, values, threads)
+    outcome.values += values.nbytes
+    outcome.encoded += int((encoded.sizes != ABSENT).sum())
+    put(target, positions, encoded, outcome)
+
+
+def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome) -> None:
+    """Store encoded chunks: all of an object's at once."""
+    layout = target.layout
+    transfer.put(layout, positions, encoded)
+    outcome.empty += int((encoded.sizes == ABSENT).sum())
+    if layout.sharded and layout.store.local_root is not None:
+        keys = [key for key, _ in layout.shards(positions)]
+        outcome.bytes_out += stored_size(layout.store.local_root, keys)
+    else:
+        outcome.bytes_out += encoded.nbytes
+
+
+def plan_copy(view: View | CoarseView, target: Array, effort: bool, memory: int, name: str = "") -> Copying:
+    """How an array is filled from a view in at most about `memory` bytes, whatever is under way at once."""
+    itemsize = max(view.value_dtype.itemsize, view.array.dtype.itemsize)
+    base = target.shards or target.chunks
+    wanted = min(32 << 20, max(1, memory // 8))
+    if target.shards is None:
+        # Where it costs little, units begin and end where chunks of the source do: none is decoded twice.
+        common = tuple(
+            chunk if axis is None else math.lcm(chunk, view.array.chunks[axis])
+            for chunk, axis in zip(target.chunks, view.axes, strict=True)
+        )
+        clipped = [min(a, b) for a, b in zip(common, target.shape, strict=True)]
+        if nbytes_of(clipped, view.value_dtype) <= wanted:
+            base = common
+    cell = grow(base, target.shape, itemsize, wanted)
+    return Copying(view, target, cell, wanted, effort, name)
+
+
+def _slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(first, stop) for first, stop in box)

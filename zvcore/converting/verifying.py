@@ -1,0 +1,108 @@
+"""Reads both sides of a conversion back and compares their checksums."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.converting.steps import grow, nbytes_of
+from zvcore.errors import ZvcoreError
+from zvcore.kernels import crc32c
+from zvcore.report import Problem
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zvcore.array import Array
+    from zvcore.converting.pyramids import CoarseView
+    from zvcore.converting.view import Box, View
+
+__all__ = ["Comparison", "compare", "is_lossy"]
+
+_PART_BYTES = 32 << 20
+
+
+def is_lossy(array: Array) -> bool:
+    """Whether an array's encoding keeps only what the eye sees."""
+    return getattr(getattr(array, "encoding", None), "name", "") == "jpeg"
+
+
+@dataclass
+class Comparison:
+    """The parts of a view and of the array that was made of it. Picklable."""
+
+    view: View | CoarseView
+    target: Array
+    name: str
+    memory: int
+
+    def __post_init__(self) -> None:
+        itemsize = max(self.view.value_dtype.itemsize, self.view.array.dtype.itemsize)
+        wanted = max(1, min(_PART_BYTES, self.memory // 8))
+        self.cell = grow(self.target.chunks, self.target.shape, itemsize, wanted)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        return tuple(-(-bound // extent) for bound, extent in zip(self.target.shape, self.cell, strict=True))
+
+    def __len__(self) -> int:
+        return 0 if is_lossy(self.target) else math.prod(self.grid)
+
+    @property
+    def unit_memory(self) -> int:
+        return 3 * nbytes_of(self.cell, self.view.array.dtype)
+
+    def run(self, unit: int, threads: int | None) -> list[Problem]:
+        place = np.unravel_index(unit, self.grid) if self.grid else ()
+        box = tuple(
+            (int(i) * extent, min((int(i) + 1) * extent, bound))
+            for i, extent, bound in zip(place, self.cell, self.target.shape, strict=True)
+        )
+        try:
+            ours, _ = self.view.read(box, threads)
+        except ZvcoreError as error:
+            return [Problem.of(error, f"source of {self.name}", box)]
+        return compare(ours, self.target, box, threads, self.name)
+
+
+def compare(ours: npt.NDArray[Any], target: Array, box: Box, threads: int | None, name: str) -> list[Problem]:
+    """What is wrong about a box of the destination, which should hold these values."""
+    try:
+        theirs = np.empty(ours.shape, target.dtype, order=target.order)  # type: ignore[call-overload]
+        target.read(tuple(slice(first, stop) for first, stop in box), out=theirs, threads=threads)
+    except ZvcoreError as error:
+        return [Problem.of(error, name, box)]
+    # Laid out alike, so that equal values are equal bytes.
+    expected = np.asarray(ours, target.dtype, order=target.order)  # type: ignore[call-overload]
+    if target.dtype.hasobject:
+        same = bool(np.array_equal(expected, theirs))
+        first, second = 0, 0
+    else:
+        first, second = checksum(expected), checksum(theirs)
+        same = first == second
+    if same:
+        return []
+    different = expected != theirs
+    at = np.argwhere(different)
+    if not len(at):
+        return []  # zeros of both signs, or the same NaN in other bits
+    where = tuple(int(n) + start for n, (start, _) in zip(at[0], box, strict=True))
+    chunk = tuple(n // extent for n, extent in zip(where, target.chunks, strict=True))
+    key = target.layout.chunk_name(chunk)
+    place = ", ".join(f"{start}:{stop}" for start, stop in box)
+    return [
+        Problem(
+            f"{target.layout.store.root}/{key}",
+            f"checksums of [{place}] differ (expected {first:08x}, found {second:08x}): {len(at)} values, the first at "
+            f"{where}: expected {expected[tuple(at[0])]}, found {theirs[tuple(at[0])]}",
+            chunk,
+        )
+    ]
+
+
+def checksum(values: npt.NDArray[Any]) -> int:
+    flat = values.reshape(-1, order="F" if values.flags.f_contiguous else "C")
+    return crc32c(flat.view(np.uint8)) if flat.size else 0

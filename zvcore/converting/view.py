@@ -1,0 +1,275 @@
+"""A box of one array, seen with the axes that it will have in another format."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore import transfer
+from zvcore.engine.fetching import at_hand
+from zvcore.engine.selection import Selection
+from zvcore.errors import UnsupportedError
+from zvcore.layout import ABSENT, Layout, Sources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zvcore.array import Array
+
+__all__ = ["Box", "Region", "View", "box_of", "make_view", "parse_region"]
+
+Box = tuple[tuple[int, int], ...]
+# Per axis of an array: where the part begins and ends, and whether the axis stays (it goes where an integer stood).
+Region = tuple[tuple[int, int, bool], ...]
+
+
+def box_of(shape: Sequence[int]) -> Box:
+    return tuple((0, int(n)) for n in shape)
+
+
+def parse_region(region: Any, shape: tuple[int, ...]) -> Region:
+    """What stands in the brackets of `array[...]`: integers and slices with step 1."""
+    items = list(region) if isinstance(region, tuple | list) else [region]
+    if region is None:
+        items = [...]
+    if sum(item is Ellipsis for item in items) > 1:
+        raise IndexError("a region has one ellipsis (...) at most")
+    if any(item is Ellipsis for item in items):
+        at = next(i for i, item in enumerate(items) if item is Ellipsis)
+        items[at : at + 1] = [slice(None)] * (len(shape) - len(items) + 1)
+    if len(items) > len(shape):
+        raise IndexError(f"the region has {len(items)} axes, the array {len(shape)}")
+    items += [slice(None)] * (len(shape) - len(items))
+    found = []
+    for axis, (item, bound) in enumerate(zip(items, shape, strict=True)):
+        if isinstance(item, slice):
+            start, stop, step = item.indices(bound)
+            if step != 1:
+                raise IndexError(f"axis {axis}: a region takes slices with step 1, not {step}")
+            if stop <= start and bound:
+                raise IndexError(f"axis {axis}: nothing lies in {item.start}:{item.stop} of {bound}")
+            found.append((start, max(start, stop), True))
+        else:
+            place = item.__index__()
+            if not -bound <= place < bound:
+                raise IndexError(f"axis {axis}: {place} is outside of 0:{bound}")
+            place += bound if place < 0 else 0
+            found.append((place, place + 1, False))
+    return tuple(found)
+
+
+class Tally:
+    """How many stored bytes were read."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+
+    def take(self) -> int:
+        nbytes, self.nbytes = self.nbytes, 0
+        return nbytes
+
+
+def _counting(layout: Layout, tally: Tally) -> Layout:
+    """The same layout, telling how many stored bytes were asked for."""
+    clone: Any = copy.copy(layout)
+    store = layout.store
+
+    def locate(positions: npt.NDArray[np.int64]) -> Sources:
+        sources = layout.locate(positions)
+        if store.local_root is None:
+            sources = at_hand(store, sources, len(positions))
+        if sources.blobs is not None:
+            tally.nbytes += sum(len(blob) for blob in sources.blobs if blob is not None)
+        elif sources.length is not None:
+            tally.nbytes += int(sources.length[sources.length != ABSENT].sum())
+        else:
+            assert store.local_root is not None
+            tally.nbytes += stored_size(store.local_root, sources.keys)
+        return sources
+
+    clone.locate = clone.locate_one = locate
+    return clone  # type: ignore[no-any-return]
+
+
+def stored_size(root: bytes, keys: Any) -> int:
+    """The size of these files together; missing ones have none."""
+    total = 0
+    for key in keys:
+        try:
+            total += os.stat(os.path.join(root, os.fsencode(key))).st_size
+        except FileNotFoundError:
+            continue
+    return total
+
+
+@dataclass(frozen=True)
+class View:
+    """A box of an array with other axes.
+
+    axes    for each axis of the view, the array's axis that it is; None for one of length 1 that the array has not
+    start   where the box begins, along each axis of the array
+    shape   of the view
+    order   the memory order of what is read: that in which the destination's chunks lie
+    dtype   what values are cast to; None: as they are
+    clip    whether values that the dtype cannot hold become the nearest that it can, instead of an error
+    """
+
+    array: Array
+    axes: tuple[int | None, ...]
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+    order: str = "C"
+    dtype: np.dtype[Any] | None = None
+    clip: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_tally", "_layout")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @property
+    def value_dtype(self) -> np.dtype[Any]:
+        return self.array.dtype if self.dtype is None else self.dtype
+
+    @cached_property
+    def _prepared(self) -> Any:
+        return self.array.layout.prepared
+
+    def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
+        """(the values in a box of the view, how many stored bytes they were)."""
+        tally = Tally()
+        layout = _counting(self.array.layout, tally)
+        layout.__dict__["prepared"] = self.array.layout.prepared
+        key: list[Any] = list(self.start)
+        for axis, (first, stop) in zip(self.axes, box, strict=True):
+            if axis is not None:
+                key[axis] = slice(self.start[axis] + first, self.start[axis] + stop)
+        shape = [stop - first for first, stop in box]
+        values = np.empty(shape, self.array.dtype, order=self.order)  # type: ignore[call-overload]
+        kept = [axis for axis in self.axes if axis is not None]
+        target = values[tuple(0 if axis is None else slice(None) for axis in self.axes)]
+        target = np.asarray(target).transpose(np.argsort(kept).tolist()) if kept else target
+        selection = Selection.basic(tuple(key), self.array.shape)
+        if not kept:
+            self.array.read(tuple(key), out=values.reshape(()), threads=threads)
+        else:
+            transfer.read(layout, selection, target, threads, None)
+        return self._cast(values, box), tally.nbytes
+
+    def _cast(self, values: npt.NDArray[Any], box: Box) -> npt.NDArray[Any]:
+        if self.dtype is None or self.dtype == values.dtype:
+            return values
+        return cast(values, self.dtype, self.clip, box)
+
+    def as_error_region(self, box: Box) -> str:
+        return ", ".join(f"{first}:{stop}" for first, stop in box)
+
+
+def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], clip: bool, box: Box = ()) -> npt.NDArray[Any]:
+    """Values as another dtype. Fractions are rounded to the nearest whole number, halves to the even one.
+
+    Unless `clip`, whole numbers that the dtype cannot hold, and NaN for a dtype of whole numbers, raise OverflowError.
+    """
+    if dtype.kind not in "iu" or values.dtype.kind not in "iuf":
+        return values.astype(dtype)
+    bounds = np.iinfo(dtype)
+    if values.dtype.kind in "iu":
+        own = np.iinfo(values.dtype)
+        if own.min >= bounds.min and own.max <= bounds.max:
+            return values.astype(dtype)
+        # Comparisons of Python numbers with numpy's are exact.
+        low, high = values < max(bounds.min, own.min), values > min(bounds.max, own.max)
+        bad = (low if own.min < bounds.min else np.False_) | (high if own.max > bounds.max else np.False_)
+    else:
+        values = np.rint(values)
+        # The largest whole number of 64 bits is no float; the next power of two is one.
+        low, high = values < float(bounds.min), values >= float(bounds.max + 1)
+        bad = low | high | np.isnan(values)
+    if not bad.any():
+        return values.astype(dtype)
+    if not clip:
+        where = tuple(int(n) for n in np.argwhere(bad)[0])
+        place = tuple(n + first for n, (first, _) in zip(where, box, strict=True)) if box else where
+        raise OverflowError(
+            f"the value {values[where]} at {place} does not fit into {dtype}; ask for clipping to take the nearest"
+        )
+    with np.errstate(invalid="ignore"):
+        answer = values.astype(dtype)
+    answer[low] = bounds.min
+    answer[high] = bounds.max
+    if values.dtype.kind == "f":
+        answer[np.isnan(values)] = 0
+    return answer
+
+
+def make_view(
+    array: Array,
+    format: str,
+    region: Region,
+    *,
+    channel_axis: int | None = None,
+    dtype: np.dtype[Any] | None = None,
+    clip: bool = False,
+) -> View:
+    """The part of an array as an array of another format has it: memory order stays, the order of axes follows.
+
+    `channel_axis` is the array's axis of channels, where that is known and not the slowest.
+    """
+    if format not in ("zarr3", "n5", "precomputed"):
+        raise UnsupportedError(f"arrays cannot be written as {format!r}", expected="zarr3, n5 or precomputed")
+    kept = [axis for axis, (_, _, stays) in enumerate(region) if stays]
+    if array.format == "precomputed" and format != "precomputed" and array.shape[3] == 1:
+        kept = [axis for axis in kept if axis != 3]
+    # From the slowest to the fastest.
+    slow_first: list[int | None] = [*(reversed(kept) if array.order == "F" else kept)]
+    axes: list[int | None]
+    if format == array.format:
+        axes = [*kept]
+        if format == "n5" and array.order == "C" and array.ndim > 1:
+            axes.reverse()
+        order = array.order if format == "zarr3" else "F"
+    elif format == "zarr3":
+        axes, order = slow_first, "C"
+    elif format == "n5":
+        axes, order = slow_first[::-1], "F"
+    else:
+        axes, order = _volume_axes(slow_first, region, channel_axis, array), "F"
+    if format == "precomputed" and array.format == "precomputed" and len(axes) != 4:
+        axes = _volume_axes(slow_first, region, 3 if 3 in axes else None, array)
+    shape = tuple(1 if axis is None else region[axis][1] - region[axis][0] for axis in axes)
+    start = tuple(first for first, _, _ in region)
+    wanted = None if dtype is None or np.dtype(dtype) == array.dtype else np.dtype(dtype)
+    return View(array, tuple(axes), start, shape, order, wanted, clip)
+
+
+def _volume_axes(
+    slow_first: list[int | None], region: Region, channel_axis: int | None, array: Array
+) -> list[int | None]:
+    """Axes x, y, z, channel."""
+
+    def length(axis: int | None) -> int:
+        return 1 if axis is None else region[axis][1] - region[axis][0]
+
+    rest = list(slow_first)
+    channels: int | None = None
+    if channel_axis is not None and channel_axis in rest:
+        channels = channel_axis
+        rest.remove(channel_axis)
+    while len(rest) > 3 and length(rest[0]) == 1:
+        rest.pop(0)
+    if len(rest) == 4 and channels is None:
+        channels = rest.pop(0)
+    if len(rest) > 3 or not rest:
+        raise UnsupportedError(
+            "a precomputed volume has axes x, y, z and channels; choose the rest with a region",
+            key=array.layout.store.root, found=f"{len(slow_first)} axes",
+        )  # fmt: skip
+    fast_first = rest[::-1]
+    return [*fast_first, *[None] * (3 - len(rest)), channels]

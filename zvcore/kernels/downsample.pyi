@@ -1,0 +1,7 @@
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+def downsample_mean(values: npt.NDArray[Any], out: npt.NDArray[Any], factors: Sequence[int]) -> None: ...
+def downsample_mode(values: npt.NDArray[Any], out: npt.NDArray[Any], factors: Sequence[int]) -> None: ...
