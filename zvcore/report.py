@@ -186,8 +186,7 @@ class ConversionReport(Report):
                 "units", "resumed", "memory", "verified",
             )
         }  # fmt: skip
-        problems = [str(problem) for problem in self.problems]
-        return {"ok": self.ok, **numbers, "counts": self.counts, "problems": problems}
+        return {**super().to_json(), **numbers}
 
     def __str__(self) -> str:
         lines = [*map(str, self.problems)]

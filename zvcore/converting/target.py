@@ -59,10 +59,10 @@ def creation_options(view: View, wishes: Wishes) -> dict[str, Any]:
         options.update(_encoding(view, wishes))
     options.update(_codec_options(view, wishes, options))
     options.update(_shard_options(view, wishes, chunks))
-    if format == "precomputed" and wishes.codec is None:
+    specified = wishes.sharding not in (None, "advise")
+    if format == "precomputed" and wishes.codec is None and (specified or not options.keys() & {"shards", "sharding"}):
         # Only what lies in shards is compressed once more, and a specification says itself how.
-        if wishes.sharding not in (None, "advise") or not options.keys() & {"shards", "sharding"}:
-            options.pop("codec", None)
+        options.pop("codec", None)
     options.update(wishes.options)
     if format == "n5" and source.dtype.kind == "b" and view.dtype is None:
         raise UnsupportedError("N5 has no booleans; convert with dtype='uint8'", key=source.layout.store.root)
