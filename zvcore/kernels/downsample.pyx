@@ -46,12 +46,13 @@ cdef inline int power_of(uint64_t count) noexcept nogil:
 
 cdef inline void add_row(const Unsigned *row, uint64_t bias, uint64_t *sums, Py_ssize_t length, Py_ssize_t step,
                          Py_ssize_t outputs) noexcept nogil:
-    cdef Py_ssize_t i, j, stop
+    cdef Py_ssize_t i, j
     cdef uint64_t total
     cdef Py_ssize_t whole = length // step
     if step == 2:
         for i in range(whole):
-            sums[i] += <uint64_t> (<Unsigned> (row[2 * i] ^ <Unsigned> bias)) + (<Unsigned> (row[2 * i + 1] ^ <Unsigned> bias))
+            total = <Unsigned> (row[2 * i] ^ <Unsigned> bias)
+            sums[i] += total + <Unsigned> (row[2 * i + 1] ^ <Unsigned> bias)
     elif step == 1:
         for i in range(whole):
             sums[i] += <Unsigned> (row[i] ^ <Unsigned> bias)
@@ -93,7 +94,7 @@ cdef int mean_small(const Small[:, :, :, ::1] values, Small[:, :, :, ::1] out, P
     cdef Py_ssize_t whole = length // fx
     cdef Py_ssize_t z1, y1
     cdef uint64_t rows
-    cdef uint32_t half, mask, quotient, rest
+    cdef uint32_t half, quotient, rest
     cdef int power
     cdef uint32_t *sums = <uint32_t *> malloc(max(outputs, 1) * sizeof(uint32_t))
     if sums == NULL:
@@ -115,7 +116,6 @@ cdef int mean_small(const Small[:, :, :, ::1] values, Small[:, :, :, ::1] out, P
                         out[n, z, y, x] = <Small> (sums[x] ^ bias)
                 elif power > 0:
                     half = <uint32_t> 1 << (power - 1)
-                    mask = 2 * half - 1
                     for x in range(whole):
                         # Adding a half less one, and one more where the quotient is odd, rounds halves to even.
                         quotient = sums[x] >> power
