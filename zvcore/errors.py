@@ -17,6 +17,7 @@ __all__ = [
     "MetadataError",
     "NotFoundError",
     "ReadOnlyError",
+    "StoreError",
     "UnsupportedError",
     "ZvcoreError",
 ]
@@ -127,3 +128,10 @@ class ConflictError(ZvcoreError):
 
 class ReadOnlyError(ZvcoreError):
     """A write to something that was opened for reading."""
+
+
+class StoreError(ZvcoreError, OSError):
+    """The place where the objects are does not answer, refuses access, or fails."""
+
+    # OSError would show an errno.
+    __str__ = ZvcoreError.__str__

@@ -17,9 +17,10 @@ import numpy as np
 from zvcore.engine.form import Form
 from zvcore.engine.sources import ABSENT, OneChunk, Sources
 from zvcore.errors import CorruptDataError, ZvcoreError
+from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     import numpy.typing as npt
 
@@ -192,9 +193,12 @@ class Layout(ABC):
         """
         raise TypeError(f"{type(self).__name__} has no shards that are written in one go")
 
-    def update(self, key: str, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
+    def update(
+        self, key: str, positions: npt.NDArray[np.int64], chunks: Buffers, stamp: Hashable | Anything | None = ANYTHING
+    ) -> None:
         """Put these encoded chunks into a shard, keep its other chunks as they are. Called under the lock of the key.
 
-        A chunk whose size is ABSENT is taken out. `positions` and `chunks` have the same order.
+        A chunk whose size is ABSENT is taken out. `positions` and `chunks` have the same order. In a store without
+        locks: ConflictError if the shard changes meanwhile, or is not the one of which `stamp` was taken.
         """
         raise TypeError(f"{type(self).__name__} has no shards")

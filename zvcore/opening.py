@@ -14,6 +14,7 @@ from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType
 
     from zvcore.array import Array
@@ -23,6 +24,8 @@ __all__ = ["create", "detect", "open"]
 # In the order in which they are looked for: a Zarr Vectors store is a Zarr group too, and a folder that holds the
 # metadata of both N5 and Zarr for the same blocks is N5.
 FORMATS = ("zvf", "n5", "zarr3", "precomputed")
+# By these two nearly everything is told apart.
+_DOCUMENTS = ("zarr.json", "attributes.json")
 
 Path = str | os.PathLike[str] | Store
 Mode = Literal["r", "r+", "w"]
@@ -44,23 +47,33 @@ def detect(store: Store) -> str | None:
     return None
 
 
-def open(path: Path, mode: Mode = "r", format: str | None = None, **options: Any) -> Any:
+def open(
+    path: Path,
+    mode: Mode = "r",
+    format: str | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
     """Open what lies at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
 
-    mode      "r" to read only, "r+" to read and write, "w" to begin an empty group (needs `format`)
-    format    "zarr3", "n5", "precomputed" or "zvf"; found out when it is not given
-    options   what only this format has, such as `scale=` for precomputed volumes and `order="C"` for N5
+    mode             "r" to read only, "r+" to read and write, "w" to begin an empty group (needs `format`)
+    format           "zarr3", "n5", "precomputed" or "zvf"; found out when it is not given
+    storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
+    options          what only this format has, such as `scale=` for precomputed volumes and `order="C"` for N5
     """
     if mode not in ("r", "r+", "w"):
         raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
     if mode == "w" and format is None:
         raise ValueError("mode 'w' needs a format")
-    store = open_store(path, mode)
-    if format is None:
+    store = open_store(path, mode, storage_options)
+    if format is not None:
+        return package(format).open(store, mode, **options)
+    with store.looking_at(_DOCUMENTS):
         format = detect(store)
-        if format is None:
-            raise _nothing_at(store)
-    return package(format).open(store, mode, **options)
+        if format is not None:
+            return package(format).open(store, mode, **options)
+    raise _nothing_at(store)
 
 
 def create(
@@ -75,20 +88,22 @@ def create(
     fill_value: Any = 0,
     attrs: dict[str, Any] | None = None,
     overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
 ) -> Array:
     """Make a new array and open it for writing.
 
-    codec          a name, {"name": ..., parameters}, a Codec, or a list of these
-    shards         the shape of what one object holds, for formats that have shards
-    overwrite      replace what lies at the path; else that is an error
+    codec             a name, {"name": ..., parameters}, a Codec, or a list of these
+    shards            the shape of what one object holds, for formats that have shards
+    overwrite         replace what lies at the path; else that is an error
+    storage_options   for object stores, as in `open`
     """
     if chunks is not None:
         format_options["chunks"] = chunks
     if shards is not None:
         format_options["shards"] = shards
     array: Array = package(format).create(
-        open_store(path, "w"),
+        open_store(path, "w", storage_options),
         shape=shape,
         dtype=dtype,
         codec=codec,
@@ -101,7 +116,10 @@ def create(
 
 
 def _nothing_at(store: Store) -> ZvcoreError:
-    folders, objects = store.list_dir()
+    try:
+        folders, objects = store.list_dir()
+    except UnsupportedError:  # what cannot be listed
+        folders, objects = [], []
     if not folders and not objects:
         return NotFoundError("there is nothing here", key=store.root)
     return UnsupportedError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from zvcore.engine.read import fetch_native, read_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ConflictError
+from zvcore.stores.base import give_way
+from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
     from zvcore.layout import Layout, OneChunk, Sources
@@ -36,6 +39,7 @@ _BATCH_BYTES = 64 << 20
 _BATCH_LOCKS = 128
 # How often a read or write begins anew because somebody else changed the object in the meantime.
 _ATTEMPTS = 100
+_NO_STAMPS: Mapping[str, Hashable] = MappingProxyType({})
 
 
 class _Steps:
@@ -199,18 +203,24 @@ def _encode(
     progress: Progress | None,
     to_files: bool = False,
     packer: Packer | None = None,
+    seen: dict[str, Hashable] | None = None,
+    store_empty: bool | None = None,
 ) -> Buffers:
     """The chunks in `rows` with the new values in them, encoded. With `to_files` they are written at once, with a
-    `packer` it takes them."""
+    `packer` it takes them. `seen` takes the stamps of the shards from which old values came."""
     positions = positions[rows]
     covered = covered[rows]
     sources = None
     if not covered.all():
         sources = layout.locate(positions)
+        if seen is not None and sources.stamps is not None:
+            seen.update(zip(sources.keys, sources.stamps, strict=True))
         if layout.store.local_root is None:
             sources = at_hand(layout.store, sources, len(positions))
+    if store_empty is None:
+        store_empty = layout.store_empty
     if layout.value_codec is not None:
-        return _encode_values(layout, selection, positions, rows, covered, sources, value, threads)
+        return _encode_values(layout, selection, positions, rows, covered, sources, value, threads, store_empty)
     root = layout.store.local_root
     result = encode_chunks(
         layout.prepared,
@@ -222,7 +232,7 @@ def _encode(
         value,
         rows=rows if selection.is_points else None,
         chain=layout.chain_column(positions),
-        store_empty=layout.store_empty,
+        store_empty=store_empty,
         keys=layout.keys(positions) if to_files else None,
         packer=packer,
         root=root,
@@ -243,6 +253,7 @@ def _encode_values(
     sources: Sources | None,
     value: npt.NDArray[Any],
     threads: int | None,
+    store_empty: bool,
 ) -> Buffers:
     codec = layout.value_codec
     assert codec is not None
@@ -268,7 +279,7 @@ def _encode_values(
             values = layout.decode_values(data, where).copy()
         within, place = selection.share(position, layout.form.shape, int(rows[i]))
         values[within] = source[place]
-        if layout.store_empty or not layout.is_empty(values):
+        if store_empty or not layout.is_empty(values):
             present.append(i)
             encoded.append(codec.encode(values))
     results = encode_many(encoded, layout.chains[0], threads=threads)
@@ -307,17 +318,28 @@ def _write_chunks(
                 if not native:
                     _put(layout, keys, encoded)
         else:
-            for row, key in zip(rows, keys, strict=True):
+
+            def change(work: tuple[int, str]) -> None:
+                row, key = work
                 _put_unlocked(layout, selection, positions, np.array([row]), covered, value, key)
 
+            store.each(change, list(zip(rows.tolist(), keys, strict=True)))
 
-def _put(layout: Layout, keys: list[str], encoded: Buffers) -> None:
-    for i, key in enumerate(keys):
-        data = encoded[i]
-        if data is None:
+
+def _put(layout: Layout, keys: list[str], encoded: Buffers, stamps: Mapping[str, Hashable] = _NO_STAMPS) -> None:
+    """Store chunks as objects; those that have a stamp, only if they are still the ones that it was taken of."""
+
+    def put(i: int) -> None:
+        key, data = keys[i], encoded[i]
+        if key in stamps:
+            if data is not None:
+                layout.store.put_if_unchanged(key, data, stamps[key])
+        elif data is None:
             layout.store.delete(key)
         else:
             layout.store.put(key, data)
+
+    layout.store.each(put, range(len(keys)))
 
 
 def _put_unlocked(
@@ -330,15 +352,16 @@ def _put_unlocked(
     key: str,
 ) -> None:
     """Change one chunk in a store without locks: begin anew whenever somebody else was quicker."""
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         stamp = layout.store.stamp(key)
-        data = _encode(layout, selection, positions, rows, covered, value, 1, None)[0]
+        # Nothing can be removed under a condition, so a chunk that becomes empty is stored if it was there before.
+        keep = layout.store_empty or stamp is not None
+        data = _encode(layout, selection, positions, rows, covered, value, 1, None, store_empty=keep)[0]
         try:
             if data is not None:
                 layout.store.put_if_unchanged(key, data, stamp)
-            elif stamp is not None:
-                layout.store.delete(key)
         except ConflictError:
+            give_way(attempt)
             continue
         return
     raise ConflictError("other writers keep changing this object", key=key)
@@ -377,12 +400,14 @@ def _write_shard_window(
     steps: _Steps,
     window: list[tuple[str, Rows]],
 ) -> None:
+    if not layout.store.can_lock:
+        _write_unlocked_window(layout, selection, positions, covered, value, threads, steps, window)
+        return
     for _ in range(_ATTEMPTS):
         try:
             with ExitStack() as stack:
-                if layout.store.can_lock:
-                    for key, _rows in window:
-                        stack.enter_context(layout.store.lock(key))
+                for key, _rows in window:
+                    stack.enter_context(layout.store.lock(key))
                 _pack_shards(layout, selection, positions, covered, value, threads, steps, window)
                 while window:
                     batch = _leading(window, max(1, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
@@ -394,10 +419,67 @@ def _write_shard_window(
                         start += len(own)
                         window.pop(0)
         except (StaleSourcesError, ConflictError):
-            # Somebody who does not take our locks, or a store without any.
+            # Somebody who does not take our locks.
             continue
         return
     raise ConflictError("other writers keep changing this object", key=window[0][0])
+
+
+def _write_unlocked_window(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    covered: npt.NDArray[np.bool_],
+    value: npt.NDArray[Any],
+    threads: int | None,
+    steps: _Steps,
+    window: list[tuple[str, Rows]],
+) -> None:
+    """Shards in a store without locks: those that somebody else has changed meanwhile are begun anew."""
+    while window:
+        batch = _leading(window, max(1, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
+        window = window[len(batch) :]
+        for attempt in range(_ATTEMPTS):
+            batch = _write_unlocked_once(layout, selection, positions, covered, value, threads, steps, batch)
+            if not batch:
+                break
+            give_way(attempt)
+        else:
+            raise ConflictError("other writers keep changing this object", key=batch[0][0])
+
+
+def _write_unlocked_once(
+    layout: Layout,
+    selection: Selection,
+    positions: npt.NDArray[np.int64],
+    covered: npt.NDArray[np.bool_],
+    value: npt.NDArray[Any],
+    threads: int | None,
+    steps: _Steps,
+    window: list[tuple[str, Rows]],
+) -> list[tuple[str, Rows]]:
+    """Which shards are still to be written."""
+    rows = np.concatenate([rows for _key, rows in window])
+    seen: dict[str, Hashable] = {}
+    try:
+        encoded = _encode(layout, selection, positions, rows, covered, value, threads, steps.of(len(rows)), seen=seen)
+    except (StaleSourcesError, ConflictError):
+        return window
+    ends = np.cumsum([len(own) for _key, own in window]).tolist()
+
+    def store(number: int) -> bool:
+        key, own = window[number]
+        chunks = encoded.select(range(ends[number] - len(own), ends[number]))
+        # Where chunks keep old values, the shard must still be the one that these came from.
+        stamp = ANYTHING if covered[own].all() else seen.get(key)
+        try:
+            layout.update(key, positions[own], chunks, stamp)
+        except (StaleSourcesError, ConflictError):
+            return False
+        return True
+
+    done = layout.store.each(store, range(len(window)))
+    return [work for work, stored in zip(window, done, strict=True) if not stored]
 
 
 def _leading(window: list[tuple[str, Rows]], most: int) -> list[tuple[str, Rows]]:
@@ -473,11 +555,13 @@ def put(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> No
 def update(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
     """Put encoded chunks into their shards as they are; absent ones are taken out."""
     for key, rows in sorted(layout.shards(positions), key=lambda group: group[0]):
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             try:
                 with layout.store.lock(key) if layout.store.can_lock else nullcontext():
                     layout.update(key, positions[rows], chunks.select(rows))
             except (StaleSourcesError, ConflictError):
+                if not layout.store.can_lock:
+                    give_way(attempt)
                 continue
             break
         else:
@@ -514,21 +598,30 @@ def write_gathered(
     else:
         keys = [(key, np.array([row])) for row, key in enumerate(layout.keys(positions[rows]))]
     whole = np.ones(len(positions), np.bool_)
-    for _ in range(_ATTEMPTS):
+    store = layout.store
+    for attempt in range(_ATTEMPTS):
         try:
             with ExitStack() as stack:
-                if layout.store.can_lock:
+                stamps: dict[str, Hashable] = {}
+                if store.can_lock:
                     for key in sorted(key for key, _ in keys):
-                        stack.enter_context(layout.store.lock(key))
+                        stack.enter_context(store.lock(key))
+                else:
+                    completed = [key for key, own in keys if (lacking[rows[own]] > 0).any()]
+                    stamps.update(zip(completed, store.each(store.stamp, completed), strict=True))
                 for row in rows[lacking[rows] > 0].tolist():
                     _complete(layout, box, values, missing, begin[row], end[row])
-                encoded = _encode(layout, selection, positions, rows, whole, values, threads, None)
+                # See `_put_unlocked`.
+                keep = layout.store_empty or (not layout.sharded and any(s is not None for s in stamps.values()))
+                encoded = _encode(layout, selection, positions, rows, whole, values, threads, None, store_empty=keep)
                 for key, own in keys:
                     if layout.sharded:
-                        layout.update(key, positions[rows[own]], encoded.select(own))
+                        layout.update(key, positions[rows[own]], encoded.select(own), stamps.get(key, ANYTHING))
                     else:
-                        _put(layout, [key], encoded.select(own))
+                        _put(layout, [key], encoded.select(own), stamps)
         except (StaleSourcesError, ConflictError):
+            if not store.can_lock:
+                give_way(attempt)
             continue
         return
     raise ConflictError("other writers keep changing this object", key=keys[0][0])

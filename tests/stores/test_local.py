@@ -670,8 +670,10 @@ def test_open_store_in_memory() -> None:
 
 
 def test_open_store_elsewhere() -> None:
-    with pytest.raises(UnsupportedError, match=r"s3://.*zvcore\[remote\]"):
-        open_store("s3://bucket/path")
+    with pytest.raises(UnsupportedError, match=r"nothing.*unheard-of://.*zvcore\[remote\]"):
+        open_store("unheard-of://bucket/path")
+    with pytest.raises(ValueError, match="storage_options are for object stores"):
+        open_store("memory://elsewhere", "w", {"endpoint": "http://localhost"})
     opened = []
 
     def opener(url: str, mode: str) -> Store:

@@ -19,7 +19,7 @@ from zvcore.errors import ConflictError, ZvcoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from zvcore.stores import Stamp, Store
+    from zvcore.stores import Snapshot, Stamp, Store
 
 __all__ = ["IndexCache", "index_cache"]
 
@@ -83,7 +83,7 @@ class IndexCache:
         return len(self._entries)
 
     def get(self, store: Store, key: str, load: Callable[[Stamp], tuple[T, int]], part: Hashable = None) -> T | None:
-        """The value made from an object, None if there is no such object.
+        """The value made from an object, None if there is no such object. See also `get_part`.
 
         `load(stamp)` makes it and says how many bytes it takes; it reads the object with `store.get(..., stamp=stamp)`,
         so that the value is surely of that version, and may keep the stamp in the value for later reads. `part` tells
@@ -123,6 +123,86 @@ class IndexCache:
                 if attempt == _ATTEMPTS - 1 or store.stamp(key) == stamp:
                     raise
         raise ConflictError("the object changes faster than its index can be read", key=key)
+
+    def get_part(
+        self,
+        store: Store,
+        key: str,
+        span: tuple[int, int | None],
+        load: Callable[[Snapshot], tuple[T, int]],
+        part: Hashable = None,
+        *,
+        unchecked: bool = False,
+    ) -> T | None:
+        """`get` for values that are made from one part of an object: `span` is what `store.snapshot` takes.
+
+        Remote stores are asked once. With `unchecked`, a value that is here already is not compared with the object of
+        a remote store as it is now: for who reads the object with the value's stamp next, and learns of changes then.
+        """
+        if not store.remote:
+
+            def from_stamp(stamp: Stamp) -> tuple[T, int]:
+                found = store.snapshot(key, *span, stamp=stamp)
+                if found is None:
+                    raise ConflictError("the object went away while it was read", key=key)
+                return load(found)
+
+            return self.get(store, key, from_stamp, part)
+        name = (store.object_id(key), part)
+        with self._lock:
+            entry = self._entries.get(name)
+            if entry is not None:
+                self._entries.move_to_end(name)
+        if entry is not None and (unchecked or store.stamp(key) == entry.stamp):
+            return cast("T", entry.value)
+        with self._lock:
+            if entry is not None and self._entries.get(name) is entry:
+                self._drop(name)
+            flight = self._flights.get(name)
+            # Only who may be given what is not the newest waits for what others have begun to load before.
+            waiting = unchecked and flight is not None and flight.loader != threading.get_ident()
+            if not waiting:
+                flight = self._flights[name] = _Flight(None)
+        assert flight is not None
+        if waiting:
+            flight.done.wait()
+            if flight.loaded:
+                return cast("T | None", flight.value)
+            if flight.error is not None:
+                raise _copied(flight.error)
+            return self.get_part(store, key, span, load, part, unchecked=unchecked)
+        return self._fly(store, key, span, load, name, flight)
+
+    def _fly(
+        self,
+        store: Store,
+        key: str,
+        span: tuple[int, int | None],
+        load: Callable[[Snapshot], tuple[T, int]],
+        name: tuple[Hashable, Hashable],
+        flight: _Flight,
+    ) -> T | None:
+        new: _Entry | None = None
+        try:
+            found = store.snapshot(key, *span)
+            if found is not None:
+                value, nbytes = load(found)
+                flight.value = value
+                new = _Entry(found.stamp, value, nbytes + _ENTRY_BYTES)
+            flight.loaded = True
+        except ConflictError:
+            raise  # the others look for themselves
+        except Exception as error:
+            flight.error = _copied(error)
+            raise
+        finally:
+            with self._lock:
+                if self._flights.get(name) is flight:
+                    del self._flights[name]
+                    if new is not None:
+                        self._insert(name, new)
+            flight.done.set()
+        return cast("T | None", flight.value)
 
     def _load(
         self, store: Store, name: tuple[Hashable, Hashable], flight: _Flight, load: Callable[[Stamp], tuple[T, int]]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.codecs.chain import CodecChain
+from zvcore.engine.cache import index_cache
 from zvcore.engine.read import StaleSourcesError, fetch_native
 from zvcore.engine.sources import ABSENT, Sources
 from zvcore.engine.write import encode_many as _encode_many
@@ -91,23 +92,48 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
         present = np.flatnonzero(sources.length != ABSENT)
         order = present[np.argsort(key[present], kind="stable")]
         bounds = np.flatnonzero(np.diff(key[order])) + 1
-        for rows in np.split(order, bounds):
-            if not len(rows):
-                continue
+        groups = [rows for rows in np.split(order, bounds) if len(rows)]
+        requests = []
+        for rows in groups:
             which = int(key[rows[0]])
-            ranges = [(int(sources.offset[row]), int(sources.length[row])) for row in rows]
-            stamp = None if sources.stamps is None else sources.stamps[which]
-            parts = _ranges(store, sources.keys[which], ranges, stamp)
-            for row, part in zip(rows, parts, strict=True):
+            ranges = list(zip(sources.offset[rows].tolist(), sources.length[rows].tolist(), strict=True))
+            requests.append((sources.keys[which], ranges, None if sources.stamps is None else sources.stamps[which]))
+        for rows, parts in zip(groups, _ranges(store, requests), strict=True):
+            for row, part in zip(rows.tolist(), parts, strict=True):
                 blobs[row] = part
-    return Sources(keys=sources.keys, blobs=blobs, chain=sources.chain, origin=sources)
+        if store.remote and sources.stamps is not None and len(present) < count:
+            _check_absent(store, sources, key, present)
+    return Sources(keys=sources.keys, blobs=blobs, chain=sources.chain, stamps=sources.stamps, origin=sources)
 
 
-def _ranges(store: Store, key: str, ranges: list[tuple[int, int]], stamp: Any) -> list[memoryview]:
+def _ranges(store: Store, requests: list[tuple[str, list[tuple[int, int]], Any]]) -> list[list[memoryview]]:
     try:
-        parts = store.get_ranges(key, ranges, stamp=stamp)
+        found = store.get_ranges_many(requests)
     except ConflictError as error:
+        for key, _, _ in requests:
+            if error.key in (None, key):
+                index_cache().invalidate(store, key)
         raise StaleSourcesError from error
-    if parts is None:
-        raise StaleSourcesError
-    return parts
+    results = []
+    for (key, _, _), parts in zip(requests, found, strict=True):
+        if parts is None:
+            index_cache().invalidate(store, key)
+            raise StaleSourcesError
+        results.append(parts)
+    return results
+
+
+def _check_absent(store: Store, sources: Sources, key: npt.NDArray[np.int32], present: npt.NDArray[np.intp]) -> None:
+    """Indexes of remote stores come from the cache unchecked. What was read has shown that they hold; where an index
+    says that nothing wanted is there, nothing was read.
+    """
+    assert sources.stamps is not None
+    stamps = sources.stamps
+    shown = set(key[present].tolist())
+    doubtful = [which for which in np.unique(key).tolist() if which not in shown and stamps[which] is not None]
+    for which, stamp in zip(
+        doubtful, store.each(lambda which: store.stamp(sources.keys[which]), doubtful), strict=True
+    ):
+        if stamp != stamps[which]:
+            index_cache().invalidate(store, sources.keys[which])
+            raise StaleSourcesError

@@ -18,6 +18,7 @@ from zvcore.layout import ABSENT, ChunkForm, Layout, Sources
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.shard_reader import ShardReader, chain_for, group_starts
 from zvcore.precomputed.shard_update import rewrite_locked
+from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
     from zvcore.precomputed.info import Scale
@@ -213,7 +214,7 @@ class ShardedLayout(ScaleLayout):
         starts = group_starts(shards[order])
         return [(self.reader.key(int(shards[rows[0]])), rows) for rows in np.split(order, starts[1:]) if len(rows)]
 
-    def update(self, key: str, positions: Positions, chunks: Buffers) -> None:
+    def update(self, key: str, positions: Positions, chunks: Buffers, stamp: Any = ANYTHING) -> None:
         ids = self.ids(positions)
         sizes = chunks.sizes
         present = sizes != ABSENT
@@ -222,4 +223,4 @@ class ShardedLayout(ScaleLayout):
         entries = Entries(self.spec.hashes(kept), kept, np.zeros(len(kept), np.uint64), sizes[present], data).sorted()
         shard = self.spec.shard_number(key.removeprefix(self.reader.prefix))
         assert shard is not None
-        rewrite_locked(self.reader, shard, entries, np.zeros(len(kept), np.bool_), ids[~present])
+        rewrite_locked(self.reader, shard, entries, np.zeros(len(kept), np.bool_), ids[~present], unchanged=stamp)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from zvcore.precomputed.sharding_spec import ShardingSpec
-    from zvcore.stores import Stamp, Store
+    from zvcore.stores import Snapshot, Stamp, Store
 
 __all__ = ["ShardFile", "ShardReader", "chain_for"]
 
@@ -35,7 +34,6 @@ WHOLE_INDEX_BYTES = 64 << 10
 # From this many minishard indices on, the engine's threads decode them.
 _BATCH_FROM = 8
 _LISTED_BYTES = 16 << 20
-_COLD_SHARDS_AT_ONCE = 16
 _KNOWN_FILES = 4096
 # How often something is looked up anew because its file was replaced meanwhile.
 _ATTEMPTS = 20
@@ -117,16 +115,22 @@ class ShardReader:
     def key(self, shard: int) -> str:
         return self.prefix + self.spec.shard_name(shard)
 
-    def file(self, shard: int) -> ShardFile | None:
-        """What is known of a shard file as it is now; None if there is none."""
+    def file(self, shard: int, unchecked: bool = False) -> ShardFile | None:
+        """What is known of a shard file as it is now; None if there is none.
+
+        With `unchecked`, a remote file is not asked whether it is still that: who reads its values learns that.
+        """
         key = self.key(shard)
         cache = index_cache()
-        found = cache.get(self.store, key, lambda stamp: self._open(key, stamp), self._part(key))
+        span = self._index_span
+        found = cache.get_part(
+            self.store, key, span, lambda found: self._open(key, found), self._part(key), unchecked=unchecked
+        )
         if found is None:
             # The obsolete form has the same two parts in two files.
             index_key = key.removesuffix("shard") + "index"
             part = self._part(index_key)
-            return cache.get(self.store, index_key, lambda stamp: self._open_pair(index_key, stamp), part)
+            return cache.get_part(self.store, index_key, span, lambda found: self._open_pair(index_key, found), part)
         known = self._known.get(shard)
         if known is None or known() is not found:
             if len(self._known) >= _KNOWN_FILES:
@@ -139,35 +143,37 @@ class ShardReader:
         """Under what a shard file is cached: others may see the same file by another key or another specification."""
         return key, self.spec.minishard_bits, self.spec.minishard_index_encoding
 
-    def _open(self, key: str, stamp: Stamp) -> tuple[ShardFile, int]:
-        size = self.store.size(key) or 0
-        file = ShardFile(self.spec, key, key, self.spec.index_size, size, stamp)
-        self._read_index(file, size, stamp)
+    @property
+    def _index_span(self) -> tuple[int, int]:
+        """What is read of a file first. Of a large index only a little: it shows whether the file has changed."""
+        wanted = self.spec.index_size
+        return 0, wanted if wanted <= WHOLE_INDEX_BYTES else 16
+
+    def _open(self, key: str, found: Snapshot) -> tuple[ShardFile, int]:
+        file = ShardFile(self.spec, key, key, self.spec.index_size, found.size, found.stamp)
+        self._take_index(file, found)
         return file, file.nbytes
 
-    def _open_pair(self, key: str, stamp: Stamp) -> tuple[ShardFile, int]:
+    def _open_pair(self, key: str, found: Snapshot) -> tuple[ShardFile, int]:
         data_key = key.removesuffix("index") + "data"
         data_stamp = self.store.stamp(data_key)
         limit = self.store.size(data_key)
         if data_stamp is None or limit is None:
             raise CorruptDataError("the index file is there but not the data file that it speaks of", key=data_key)
         file = ShardFile(self.spec, key, data_key, 0, limit, data_stamp)
-        self._read_index(file, self.store.size(key) or 0, stamp)
+        self._take_index(file, found)
         return file, file.nbytes
 
-    def _read_index(self, file: ShardFile, size: int, stamp: Stamp) -> None:
+    def _take_index(self, file: ShardFile, found: Snapshot) -> None:
         wanted = self.spec.index_size
-        if size < wanted:
+        if found.size < wanted:
             raise CorruptDataError(
-                "the shard index is cut off", key=file.key, offset=0, expected=f"{wanted} bytes", found=size
+                "the shard index is cut off", key=file.key, offset=0, expected=f"{wanted} bytes", found=found.size
             )
-        whole = wanted <= WHOLE_INDEX_BYTES
-        # Even when entries are read one by one: a file that has changed since the stamp was taken is noticed.
-        raw = self.store.get(file.key, 0, wanted if whole else 16, stamp=stamp)
-        if raw is None or len(raw) < (wanted if whole else 16):
+        if len(found.data) < self._index_span[1]:
             raise CorruptDataError("the shard index is cut off", key=file.key, offset=0, expected=f"{wanted} bytes")
-        if whole:
-            file.index = np.frombuffer(raw, "<u8").astype(np.uint64).reshape(-1, 2)
+        if len(found.data) == wanted:
+            file.index = np.frombuffer(found.data, "<u8").astype(np.uint64).reshape(-1, 2)
             file.nbytes = file.index.nbytes
 
     # Minishards
@@ -286,11 +292,7 @@ class ShardReader:
         return Sources(Keys.of(names), key, offsets, sizes, stamps=stamps)
 
     def _files(self, numbers: list[int]) -> list[ShardFile | None]:
-        if len(numbers) > 1 and self.store.local_root is None:
-            # Each costs a request or two, so many are under way at once.
-            with ThreadPoolExecutor(min(len(numbers), _COLD_SHARDS_AT_ONCE)) as pool:
-                return [*pool.map(self.file, numbers)]
-        return [self.file(number) for number in numbers]
+        return self.store.each(lambda number: self.file(number, unchecked=True), numbers)
 
     # Listing
 

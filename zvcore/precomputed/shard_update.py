@@ -17,12 +17,13 @@ from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.ids import as_ids
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_writer import encoded_entries
-from zvcore.stores.writing import ANYTHING
+from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
+    from zvcore.stores import Stamp
 
 __all__ = ["Contents", "contents_of", "gaps_between", "rewrite_locked", "rewrite_shard", "update_shards"]
 
@@ -161,10 +162,16 @@ def rewrite_locked(
     told: npt.NDArray[np.bool_],
     gone: U64,
     threads: int | None = None,
+    unchanged: Stamp | Anything | None = ANYTHING,
 ) -> None:
-    """`rewrite_shard` once: the caller holds the lock, or begins anew on ConflictError where there are no locks."""
+    """`rewrite_shard` once: the caller holds the lock, or begins anew on ConflictError where there are no locks.
+
+    `unchanged` is then the stamp of the shard that the changes were made from.
+    """
     store, key = reader.store, reader.key(shard)
     stamp = None if store.can_lock else store.stamp(key)
+    if not store.can_lock and not isinstance(unchanged, Anything) and stamp != unchanged:
+        raise ConflictError("the object was changed by someone else in the meantime", key=key)
     file = reader.file(shard)
     if file is None:
         old = Contents(*(np.empty(0, np.uint64),) * 5, [])
@@ -176,7 +183,8 @@ def rewrite_locked(
     if not len(changes) and len(plan.ids) == len(old.ids):
         return
     legacy = file is not None and file.key != key
-    if len(plan.ids):
+    # Nothing can be removed under a condition; without locks a shard without values takes the place of the old one.
+    if len(plan.ids) or (stamp is not None and not store.can_lock):
         with store.writer(key, ANYTHING if store.can_lock else stamp) as writer:
             with ShardBuilder(writer, reader.spec, reader.index_chain, threads) as builder:
                 for entries in plan.entries(reader, file, changes):

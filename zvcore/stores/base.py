@@ -7,9 +7,12 @@ Keys and prefixes are relative: `..`, absolute paths, backslashes, NUL and empty
 
 from __future__ import annotations
 
+import random
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from zvcore.errors import ConflictError, CorruptDataError, ReadOnlyError, UnsupportedError
 from zvcore.stores.files import encode_key
@@ -21,10 +24,21 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-__all__ = ["Stamp", "Store", "prefix_path"]
+__all__ = ["Snapshot", "Stamp", "Store", "prefix_path"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 # Identifies the content of an object: when it differs, the content may, and when the content does, it differs.
 Stamp: TypeAlias = Hashable
+
+
+class Snapshot(NamedTuple):
+    """Bytes of an object, and of which version of it they are."""
+
+    data: bytes | memoryview
+    size: int
+    stamp: Stamp
 
 
 class Store(ABC):
@@ -34,6 +48,7 @@ class Store(ABC):
     local_root     the absolute folder as the file system's bytes when objects are plain files below it, which native
                    code may then open by itself; else None
     read_only      every write raises `ReadOnlyError`
+    remote         every call is a request over a network: what can be asked at once should be, and nothing twice
     can_lock       whether `lock` works; without it, read-modify-write goes through `put_if_unchanged`
     supports_patch whether `append` and `patch` work
     """
@@ -41,6 +56,7 @@ class Store(ABC):
     root: str
     local_root: bytes | None = None
     read_only: bool = False
+    remote: bool = False
     can_lock: bool = False
     supports_patch: bool = False
 
@@ -69,6 +85,29 @@ class Store(ABC):
     def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
         """Whole objects, in the order of the keys."""
         return map(self.get, keys)
+
+    def get_ranges_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Stamp | None]]
+    ) -> builtins.list[builtins.list[memoryview] | None]:
+        """`get_ranges` for each (key, ranges, stamp). Errors say which key."""
+        return [self.get_ranges(key, ranges, stamp=stamp) for key, ranges, stamp in requests]
+
+    def snapshot(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> Snapshot | None:
+        """`get`, together with the size and the stamp of the object that the bytes were read from."""
+        found = self.stamp(key) if stamp is None else stamp
+        if found is None:
+            return None
+        size = self.size(key)
+        data = self.get(key, start, length, stamp=found)
+        if size is None or data is None:
+            raise changed(key, found)
+        return Snapshot(data, size, found)
+
+    def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
+        """What `function` gives for each item. Where that means waiting for a network, several calls run at once."""
+        return [function(item) for item in items]
 
     @abstractmethod
     def size(self, key: str) -> int | None:
@@ -145,7 +184,36 @@ class Store(ABC):
         """
         raise UnsupportedError(f"{self.root}: objects here cannot be locked", key=key)
 
+    def change(self, key: str, change: Callable[[bytes | None], bytes | None]) -> None:
+        """Replace an object by what `change` makes of its bytes (None: there is none), losing nobody else's change.
+
+        If `change` gives None, nothing is written. Without locks it may be called several times.
+        """
+        self._refuse_if_read_only(key)
+        if self.can_lock:
+            with self.lock(key):
+                old = self.get(key)
+                new = change(None if old is None else bytes(old))
+                if new is not None:
+                    self.put(key, new)
+            return
+        for attempt in range(_ATTEMPTS):
+            try:
+                found = self.snapshot(key)
+                new = change(None if found is None else bytes(found.data))
+                if new is not None:
+                    self.put_if_unchanged(key, new, None if found is None else found.stamp)
+            except ConflictError:
+                give_way(attempt)
+                continue
+            return
+        raise ConflictError("other writers keep changing this object", key=key)
+
     # --- the store itself
+
+    def looking_at(self, keys: Sequence[str]) -> AbstractContextManager[None]:
+        """Within this, a remote store fetches these objects at once when one of them is asked for, and only once."""
+        return nullcontext()
 
     @abstractmethod
     def object_id(self, key: str) -> Hashable:
@@ -166,6 +234,15 @@ class Store(ABC):
     def _refuse_if_read_only(self, key: str) -> None:
         if self.read_only:
             raise ReadOnlyError(f"{self.root} was opened for reading", key=key)
+
+
+# How often a change begins anew because somebody else was quicker.
+_ATTEMPTS = 100
+
+
+def give_way(attempt: int) -> None:
+    """Wait a little before a change begins anew, the longer the more often that was so already."""
+    time.sleep(random.random() * min(0.001 * 2 ** min(attempt, 8), 0.2))
 
 
 def prefix_path(prefix: str) -> str:

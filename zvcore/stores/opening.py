@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from zvcore.errors import NotFoundError, UnsupportedError
@@ -18,7 +18,8 @@ __all__ = ["Opener", "open_store", "register_scheme"]
 
 Opener: TypeAlias = Callable[[str, str], Store]
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://(.*)", re.DOTALL)
+# fsspec chains addresses by two colons: zip://inside::s3://bucket/data.zip, simplecache::https://host/data
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)(://|::(?=.*://))", re.DOTALL)
 
 _openers: dict[str, Opener] = {}
 _registering = threading.Lock()
@@ -30,25 +31,31 @@ def register_scheme(scheme: str, opener: Opener) -> None:
         _openers[scheme.lower()] = opener
 
 
-def open_store(path: str | os.PathLike[str] | Store, mode: str = "r") -> Store:
-    """The store at a path or URL: a folder, `file://`, `memory://name`, or what was registered for the scheme.
+def open_store(
+    path: str | os.PathLike[str] | Store, mode: str = "r", storage_options: Mapping[str, Any] | None = None
+) -> Store:
+    """The store at a path or URL: a folder, `file://`, `memory://name`, an object store, or what was registered.
 
-    Mode "r" reads, "r+" changes what is there, "w" may begin a new store. With the first two, something must be there.
+    Mode "r" reads, "r+" changes what is there, "w" may begin a new store. With the first two, something must be there;
+    object stores are not asked whether that is so. `storage_options` are for object stores: credentials, endpoint,
+    region, by the names that obstore gives them.
     """
     if mode not in ("r", "r+", "w"):
         raise ValueError(f'mode is "r", "r+" or "w", not {mode!r}')
     if isinstance(path, Store):
-        return path
-    text = os.fsdecode(path)
-    url = _URL.fullmatch(text)
-    if url is None:
-        return _open_folder(text, mode)
-    scheme = url[1].lower()
-    opener = _openers.get(scheme)
-    if opener is None:
-        text = f"nothing that is installed opens {scheme}:// addresses: {text}"
-        raise UnsupportedError(f'{text}. Object stores need the extra: pip install "zvcore[remote]"')
-    return opener(text, mode)
+        store = path
+    else:
+        text = os.fsdecode(path)
+        url = _URL.match(text)
+        scheme = "" if url is None else url[1].lower()
+        if url is not None and (url[2] == "::" or scheme not in _openers):
+            from zvcore.stores.addresses import open_remote
+
+            return open_remote(text, scheme, mode, storage_options)
+        store = _open_folder(text, mode) if url is None else _openers[scheme](text, mode)
+    if storage_options and not store.remote:
+        raise ValueError(f"storage_options are for object stores; {store.root} is none")
+    return store
 
 
 def _open_folder(path: str, mode: str) -> Store:

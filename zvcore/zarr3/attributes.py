@@ -7,7 +7,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
-from zvcore.zarr3.metadata import DOCUMENT, read_document, write_document
+from zvcore.zarr3.metadata import DOCUMENT, as_json, parse_json
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
@@ -56,12 +56,15 @@ class Attributes(MutableMapping[str, Any]):
             new = json.loads(json.dumps(new, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise MetadataError(f"attributes hold what JSON can say: {error}", key=DOCUMENT) from error
-        with self._store.lock(DOCUMENT):
-            document = read_document(self._store)
+
+        def change(raw: bytes | None) -> bytes:
+            document = parse_json(raw, DOCUMENT)
             if document is None:
                 raise NotFoundError("the array or group is gone", key=f"{self._store.root}/{DOCUMENT}")
             attributes = {**document.get("attributes", {}), **new}
             for name in gone:
                 attributes.pop(name, None)
-            write_document(self._store, {**document, "attributes": attributes})
-        self._values = attributes
+            self._values = attributes
+            return as_json({**document, "attributes": attributes})
+
+        self._store.change(DOCUMENT, change)

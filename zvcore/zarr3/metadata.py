@@ -141,7 +141,11 @@ def parse_document(document: Any, where: str) -> ArrayMetadata | GroupMetadata:
 def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
     """The JSON of a zarr.json, or None if there is none."""
     key = f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT
-    raw = store.get(key)
+    return parse_json(store.get(key), key)
+
+
+def parse_json(raw: bytes | memoryview | None, key: str) -> dict[str, Any] | None:
+    """The JSON object that these bytes of a zarr.json are; None if there are none."""
     if raw is None:
         return None
     try:
@@ -169,8 +173,12 @@ def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetada
 
 
 def write_document(store: Store, document: Mapping[str, Any], prefix: str = "") -> None:
-    text = json.dumps(document, indent=2, allow_nan=False)
-    store.put(f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT, text.encode())
+    store.put(f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT, as_json(document))
+
+
+def as_json(document: Mapping[str, Any]) -> bytes:
+    """A document as it is stored."""
+    return json.dumps(document, indent=2, allow_nan=False).encode()
 
 
 def _required(document: Mapping[str, Any], name: str, where: str) -> Any:

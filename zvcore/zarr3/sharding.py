@@ -13,13 +13,14 @@ import numpy.typing as npt
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.layout import Layout, OneChunk
+from zvcore.stores.writing import ANYTHING, Anything
 from zvcore.zarr3.layout import form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zvcore.codecs import CodecChain
-    from zvcore.stores import Store
+    from zvcore.stores import Snapshot, Store
     from zvcore.zarr3.chain import Pipeline, Sharding
     from zvcore.zarr3.metadata import ArrayMetadata
 
@@ -186,18 +187,19 @@ class ShardLayout(Layout):
 
     # --- reading
 
-    def index(self, key: str) -> Index | None:
-        """The index of a shard, from the cache if the object is still the same; None if there is no such shard."""
+    def index(self, key: str, unchecked: bool = False) -> Index | None:
+        """The index of a shard, from the cache if the object is still the same; None if there is no such shard.
+
+        With `unchecked`, a remote object is not asked whether it is: who reads its chunks learns that.
+        """
         form = self.levels[0].sharding.index
 
-        def load(stamp: Any) -> tuple[Index, int]:
-            size = self.store.size(key) or 0
-            start, length = (0, form.size) if form.location == "start" else (-form.size, None)
-            raw = self.store.get(key, start, length, stamp=stamp)
-            offsets, lengths = form.parse(b"" if raw is None else raw, size, key)
-            return Index(offsets, lengths, stamp, size), offsets.nbytes + lengths.nbytes
+        def load(found: Snapshot) -> tuple[Index, int]:
+            offsets, lengths = form.parse(found.data, found.size, key)
+            return Index(offsets, lengths, found.stamp, found.size), offsets.nbytes + lengths.nbytes
 
-        return index_cache().get(self.store, key, load, part=form)
+        span = (0, form.size) if form.location == "start" else (-form.size, None)
+        return index_cache().get_part(self.store, key, span, load, part=form, unchecked=unchecked)
 
     def locate(self, positions: Positions) -> Sources:
         keys, which = self._group(positions)
@@ -205,7 +207,7 @@ class ShardLayout(Layout):
             return self._locate_slowly(positions, keys, which)
         slots = self.levels[0].slots(positions)
         if len(keys) == 1:
-            index = self.index(keys[0])
+            index = self.index(keys[0], unchecked=True)
             if index is None:
                 nothing = np.full(len(positions), _NONE)
                 return Sources(keys, which, nothing, nothing, stamps=[None])
@@ -215,8 +217,8 @@ class ShardLayout(Layout):
         stamps: list[Any] = []
         order = np.argsort(which, kind="stable")
         bounds = np.flatnonzero(np.diff(which[order])) + 1
-        for key, rows in zip(keys, np.split(order, bounds), strict=True):
-            index = self.index(key)
+        indexes = self.store.each(lambda key: self.index(key, unchecked=True), list(keys))
+        for index, rows in zip(indexes, np.split(order, bounds), strict=True):
             stamps.append(None if index is None else index.stamp)
             if index is not None:
                 offset[rows] = index.offsets[slots[rows]]
@@ -244,13 +246,23 @@ class ShardLayout(Layout):
     def _locate_slowly(self, positions: Positions, keys: Keys, which: npt.NDArray[np.int32]) -> Sources:
         """Shards within shards, or behind codecs of their own: from the bytes of whole shards."""
         blobs: list[memoryview | None] = [None] * len(positions)
-        for number, key in enumerate(keys):
+        stamps: list[Any] = []
+        for number, (key, found) in enumerate(zip(keys, self.store.each(self._whole, list(keys)), strict=True)):
+            stamps.append(None if found is None else found[1])
+            if found is None:
+                continue
             rows = np.flatnonzero(which == number)
+            for row, part in zip(rows.tolist(), self._cut(0, found[0], positions[rows], key), strict=True):
+                blobs[row] = part
+        return Sources(keys=keys, blobs=blobs, stamps=stamps)  # type: ignore[arg-type]
+
+    def _whole(self, key: str) -> tuple[memoryview, Any] | None:
+        """(the bytes of a shard, its stamp where writing it needs one)."""
+        if self.store.can_lock:
             raw = self.store.get(key)
-            if raw is not None:
-                for row, part in zip(rows.tolist(), self._cut(0, memoryview(raw), positions[rows], key), strict=True):
-                    blobs[row] = part
-        return Sources(keys=keys, blobs=blobs)  # type: ignore[arg-type]
+            return None if raw is None else (memoryview(raw), None)
+        found = self.store.snapshot(key)
+        return None if found is None else (memoryview(found.data), found.stamp)
 
     def _cut(self, depth: int, raw: memoryview, positions: Positions, key: str) -> list[memoryview | None]:
         """The encoded inner chunks in a shard of the given level."""
@@ -286,17 +298,20 @@ class ShardLayout(Layout):
 
     # --- writing
 
-    def update(self, key: str, positions: Positions, chunks: Buffers) -> None:
+    def update(self, key: str, positions: Positions, chunks: Buffers, stamp: Any = ANYTHING) -> None:
         try:
             if self.simple:
-                self._update(key, positions, chunks)
-            else:
-                old = self.store.get(key)
-                new = self._rebuilt(0, None if old is None else memoryview(old), positions, list(chunks), key)
-                if new is None:
-                    self.store.delete(key)
-                else:
-                    self.store.put(key, new)
+                self._update(key, positions, chunks, stamp)
+                return
+            old = self._whole(key)
+            found = None if old is None else old[1]
+            self._expect(key, found, stamp)
+            keep = old is not None and not self.store.can_lock
+            new = self._rebuilt(0, None if old is None else old[0], positions, list(chunks), key, keep)
+            if new is not None:
+                self._replace(key, new, found)
+            elif old is not None:
+                self.store.delete(key)
         finally:
             index_cache().invalidate(self.store, key)
 
@@ -342,12 +357,27 @@ class ShardLayout(Layout):
         finally:
             index_cache().invalidate(self.store, key)
 
-    def _update(self, key: str, positions: Positions, chunks: Buffers) -> None:
+    def _expect(self, key: str, found: Any, stamp: Any) -> None:
+        """Without locks: is the shard still the one that the new chunks were made from?"""
+        if not isinstance(stamp, Anything) and not self.store.can_lock and found != stamp:
+            raise ConflictError("the shard was changed by someone else in the meantime", key=key)
+
+    def _replace(self, key: str, new: Any, stamp: Any) -> None:
+        """Store a shard anew; without locks, only if it is still the one that `stamp` was taken of."""
+        if self.store.can_lock or isinstance(stamp, Anything):
+            self.store.put(key, new)
+        else:
+            self.store.put_if_unchanged(key, new, stamp)
+
+    def _update(self, key: str, positions: Positions, chunks: Buffers, stamp: Any) -> None:
         form = self.levels[0].sharding.index
         slots = self.levels[0].slots(positions)
         # A shard that is replaced as a whole is not looked at.
         replaced = self.write_mode == "rewrite" and len(positions) > 0 and self._is_whole(positions)
         index = None if replaced else self.index(key)
+        found = stamp if replaced else None if index is None else index.stamp
+        if not replaced:
+            self._expect(key, found, stamp)
         sizes = chunks.sizes
         if (
             index is not None
@@ -359,8 +389,12 @@ class ShardLayout(Layout):
         lengths[slots] = sizes
         present = self._write_order[lengths[self._write_order] != _NONE]
         if not len(present):
-            self.store.delete(key)
-            return
+            if self.store.can_lock or isinstance(found, Anything):
+                self.store.delete(key)
+                return
+            if found is None:
+                return
+            # Nothing can be removed under a condition; a shard without chunks says the same.
         offsets = np.full(form.count, _NONE)
         before = np.cumsum(lengths[present]) - lengths[present]
         offsets[present] = before + np.uint64(form.size if form.location == "start" else 0)
@@ -368,7 +402,7 @@ class ShardLayout(Layout):
         row_of[slots] = np.arange(len(slots))
         pieces = self._pieces(key, index, row_of[present], present, chunks)
         footer = form.build(offsets, lengths)
-        self.store.put(key, [footer, *pieces] if form.location == "start" else [*pieces, footer])
+        self._replace(key, [footer, *pieces] if form.location == "start" else [*pieces, footer], found)
 
     def _pieces(
         self, key: str, index: Index | None, rows: Positions, present: npt.NDArray[np.int64], chunks: Buffers
@@ -429,9 +463,15 @@ class ShardLayout(Layout):
         return places
 
     def _rebuilt(
-        self, depth: int, old: memoryview | None, positions: Positions, chunks: list[memoryview | None], key: str
+        self,
+        depth: int,
+        old: memoryview | None,
+        positions: Positions,
+        chunks: list[memoryview | None],
+        key: str,
+        keep: bool = False,
     ) -> bytes | None:
-        """The bytes of a shard of the given level with these chunks in it, or None if nothing is left."""
+        """The bytes of a shard of the given level with these chunks in it; None if nothing is left, unless `keep`."""
         level = self.levels[depth]
         form = level.sharding.index
         parts: list[Any] = [None] * form.count
@@ -450,11 +490,11 @@ class ShardLayout(Layout):
                 rows = np.flatnonzero(slots == slot)
                 parts[slot] = self._rebuilt(depth + 1, parts[slot], positions[rows], [chunks[i] for i in rows], key)
         present = [slot for slot in _cell_order(level, self.order_in_shard).tolist() if parts[slot] is not None]
-        if not present:
+        if not present and not keep:
             return None
         sizes = np.array([ABSENT if part is None else len(part) for part in parts], np.uint64)
         offsets = np.full(form.count, _NONE)
-        rows = np.array(present)
+        rows = np.array(present, np.intp)
         offsets[rows] = np.cumsum(sizes[rows]) - sizes[rows] + np.uint64(form.size if form.location == "start" else 0)
         footer = form.build(offsets, sizes)
         pieces = [parts[slot] for slot in present]

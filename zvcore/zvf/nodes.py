@@ -27,7 +27,7 @@ from zvcore.zarr3.shard_index import ShardIndexForm
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from zvcore.stores import Stamp, Store
+    from zvcore.stores import Snapshot, Stamp, Store
 
 __all__ = ["ArrayNode", "Node", "child_nodes", "document_bytes", "join", "read_node", "require_array"]
 
@@ -308,21 +308,20 @@ class ArrayNode(Node):
         """How many objects along each axis."""
         return tuple(-(-size // chunk) for size, chunk in zip(self.shape, self.outer_chunk, strict=True))
 
-    def shard_index(self, position: tuple[int, ...]) -> ShardIndex | None:
-        """Where the chunks of one shard lie, None if there is no such shard."""
+    def shard_index(self, position: tuple[int, ...], unchecked: bool = False) -> ShardIndex | None:
+        """Where the chunks of one shard lie, None if there is no such shard.
+
+        With `unchecked`, a remote shard is not asked whether it has changed: who reads its chunks learns that.
+        """
         key = self.object_key(position)
         form = self.index_form
 
-        def load(stamp: Stamp) -> tuple[ShardIndex, int]:
-            size = self.store.size(key)
-            at = 0 if form.location == "start" else -form.size
-            raw = self.store.get(key, at, form.size if at == 0 else None, stamp=stamp)
-            if raw is None or size is None:
-                raise ConflictError("the shard went away while it was read", key=key)
-            offsets, lengths = form.parse(raw, size, key)
-            return ShardIndex(offsets, lengths, stamp), offsets.nbytes + lengths.nbytes
+        def load(found: Snapshot) -> tuple[ShardIndex, int]:
+            offsets, lengths = form.parse(found.data, found.size, key)
+            return ShardIndex(offsets, lengths, found.stamp), offsets.nbytes + lengths.nbytes
 
-        return index_cache().get(self.store, key, load, part=("shard index", form))
+        span = (0, form.size) if form.location == "start" else (-form.size, None)
+        return index_cache().get_part(self.store, key, span, load, part=("shard index", form), unchecked=unchecked)
 
     def locate(self, positions: Ints) -> Sources:
         """Where the chunks at these grid positions, int64[n, ndim], are stored."""
@@ -340,8 +339,8 @@ class ArrayNode(Node):
         order = np.argsort(which, kind="stable")
         bounds = np.searchsorted(which[order], np.arange(len(shards) + 1))
         stamps: list[Stamp | None] = []
-        for place, begin, end in zip(map(tuple, places), bounds[:-1], bounds[1:], strict=True):
-            index = self.shard_index(place)
+        indexes = self.store.each(lambda place: self.shard_index(place, unchecked=True), [*map(tuple, places)])
+        for index, begin, end in zip(indexes, bounds[:-1], bounds[1:], strict=True):
             stamps.append(None if index is None else index.stamp)
             if index is not None:
                 mine = order[begin:end]

@@ -1,0 +1,258 @@
+"""Servers that tests start on this machine: S3 as others have built it, before it a proxy that counts and spoils."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+KEY, SECRET = "testing", "testing-secret"
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@dataclass
+class S3:
+    """A running server with an empty bucket."""
+
+    name: str
+    port: int
+    bucket: str = "bucket"
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What users say as `storage_options`."""
+        return {
+            "endpoint": self.endpoint,
+            "region": "us-east-1",
+            "access_key_id": KEY,
+            "secret_access_key": SECRET,
+            "allow_http": True,
+        }
+
+    def url(self, path: str) -> str:
+        return f"s3://{self.bucket}/{path}"
+
+
+def versitygw() -> str | None:
+    """A complete S3 server, where there is one: `make s3-server` builds it."""
+    built = ROOT / "build" / "versitygw"
+    return os.environ.get("ZVCORE_VERSITYGW") or (str(built) if built.exists() else shutil.which("versitygw"))
+
+
+def best_server() -> str:
+    """The complete server where it was built, else moto's; ZVCORE_S3_SERVER chooses."""
+    return os.environ.get("ZVCORE_S3_SERVER") or ("versitygw" if versitygw() else "moto")
+
+
+@contextlib.contextmanager
+def s3_server(name: str, folder: Path) -> Iterator[S3]:
+    port = free_port()
+    if name == "moto":
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    else:
+        (folder / "buckets").mkdir()
+        command = [str(versitygw()), "--quiet", "--port", f"127.0.0.1:{port}", "posix", str(folder / "buckets")]
+    environment = {**os.environ, "ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        _wait(port, process, folder / "log")
+        server = S3(name, port)
+        _make_bucket(server)
+        yield server
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"the server does not start: {log.read_text()[-2000:]}")
+
+
+def _make_bucket(server: S3) -> None:
+    import boto3
+
+    client = boto3.client(
+        "s3",
+        endpoint_url=server.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=KEY,
+        aws_secret_access_key=SECRET,
+    )
+    client.create_bucket(Bucket=server.bucket)
+    client.close()
+
+
+@dataclass
+class Request:
+    """What came by."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    status: int = 0
+
+    @property
+    def range(self) -> str:
+        return self.headers.get("range", "").removeprefix("bytes=")
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, [self.method, self.path, self.range]))
+
+
+# What a fault does to a request: an HTTP status to answer with, "reset", "cut" (half of the answer), seconds to wait.
+Fault = int | str | float
+
+
+@dataclass
+class Proxy:
+    """Passes requests on to a server. `spoil(request)` may say that one of them goes wrong, or change things itself."""
+
+    target: int
+    port: int = 0
+    requests: list[Request] = field(default_factory=list)
+    spoil: Callable[[Request], Fault | None] | None = None
+
+    def seen(self, *methods: str) -> list[str]:
+        return [str(one) for one in self.requests if not methods or one.method in methods]
+
+    def forget(self) -> None:
+        self.requests.clear()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Proxy]:
+        proxy = self
+
+        class Handler(_Handler):
+            owner = proxy
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        self.port = server.server_address[1]
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    owner: Proxy
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        super().setup()
+        self.upstream = http.client.HTTPConnection("127.0.0.1", self.owner.target, timeout=30)
+
+    def finish(self) -> None:
+        self.upstream.close()
+        with contextlib.suppress(OSError):
+            super().finish()
+
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            super().handle()
+
+    def log_message(self, *_: Any) -> None: ...
+
+    def _pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        request = Request(self.command, self.path, {name.lower(): value for name, value in self.headers.items()})
+        self.owner.requests.append(request)
+        fault = None if self.owner.spoil is None else self.owner.spoil(request)
+        if fault == "reset":
+            # Closing with this discards what is under way and tells the other side so.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            self.connection.close()
+            return
+        if isinstance(fault, float):
+            time.sleep(fault)
+        if isinstance(fault, int):
+            request.status = fault
+            self._answer(fault, [("Content-Type", "application/xml")], b"<Error><Code>InternalError</Code></Error>")
+            return
+        self.upstream.request(self.command, self.path, body or None, dict(self.headers.items()))
+        answer = self.upstream.getresponse()
+        data = answer.read()
+        request.status = answer.status
+        headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OWN]
+        if self.command == "HEAD":
+            headers.append(("Content-Length", answer.getheader("Content-Length") or "0"))
+        self._answer(answer.status, headers, data, cut=fault == "cut")
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes, cut: bool = False) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        if self.command != "HEAD":
+            self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data[: len(data) // 2] if cut else data)
+        self.wfile.flush()
+        if cut:
+            self.close_connection = True
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PROPFIND = _pass_on
+
+
+_OWN = {"content-length", "transfer-encoding", "connection", "keep-alive"}
+
+
+@contextlib.contextmanager
+def web_server(folder: Path, handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a folder behind a web server that knows nothing of object stores."""
+
+    class Handler(handler):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, directory=str(folder), **kwargs)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

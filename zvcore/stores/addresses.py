@@ -1,0 +1,209 @@
+"""From an address and `storage_options` to a store behind a network."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from zvcore.errors import InvalidKeyError, UnsupportedError
+from zvcore.stores.files import encode_key
+from zvcore.stores.remote import RemoteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["open_remote"]
+
+# Scheme -> which of obstore's stores.
+_KINDS = {
+    "s3": "S3Store", "s3a": "S3Store", "gs": "GCSStore", "gcs": "GCSStore", "http": "HTTPStore", "https": "HTTPStore",
+    "az": "AzureStore", "adl": "AzureStore", "azure": "AzureStore", "abfs": "AzureStore", "abfss": "AzureStore",
+}  # fmt: skip
+# Options of obstore that belong to the connection, not to the service.
+_CONNECTION = {
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "default_headers",
+    "http1_only", "http2_only", "http2_keep_alive_interval", "http2_keep_alive_timeout",
+    "http2_keep_alive_while_idle", "pool_idle_timeout", "pool_max_idle_per_host", "proxy_url", "proxy_ca_certificate",
+    "proxy_excludes", "randomize_addresses", "read_timeout", "root_certificate", "timeout", "user_agent",
+}  # fmt: skip
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+# A server that fails all the time is given up after about ten seconds of waiting.
+_RETRIES: dict[str, Any] = {
+    "max_retries": 7,
+    "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=4), "base": 2},
+    "retry_timeout": timedelta(seconds=120),
+}
+_READ_TIMEOUT = timedelta(seconds=60)
+_WRITE_TIMEOUT = timedelta(minutes=30)
+# What s3fs calls the options that obstore has.
+_S3FS = {"access_key_id": "key", "secret_access_key": "secret", "session_token": "token", "skip_signature": "anon"}
+
+
+@dataclass(frozen=True)
+class ObstoreMaker:
+    """Makes one of obstore's stores, here or in the process that this was sent to."""
+
+    kind: str
+    root: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, writing: bool) -> Any:
+        import obstore.store
+
+        options = dict(self.options)
+        connection = {"timeout": _WRITE_TIMEOUT if writing else _READ_TIMEOUT, **options.pop("client_options", {})}
+        extra: dict[str, Any] = {"retry_config": options.pop("retry_config", _RETRIES)}
+        if "credential_provider" in options:
+            extra["credential_provider"] = options.pop("credential_provider")
+        make = getattr(obstore.store, self.kind)
+        if self.kind == "HTTPStore":
+            return make.from_url(self.root, client_options=connection, **extra)
+        return make(self.root, config=options, client_options=connection, **extra)
+
+
+def open_remote(url: str, scheme: str, mode: str, options: Mapping[str, Any] | None) -> RemoteStore:
+    """The store at an address. obstore speaks to what it knows, fsspec to everything else that it is installed for."""
+    given = dict(options or {})
+    if scheme in _KINDS and "::" not in url:
+        if importlib.util.find_spec("obstore") is not None:
+            return _through_obstore(url, scheme, mode, given)
+        if not _fsspec_knows(scheme):
+            raise UnsupportedError(f'{scheme}:// addresses need obstore: pip install "zvcore[remote]"', key=url)
+        if scheme in ("s3", "s3a"):
+            given = _for_s3fs(given)
+    elif not _fsspec_knows(scheme):
+        raise UnsupportedError(
+            f"nothing that is installed opens {scheme}:// addresses. Object stores (s3, gs, az, http) need "
+            'pip install "zvcore[remote]", other file systems pip install "zvcore[fsspec]"',
+            key=url,
+        )
+    return _through_fsspec(url, scheme, mode, given)
+
+
+def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) -> RemoteStore:
+    from zvcore.stores.obstore_client import ObstoreClient
+
+    kind = _KINDS[scheme]
+    parts = urlsplit(url)
+    if not parts.netloc:
+        raise ValueError(f"{url} names no {'host' if kind == 'HTTPStore' else 'bucket'}")
+    if kind == "HTTPStore":
+        if mode != "r":
+            raise UnsupportedError("web servers are only read", key=url)
+        if parts.query or parts.fragment:
+            raise UnsupportedError("an address with ? or # names no folder of objects", key=url)
+        root, path = f"{scheme}://{parts.netloc}", unquote(parts.path)
+        options.setdefault("allow_http", scheme == "http")
+    else:
+        # Not what urlsplit makes of it: names of objects may hold ? and #.
+        place, _, path = url.partition("://")[2].partition("/")
+        root = place.partition("@")[0] if scheme in ("abfs", "abfss") else place
+        if "@" in place and scheme in ("abfs", "abfss"):
+            options.setdefault("account_name", place.partition("@")[2].partition(".")[0])
+    prefix = _checked(path.strip("/"), url)
+    if kind == "S3Store":
+        options = _with_aws_files(options)
+    endpoint = str(options.get("endpoint") or options.get("aws_endpoint") or "")
+    if urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname in _LOCAL_HOSTS:
+        options.setdefault("allow_http", True)
+    connection = dict(options.pop("client_options", {}))
+    connection |= {name: options.pop(name) for name in [*options] if name in _CONNECTION}
+    if endpoint.startswith("http://") and not connection.get("allow_http"):
+        raise ValueError(f"{endpoint} is not encrypted; if that is meant, say allow_http=True in storage_options")
+    settings = {name: value for name, value in options.items() if value is not None}
+    maker = ObstoreMaker(kind, root, {**settings, "client_options": connection})
+    try:
+        client = ObstoreClient(maker, is_http=kind == "HTTPStore")
+    except Exception as error:
+        raise ValueError(f"{url} cannot be opened with these storage_options: {error}") from error
+    return RemoteStore(client, url, prefix, place=(kind, root, endpoint), read_only=mode == "r")
+
+
+def _checked(prefix: str, url: str) -> str:
+    if prefix:
+        try:
+            encode_key(prefix)
+        except InvalidKeyError as error:
+            raise error.located(key=url)
+    return prefix
+
+
+def _with_aws_files(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, and what the files of the AWS command line say where neither they nor the environment do."""
+    names = {"access_key_id", "aws_access_key_id", "skip_signature", "aws_skip_signature", "credential_provider"}
+    ambient = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+               "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_SKIP_SIGNATURE")  # fmt: skip
+    home = Path.home() / ".aws"
+    credentials = _ini(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
+    config = _ini(os.environ.get("AWS_CONFIG_FILE") or home / "config")
+    name = options.pop("profile", None)
+    profile = name or os.environ.get("AWS_PROFILE") or "default"
+    section = {**config.get(profile if profile == "default" else f"profile {profile}", {})}
+    secrets = {**section, **credentials.get(profile, {})}
+    if name is not None and not secrets:
+        raise ValueError(f"the AWS files have no profile {name!r}")
+    found = dict(options)
+    told = names & set(options) or (name is None and any(os.environ.get(variable) for variable in ambient))
+    if not told and "aws_access_key_id" in secrets and "aws_secret_access_key" in secrets:
+        found["access_key_id"] = secrets["aws_access_key_id"]
+        found["secret_access_key"] = secrets["aws_secret_access_key"]
+        if "aws_session_token" in secrets:
+            found["session_token"] = secrets["aws_session_token"]
+    for name, target, spellings, variables in (
+        ("region", "region", {"region", "aws_region", "default_region"}, ("AWS_REGION", "AWS_DEFAULT_REGION")),
+        ("endpoint_url", "endpoint", {"endpoint", "aws_endpoint"}, ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")),
+    ):
+        if name in section and not spellings & set(options) and not any(map(os.environ.get, variables)):
+            found[target] = section[name]
+    return found
+
+
+def _ini(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read(path)
+    except (configparser.Error, OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def _fsspec_knows(scheme: str) -> bool:
+    if importlib.util.find_spec("fsspec") is None:
+        return False
+    import fsspec
+
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except (ValueError, ImportError):
+        return False
+    return True
+
+
+def _for_s3fs(options: dict[str, Any]) -> dict[str, Any]:
+    options.pop("allow_http", None)
+    options.pop("virtual_hosted_style_request", None)
+    renamed = {_S3FS.get(name, name): value for name, value in options.items()}
+    if "endpoint" in renamed:
+        renamed["endpoint_url"] = renamed.pop("endpoint")
+    if "region" in renamed:
+        renamed["client_kwargs"] = {"region_name": renamed.pop("region"), **renamed.get("client_kwargs", {})}
+    return renamed
+
+
+def _through_fsspec(url: str, scheme: str, mode: str, options: dict[str, Any]) -> RemoteStore:
+    from zvcore.stores.fsspec_client import FsspecClient, filesystem_of
+
+    if scheme in ("http", "https") and mode != "r":
+        raise UnsupportedError("web servers are only read", key=url)
+    try:
+        filesystem, path = filesystem_of(url, options)
+    except (ImportError, ValueError, TypeError, OSError) as error:
+        raise UnsupportedError(f"fsspec does not open this address: {error}", key=url) from error
+    prefix = path.rstrip("/")
+    return RemoteStore(FsspecClient(filesystem), url, prefix, place=("fsspec", filesystem), read_only=mode == "r")

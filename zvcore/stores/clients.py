@@ -1,0 +1,88 @@
+"""What `RemoteStore` asks of a library that speaks to object stores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from zvcore.errors import ZvcoreError
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Iterable, Sequence
+
+    from typing_extensions import Buffer
+
+    from zvcore.stores.writing import Anything
+
+__all__ = ["ChangedError", "Client", "Found", "Version"]
+
+
+class Version(NamedTuple):
+    """What tells versions of an object apart, as far as the server says it; and the size, which is then known too.
+
+    e_tag     the entity tag as it stands in the header
+    number    what stores that number their versions give
+    modified  only where there is neither of the others
+    """
+
+    e_tag: str | None
+    number: str | None
+    modified: float | None
+    size: int
+
+
+class Found(NamedTuple):
+    """Bytes and the version of the object that they belong to."""
+
+    data: memoryview
+    version: Version
+
+
+class ChangedError(ZvcoreError):
+    """The object is not of the version that a request was meant for."""
+
+
+class Client(ABC):
+    """Requests about objects by their full path. They may come from many threads at once.
+
+    Failures raise StoreError, after as many repetitions as are reasonable; nothing else but what is said below.
+    """
+
+    # Whether `put` with a condition is one step for the server, so that of two writers one learns of the other.
+    atomic: bool = True
+
+    @abstractmethod
+    def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
+        """The bytes from `start` up to `stop` or the end; a negative `start` counts from the end and has no `stop`.
+
+        Ranges may reach beyond the end. ChangedError if the object has another version; None if there is none.
+        """
+
+    @abstractmethod
+    def head(self, path: str) -> Version | None: ...
+
+    @abstractmethod
+    def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
+        """Store the parts one after the other. ChangedError if a condition is given and does not hold."""
+
+    @abstractmethod
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove objects, whether they are there or not."""
+
+    @abstractmethod
+    def list(self, folder: str) -> builtins.list[str]:
+        """The paths of all objects below a folder ("" or ending with a slash)."""
+
+    @abstractmethod
+    def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        """(paths of folders, paths of objects) directly below a folder."""
+
+    @abstractmethod
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+
+def first_line(error: BaseException) -> str:
+    """What a library says went wrong, without what only its authors can read."""
+    text = str(error).strip().partition("\n")[0].strip()
+    return text or type(error).__name__

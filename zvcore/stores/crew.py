@@ -1,0 +1,79 @@
+"""Threads that wait for answers from a network, so that many requests are under way at once.
+
+Whoever asks takes part in the work itself and never waits for a thread that has not begun: so work may be handed out
+from within such work, and a pool that is busy elsewhere only makes it slower.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["LIMIT", "side_by_side"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# How many requests of one caller are under way at once, and how many threads there are for all callers.
+LIMIT = 32
+_THREADS = 64
+
+_pool: ThreadPoolExecutor | None = None
+_making = threading.Lock()
+
+
+def side_by_side(function: Callable[[T], R], items: Sequence[T], at_once: int = LIMIT) -> list[R]:
+    """What `function` gives for each item, in their order; the first error ends it, once running calls have ended."""
+    count = len(items)
+    results: list[Any] = [None] * count
+    helpers = min(at_once, count) - 1
+    if helpers <= 0:
+        return [function(item) for item in items]
+    turns = itertools.count()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        while not errors:
+            turn = next(turns)  # atomic
+            if turn >= count:
+                return
+            try:
+                results[turn] = function(items[turn])
+            except BaseException as error:
+                errors.append(error)
+
+    futures = [_threads().submit(work) for _ in range(helpers)]
+    work()
+    for future in futures:
+        if not future.cancel():
+            future.result()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool
+    pool = _pool
+    if pool is None:
+        with _making:
+            if _pool is None:
+                _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="zvcore-request")
+            pool = _pool
+    return pool
+
+
+def _after_fork() -> None:
+    # Threads do not come along.
+    global _pool, _making
+    _pool = None
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

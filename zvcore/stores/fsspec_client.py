@@ -1,0 +1,142 @@
+"""Whatever fsspec has a file system for."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+
+from zvcore.errors import StoreError, ZvcoreError
+from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
+from zvcore.stores.writing import Anything
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Iterable, Sequence
+
+    from typing_extensions import Buffer
+
+__all__ = ["FsspecClient"]
+
+_E_TAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "checksum", "sha", "sha256", "md5")
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modified")
+
+
+class FsspecClient(Client):
+    """fsspec knows no conditions: whether an object is still the same is asked before it is replaced, and this process
+    does only one such step at a time. Writers in other processes may come in between.
+    """
+
+    atomic = False
+
+    def __init__(self, filesystem: Any) -> None:
+        self.filesystem = filesystem
+        self._replacing = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FsspecClient, (self.filesystem,))
+
+    def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
+        found = self.head(path) if version is None else version
+        if found is None:
+            return None
+        first = max(0, found.size + start) if start < 0 else min(start, found.size)
+        last = found.size if stop is None else max(first, min(stop, found.size))
+        try:
+            data = self.filesystem.cat_file(path, first, last) if last > first else b""
+        except FileNotFoundError:
+            data = None
+        except (OSError, ValueError, RuntimeError) as error:
+            raise _failure(error, path) from error
+        # Whether this was the version that it should be is known only now.
+        if version is not None and self.head(path) != version:
+            raise ChangedError("the object has changed", key=path)
+        return None if data is None else Found(memoryview(data), found)
+
+    def head(self, path: str) -> Version | None:
+        try:
+            # Listings that some file systems keep would hide what has changed since.
+            self.filesystem.invalidate_cache(path.rpartition("/")[0])
+            found = self.filesystem.info(path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except (OSError, ValueError, RuntimeError) as error:
+            raise _failure(error, path) from error
+        if found.get("type") == "directory":
+            return None
+        size = found.get("size")
+        if size is None:
+            raise StoreError(f"{type(self.filesystem).__name__} does not say how large the object is", key=path)
+        e_tag = next((str(found[name]) for name in _E_TAGS if found.get(name)), None)
+        number = next((str(found[name]) for name in ("generation", "VersionId", "ino") if found.get(name)), None)
+        time = next((found[name] for name in _TIMES if found.get(name)), None)
+        if e_tag is None and time is not None:
+            number = f"{number or ''}@{time}"
+        return Version(e_tag, number, None, int(size))
+
+    def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
+        data = b"".join([memoryview(part).tobytes() for part in parts])
+        try:
+            if isinstance(condition, Anything):
+                self._put(path, data)
+                return
+            with self._replacing:
+                if self.head(path) != condition:
+                    raise ChangedError("the object has changed", key=path)
+                self._put(path, data)
+        except ZvcoreError:
+            raise
+        except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
+            raise _failure(error, path) from error
+
+    def _put(self, path: str, data: bytes) -> None:
+        try:
+            self.filesystem.pipe_file(path, data)
+        except FileNotFoundError:
+            self.filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self.filesystem.pipe_file(path, data)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            try:
+                self.filesystem.rm_file(path)
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
+                raise _failure(error, path) from error
+
+    def list(self, folder: str) -> builtins.list[str]:
+        root = folder.rstrip("/")
+        try:
+            self.filesystem.invalidate_cache(root)
+            return [self._plain(path) for path in self.filesystem.find(root)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
+            raise _failure(error, folder) from error
+
+    def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        root = folder.rstrip("/")
+        try:
+            self.filesystem.invalidate_cache(root)
+            found = self.filesystem.ls(root, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
+            raise _failure(error, folder) from error
+        folders = [self._plain(one["name"]) for one in found if one["type"] == "directory"]
+        return folders, [self._plain(one["name"]) for one in found if one["type"] != "directory"]
+
+    def _plain(self, name: str) -> str:
+        return str(self.filesystem._strip_protocol(name)).rstrip("/")
+
+
+def _failure(error: Exception, path: str) -> StoreError:
+    return StoreError(f"{type(error).__name__}: {first_line(error)}", key=path)
+
+
+def filesystem_of(url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """(the file system, the path in it) that an address names."""
+    filesystem, path = fsspec.core.url_to_fs(url, **options)
+    return filesystem, path

@@ -1,0 +1,244 @@
+"""S3, Google Cloud Storage, Azure and plain HTTP through obstore."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import obstore
+from obstore import exceptions
+
+from zvcore.errors import NotFoundError, StoreError, UnsupportedError
+from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
+from zvcore.stores.writing import ANYTHING, Anything
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from obstore import GetOptions, GetResult, ObjectMeta
+    from typing_extensions import Buffer
+
+__all__ = ["ObstoreClient"]
+
+# Larger objects are stored in parts of this size, several at once.
+_PART_BYTES = 8 << 20
+_MULTIPART_FROM = 32 << 20
+# S3 takes ten thousand parts, so those of very large objects grow.
+_MOST_PARTS = 9_000
+# Connections that break in the middle of an answer; obstore itself repeats only what fails before.
+_READ_ATTEMPTS = 4
+_LISTED_AT_ONCE = 1000
+_NOTHING = memoryview(b"")
+
+_HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
+
+
+class ObstoreClient(Client):
+    """`make(writing)` makes obstore's store, at the root of a bucket or server; stores for writing wait longer."""
+
+    def __init__(self, make: Callable[[bool], Any], *, is_http: bool = False) -> None:
+        self._make = make
+        self._store = make(False)
+        self._is_http = is_http
+        # What some servers do not do, once that has shown.
+        self._takes_ranges = True
+        self._takes_suffixes = True
+
+    @cached_property
+    def _writing(self) -> Any:
+        return self._make(True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self._make, self._is_http))
+
+    # --- reading
+
+    def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
+        if (stop is not None and stop <= start) or start >= 1 << 62:
+            return self._empty(path, version)
+        for attempt in range(_READ_ATTEMPTS):
+            try:
+                return self._get(path, start, stop, version)
+            except FileNotFoundError:
+                return None
+            except exceptions.PreconditionError:
+                raise ChangedError("the object has changed", key=path) from None
+            except (*_HTTP_FAILURES, exceptions.BaseError, TimeoutError) as error:
+                if isinstance(error, _HTTP_FAILURES):
+                    raise failure(error, path) from None
+                if (start or stop is not None) and (found := self._get_otherwise(path, start, stop, version, error)):
+                    return found
+                if attempt == _READ_ATTEMPTS - 1 or not _is_passing(error):
+                    raise failure(error, path) from None
+        raise AssertionError
+
+    def _get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found:
+        options: GetOptions = {}
+        if start < 0 and not self._takes_suffixes:
+            head = self._head(path)
+            start = max(0, head.size + start)
+            stop = head.size
+            if not head.size:
+                return Found(_NOTHING, _same(head, version, path))
+        whole = not self._takes_ranges or (start == 0 and stop is None)
+        if not whole:
+            if start < 0:
+                options["range"] = {"suffix": min(-start, 1 << 62)}
+            elif stop is None:
+                options["range"] = {"offset": start}
+            else:
+                options["range"] = (start, min(stop, 1 << 62))
+        if version is not None and version.e_tag is not None and not version.e_tag.startswith("W/"):
+            options["if_match"] = version.e_tag
+        result: GetResult = obstore.get(self._store, path, options=options or None)
+        # Servers need not heed conditions, and some have only dates to tell versions apart.
+        found = _same(version_of(result.meta), version, path)
+        data = memoryview(cast("Any", result.bytes()))
+        if whole and (start or stop is not None):
+            data = data[max(0, found.size + start) if start < 0 else start : stop]
+        return Found(data, found)
+
+    def _head(self, path: str) -> Version:
+        return version_of(obstore.head(self._store, path))
+
+    def _empty(self, path: str, version: Version | None) -> Found | None:
+        found = self.head(path)
+        return None if found is None else Found(_NOTHING, _same(found, version, path))
+
+    def _get_otherwise(
+        self, path: str, start: int, stop: int | None, version: Version | None, error: Exception
+    ) -> Found | None:
+        """The answer where a range was refused: there may be nothing in it, or the server may know no such ranges."""
+        text = str(error)
+        if start < 0 and self._takes_suffixes and isinstance(error, exceptions.NotSupportedError):
+            self._takes_suffixes = False
+        elif "416" in text or "InvalidRange" in text or "not satisfiable" in text.lower() or "start offset" in text:
+            found = self._head(path)
+            if found.size and (start < 0 or start < found.size):
+                return None
+            return Found(_NOTHING, _same(found, version, path))
+        elif isinstance(error, exceptions.NotSupportedError) or "range request" in text.lower():
+            self._takes_ranges = False
+        else:
+            return None
+        return self._get(path, start, stop, version)
+
+    def head(self, path: str) -> Version | None:
+        try:
+            return self._head(path)
+        except FileNotFoundError:
+            return None
+        except (exceptions.BaseError, TimeoutError) as error:
+            raise failure(error, path) from None
+
+    # --- writing
+
+    def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
+        views = [view.cast("B") for part in parts if (view := memoryview(part)).nbytes]
+        size = sum(len(view) for view in views)
+        mode: Any = "overwrite"
+        if condition is None:
+            mode = "create"
+        elif isinstance(condition, Version):
+            known = {"e_tag": condition.e_tag, "version": condition.number}
+            mode = {name: value for name, value in known.items() if value is not None}
+            if not mode:
+                raise UnsupportedError("the server does not tell versions apart: no safe change", key=path)
+        try:
+            if mode == "overwrite" and size >= _MULTIPART_FROM:
+                part = max(_PART_BYTES, size // _MOST_PARTS)
+                obstore.put(self._writing, path, _cut(views, part), use_multipart=True, chunk_size=part)
+            else:
+                whole = parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(views)
+                obstore.put(self._writing, path, whole, mode=mode, use_multipart=False)
+        except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
+            raise ChangedError("the object has changed", key=path) from None
+        except FileNotFoundError as error:
+            if isinstance(condition, Version):
+                raise ChangedError("the object is gone", key=path) from None
+            raise NotFoundError(f"there is no place to store it: {first_line(error)}", key=path) from None
+        except (exceptions.BaseError, TimeoutError) as error:
+            if condition is not ANYTHING and "409" in str(error):
+                # S3's word for two conditional writes at the same moment.
+                raise ChangedError("the object is being changed", key=path) from None
+            raise failure(error, path) from None
+
+    def delete(self, paths: Iterable[str]) -> None:
+        names = list(paths)
+        try:
+            obstore.delete(self._writing, names if len(names) != 1 else names[0])
+        except FileNotFoundError:
+            pass
+        except (exceptions.BaseError, TimeoutError) as error:
+            raise failure(error, names[0]) from None
+
+    # --- listing
+
+    def list(self, folder: str) -> builtins.list[str]:
+        try:
+            stream = obstore.list(self._store, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
+            return [found["path"] for page in stream for found in page]
+        except FileNotFoundError:
+            return []
+        except (exceptions.BaseError, TimeoutError) as error:
+            raise self._listing_failure(error, folder) from None
+
+    def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        try:
+            found = obstore.list_with_delimiter(self._store, folder.rstrip("/") or None)
+        except FileNotFoundError:
+            return [], []
+        except (exceptions.BaseError, TimeoutError) as error:
+            raise self._listing_failure(error, folder) from None
+        return list(found["common_prefixes"]), [meta["path"] for meta in found["objects"]]
+
+    def _listing_failure(self, error: Exception, folder: str) -> Exception:
+        if self._is_http:
+            return UnsupportedError("this web server does not list what it has", key=folder)
+        return failure(error, folder)
+
+
+def _rebuild(make: Callable[[bool], Any], is_http: bool) -> ObstoreClient:
+    return ObstoreClient(make, is_http=is_http)
+
+
+def version_of(meta: ObjectMeta) -> Version:
+    e_tag, number = meta["e_tag"], meta["version"]
+    modified = meta["last_modified"].timestamp() if e_tag is None and number is None else None
+    return Version(e_tag, number, modified, meta["size"])
+
+
+def _same(found: Version, wanted: Version | None, path: str) -> Version:
+    if wanted is not None and found != wanted:
+        raise ChangedError("the object has changed", key=path)
+    return found
+
+
+def _cut(views: Sequence[memoryview], size: int) -> Iterator[bytes]:
+    """The same bytes in pieces of at most this size, each copied: what they come from may go before they are sent."""
+    for view in views:
+        for start in range(0, len(view), size):
+            yield bytes(view[start : start + size])
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether the same request may go well another time: not what the server has considered and refused."""
+    text = str(error)
+    return isinstance(error, TimeoutError) or (
+        type(error) is exceptions.GenericError and "Server returned" not in text and "max_retries" not in text
+    )
+
+
+def failure(error: BaseException, path: str) -> Exception:
+    """Our error for one of obstore's."""
+    text = first_line(error)
+    if isinstance(error, _HTTP_FAILURES):
+        text = f"access is refused: {text}"
+    elif isinstance(error, exceptions.NotSupportedError):
+        return UnsupportedError(text, key=path)
+    elif "169.254.169.254" in text or "credential" in text.lower():
+        hint = json.dumps({"skip_signature": True})
+        text = f"no credentials were found: {text}. For public data say storage_options={hint}"
+    return StoreError(text, key=path)

@@ -1,0 +1,362 @@
+"""Objects behind a network: S3, Google Cloud Storage, Azure, HTTP, and whatever fsspec knows."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError
+from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, changed, check_span, prefix_path
+from zvcore.stores.clients import ChangedError, Version
+from zvcore.stores.crew import LIMIT, side_by_side
+from zvcore.stores.files import encode_key
+from zvcore.stores.ranges import coalesce
+from zvcore.stores.writing import ANYTHING
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from typing_extensions import Buffer
+
+    from zvcore.stores.clients import Client, Found
+    from zvcore.stores.writing import Anything
+
+__all__ = ["RemoteStore"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# Another request costs about as much as so many bytes that nobody wants.
+_GAP = 64 * 1024
+# One connection gives only so much a second, so large ranges are fetched in parts.
+_LARGEST_SPAN = 8 << 20
+_HULL = 1 << 20
+# What a request costs this machine, in seconds. Where answers come as fast, waiting for several at once gains nothing.
+_OWN_WORK = 0.0002
+_OBJECTS_AHEAD = 128
+_LISTED_AT_ONCE = 1000
+# How often ranges of whatever version is there are read anew because it changed in between.
+_ATTEMPTS = 20
+
+_NOTHING = memoryview(b"")
+
+
+class _Shared:
+    """What all views of one place share: how long answers take, and what is being looked at."""
+
+    def __init__(self, client: Client, place: Hashable) -> None:
+        self.client = client
+        self.place = place
+        self.seconds: float | None = None
+        # Thread -> path -> what is there; see `looking_at`.
+        self.looking: dict[int, dict[str, Found | None]] = {}
+
+    def took(self, seconds: float) -> None:
+        """Keep to the quick answers: what takes long may only have waited for this machine."""
+        known = self.seconds
+        self.seconds = seconds if known is None or seconds < known else known + (seconds - known) * 0.05
+
+    def helpers(self) -> int:
+        """How many requests should be under way at once."""
+        if self.seconds is None:
+            return LIMIT
+        return max(1, min(LIMIT, int(self.seconds / _OWN_WORK)))
+
+
+class _Span(NamedTuple):
+    request: int
+    path: str
+    key: str
+    start: int
+    stop: int
+    version: Version
+
+
+class RemoteStore(Store):
+    """Objects whose paths begin with `prefix` in the place that `client` speaks to; `root` is the address for messages.
+
+    Writers that change an object at the same time notice each other by conditions that the server checks. Objects that
+    were replaced while they are read are noticed by their entity tags.
+    """
+
+    remote = True
+
+    def __init__(self, client: Client, root: str, prefix: str = "", *, place: Hashable = None, read_only: bool) -> None:
+        self._shared = _Shared(client, root if place is None else place)
+        self._client = client
+        self._prefix = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
+        self.root = root.rstrip("/")
+        self.read_only = read_only
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self._client, self.root, self._prefix, self._shared.place, self.read_only))
+
+    def _path(self, key: str) -> str:
+        encode_key(key)
+        return self._prefix + key
+
+    def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
+        return side_by_side(function, items, self._shared.helpers())
+
+    # --- reading
+
+    def _fetch(self, path: str, key: str, start: int, stop: int | None, stamp: Stamp | None) -> Found | None:
+        if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
+            found = self._look(near, path)
+            if found is None:
+                return None
+            if stamp is not None and found.version != stamp:
+                raise changed(key, stamp)
+            whole = found.data
+            return found._replace(data=whole[start:] if stop is None else whole[start:stop])
+        begun = time.perf_counter()
+        try:
+            found = self._client.get(path, start, stop, cast("Version | None", stamp))
+        except ChangedError:
+            raise changed(key, stamp or "") from None
+        self._shared.took(time.perf_counter() - begun)
+        if found is None and stamp is not None:
+            raise changed(key, stamp)
+        return found
+
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> bytes | memoryview | None:
+        check_span(start, length)
+        found = self._fetch(self._path(key), key, start, None if length is None else start + length, stamp)
+        return None if found is None else found.data
+
+    def snapshot(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> Snapshot | None:
+        check_span(start, length)
+        found = self._fetch(self._path(key), key, start, None if length is None else start + length, stamp)
+        return None if found is None else Snapshot(found.data, found.version.size, found.version)
+
+    def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
+        names = list(keys)
+        for first in range(0, len(names), _OBJECTS_AHEAD):
+            yield from self.each(self.get, names[first : first + _OBJECTS_AHEAD])
+
+    def get_ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
+    ) -> builtins.list[memoryview] | None:
+        return self.get_ranges_many([(key, ranges, stamp)])[0]
+
+    def get_ranges_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Stamp | None]]
+    ) -> builtins.list[builtins.list[memoryview] | None]:
+        unversioned = any(stamp is None for _, _, stamp in requests)
+        for _ in range(_ATTEMPTS - 1 if unversioned else 0):
+            try:
+                return self._get_ranges_many(requests)
+            except ConflictError as error:
+                if not any(stamp is None and key == error.key for key, _, stamp in requests):
+                    raise
+        return self._get_ranges_many(requests)
+
+    def _get_ranges_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Stamp | None]]
+    ) -> builtins.list[builtins.list[memoryview] | None]:
+        results: builtins.list[builtins.list[memoryview] | None] = []
+        spans: builtins.list[_Span] = []
+        members: builtins.list[builtins.list[int]] = []
+        for number, (key, ranges, stamp) in enumerate(requests):
+            path = self._path(key)
+            first = min((offset for offset, _ in ranges), default=0)
+            hull = max((offset + length for offset, length in ranges), default=0) - first
+            if stamp is None and ranges and first >= 0 and hull <= _HULL:
+                # Without a version to ask for, one request is what surely gives one version.
+                results.append(self._ranges_at_once(path, key, ranges, first, hull))
+                continue
+            version = self._version(key) if stamp is None else cast("Version", stamp)
+            if version is None:
+                results.append(None)
+                continue
+            for start, stop, inside in coalesce(key, ranges, version.size, _GAP, _LARGEST_SPAN):
+                spans.append(_Span(number, path, key, start, stop, version))
+                members.append(inside)
+            results.append([_NOTHING] * len(ranges))
+        for span, inside, data in zip(spans, members, self._read_spans(spans), strict=True):
+            result = results[span.request]
+            assert result is not None
+            ranges = requests[span.request][1]
+            for index in inside:
+                offset, length = ranges[index]
+                result[index] = data[offset - span.start : offset - span.start + length]
+        return results
+
+    def _ranges_at_once(
+        self, path: str, key: str, ranges: Sequence[tuple[int, int]], first: int, hull: int
+    ) -> builtins.list[memoryview] | None:
+        found = self._fetch(path, key, first, first + hull, None)
+        if found is None:
+            return None
+        coalesce(key, ranges, found.version.size, _GAP, _LARGEST_SPAN)  # are they within the object?
+        return [found.data[offset - first : offset - first + length] for offset, length in ranges]
+
+    def _read_spans(self, spans: builtins.list[_Span]) -> builtins.list[memoryview]:
+        parts: builtins.list[_Span] = []
+        counts = []
+        for span in spans:
+            before = len(parts)
+            for start in range(span.start, span.stop, _LARGEST_SPAN):
+                parts.append(span._replace(start=start, stop=min(start + _LARGEST_SPAN, span.stop)))
+            counts.append(len(parts) - before)
+        fetched = iter(self.each(self._read_span, parts))
+        result = []
+        for count in counts:
+            if count == 0:
+                result.append(_NOTHING)
+            elif count == 1:
+                result.append(next(fetched))
+            else:
+                result.append(memoryview(b"".join([next(fetched) for _ in range(count)])))
+        return result
+
+    def _read_span(self, span: _Span) -> memoryview:
+        found = self._fetch(span.path, span.key, span.start, span.stop, span.version)
+        if found is None:
+            raise changed(span.key, span.version)
+        if len(found.data) != span.stop - span.start:
+            raise CorruptDataError(
+                "the server gave another number of bytes than it was asked for", key=span.key, offset=span.start,
+                expected=span.stop - span.start, found=len(found.data),
+            )  # fmt: skip
+        return found.data
+
+    def size(self, key: str) -> int | None:
+        version = self._version(key)
+        return None if version is None else version.size
+
+    def stamp(self, key: str) -> Stamp | None:
+        return self._version(key)
+
+    def _version(self, key: str) -> Version | None:
+        path = self._path(key)
+        if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
+            found = self._look(near, path)
+            return None if found is None else found.version
+        begun = time.perf_counter()
+        version = self._client.head(path)
+        self._shared.took(time.perf_counter() - begun)
+        return version
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        return iter(sorted(self._relative(self._client.list(self._folder(prefix)), self._prefix)))
+
+    def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
+        folder = self._folder(prefix)
+        folders, objects = self._client.list_dir(folder)
+        return sorted(self._relative(folders, folder)), sorted(self._relative(objects, folder))
+
+    def _folder(self, prefix: str) -> str:
+        prefix = prefix_path(prefix)
+        return f"{self._prefix}{prefix}/" if prefix else self._prefix
+
+    def _relative(self, paths: Iterable[str], folder: str) -> builtins.list[str]:
+        """Keys from full paths. What others have stored under names that are no keys is as good as not there."""
+        keys = []
+        for path in paths:
+            if not path.startswith(folder):
+                continue
+            key = path[len(folder) :].rstrip("/")
+            try:
+                encode_key(key)
+            except InvalidKeyError:
+                continue
+            keys.append(key)
+        return keys
+
+    # --- several documents at once
+
+    @contextmanager
+    def looking_at(self, keys: Sequence[str]) -> Iterator[None]:
+        me = threading.get_ident()
+        if me in self._shared.looking:
+            yield
+            return
+        paths = [self._path(key) for key in keys]
+        found = side_by_side(lambda path: self._client.get(path, 0, None, None), paths)
+        self._shared.looking[me] = dict(zip(paths, found, strict=True))
+        try:
+            yield
+        finally:
+            del self._shared.looking[me]
+
+    def _look(self, near: dict[str, Found | None], path: str) -> Found | None:
+        if path not in near:
+            near[path] = self._client.get(path, 0, None, None)
+        return near[path]
+
+    # --- writing
+
+    def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        self._put(key, data, ANYTHING)
+
+    def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
+        self._put(key, data, cast("Version | None", stamp))
+
+    def _put(self, key: str, data: Buffer | Sequence[Buffer], condition: Version | Anything | None) -> None:
+        self._refuse_if_read_only(key)
+        path = self._path(key)
+        try:
+            self._client.put(path, as_parts(data), condition)
+        except ChangedError:
+            raise changed(key, cast("Stamp | None", condition)) from None
+
+    def delete(self, key: str) -> bool:
+        self._refuse_if_read_only(key)
+        path = self._path(key)
+        existed = self._client.head(path) is not None
+        if existed:
+            self._client.delete([path])
+        return existed
+
+    def delete_prefix(self, prefix: str) -> int:
+        self._refuse_if_read_only(prefix)
+        paths = self._client.list(self._folder(prefix))
+        batches = [paths[first : first + _LISTED_AT_ONCE] for first in range(0, len(paths), _LISTED_AT_ONCE)]
+        self.each(self._client.delete, batches)
+        return len(paths)
+
+    # What cannot be done refuses bad keys all the same, as the other stores do.
+
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
+        self._check_write(key)
+        super().append(key, parts, at)
+
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer]) -> None:
+        self._check_write(key)
+        super().patch(key, offset, data)
+
+    def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
+        self._check_write(key)
+        return super().lock(key, timeout)
+
+    def _check_write(self, key: str) -> None:
+        self._refuse_if_read_only(key)
+        encode_key(key)
+
+    # --- the store itself
+
+    def object_id(self, key: str) -> Hashable:
+        return (self._shared.place, self._path(key))
+
+    def child(self, prefix: str) -> RemoteStore:
+        prefix = prefix_path(prefix)
+        view = object.__new__(RemoteStore)
+        view._shared = self._shared
+        view._client = self._client
+        view._prefix = self._folder(prefix)
+        view.read_only = self.read_only
+        view.root = f"{self.root}/{prefix}" if prefix else self.root
+        return view
+
+
+def _rebuild(client: Client, root: str, prefix: str, place: Hashable, read_only: bool) -> RemoteStore:
+    return RemoteStore(client, root, prefix, place=place, read_only=read_only)
