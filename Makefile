@@ -15,12 +15,13 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: zarr-suite fuzz-build help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
+.PHONY: zarr-suite vectors-suite fuzz-build help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
 help:
 	@echo 'make demo       see zvcore work'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
 	@echo 'make coverage   all tests, and which lines of Python they reach'
 	@echo 'make zarr-suite zarr-python''s own tests with the pipeline of zvcore'
+	@echo 'make vectors-suite  zarr-vectors''s own tests with the encoders of zvcore'
 	@echo 'make bench      benchmarks beside other implementations (ARGS as above)'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
@@ -90,6 +91,20 @@ zarr-suite: $(stamps)/installed $(stamps)/group-test
 	    -o asyncio_default_fixture_loop_scope=function $(ARGS) $(or $(TESTS),tests/test_array.py tests/test_indexing.py \
 	    tests/test_codecs tests/test_codec_entrypoints.py tests/test_v2.py tests/test_api.py tests/test_config.py \
 	    tests/test_properties.py tests/test_regression)
+
+# The tests of zarr-vectors, from its source distribution, with our encoders, decoders and sharding swapped in.
+vectors_suite := build/vectors-suite
+vectors_version = $(shell $(py) -c 'from importlib.metadata import version; print(version("zarr-vectors"))')
+vectors-suite: $(stamps)/installed $(stamps)/group-test
+	mkdir -p $(vectors_suite)
+	$(py) -m pip download -q --no-deps --no-binary zarr-vectors --dest $(vectors_suite) zarr-vectors==$(vectors_version)
+	tar -xzf $(vectors_suite)/zarr_vectors-$(vectors_version).tar.gz -C $(vectors_suite)
+	rm -rf $(vectors_suite)/run
+	mkdir $(vectors_suite)/run
+	cp -R $(vectors_suite)/zarr_vectors-$(vectors_version)/{tests,pyproject.toml} $(vectors_suite)/run
+	echo 'import zvcore.zvf; zvcore.zvf.accelerate()' >$(vectors_suite)/run/accelerated.py
+	cd $(vectors_suite)/run && PYTHONPATH=. $(abspath $(py)) -m pytest -q -p accelerated $(ARGS) \
+	    $(or $(TESTS),tests --ignore=tests/integration)
 
 lint: $(stamps)/group-lint
 	$(py) -m ruff check .

@@ -273,7 +273,7 @@ cdef class Packer:
                 packed.temporary[0] = 0
         abandon(packed)
         if code != 0:
-            raise OSError(code, os.strerror(code), os.fsdecode(bytes(path[:-1])))
+            raise OSError(code, os.strerror(code), os.fsdecode(bytes(path).rstrip(b"\0")))
 
 
 cdef void abandon(Packed *packed) noexcept nogil:
