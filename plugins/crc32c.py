@@ -14,7 +14,7 @@ class Crc32c(Codec):
     """Four bytes more, little endian; reading checks them."""
 
     name = "crc32c"
-    checksum = True
+    is_checksum = True
     spellings = {"n5": None, "neuroglancer": None}
 
     def __zv_codec__(self) -> Any:

@@ -46,7 +46,7 @@ class Codec:
     # Whether stored and decoded bytes are the same, so that the engine need not call it at all.
     identity: ClassVar[bool] = False
     # Whether it only proves that bytes are what was written: such a codec can be checked without the others.
-    checksum: ClassVar[bool] = False
+    is_checksum: ClassVar[bool] = False
     # Parameters that decoding does not need to know.
     encoding_only: ClassVar[tuple[str, ...]] = ()
     # All parameters in the order of their declaration, those of base classes first.

@@ -83,7 +83,7 @@ def value(path: str, text: str) -> bytes:
         raise UsageError(f"{path} has no values by id: --id is for sharded skeletons, meshes and scales")
     data = zvcore.precomputed.ShardedStore(path, zvcore.precomputed.ShardingSpec.from_json(spec)).get(int(text))
     if data is None:
-        raise NotFoundError("there is no such id", key=path, chunk=int(text))
+        raise NotFoundError(f"{path} has no value with this id", found=text)
     return bytes(data)
 
 

@@ -42,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
 def listed(path: str, sizes: bool) -> dict[str, Any]:
     """Name -> what it is, of the things that lie directly below a path."""
     import zvcore
+    from zvcore.care import find
+    from zvcore.opening import package
 
     if sizes:
         found = zvcore.inspect(path)
@@ -50,8 +52,9 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
         if found["kind"] == "vectors":
             return {str(one["level"]): {"kind": "level", **one} for one in found["levels"]}
         return dict(found.get("members", {}))
-    opened = zvcore.open(path)
-    if isinstance(opened, zvcore.Array):
+    store, format, only = find(path)
+    opened = package(format).open(store, "r")
+    if only is not None or isinstance(opened, zvcore.Array):
         return {}
     if hasattr(opened, "levels"):
         return {str(number): None for number in opened.levels}

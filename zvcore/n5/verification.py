@@ -160,7 +160,8 @@ class Checker:
                 self.array.read_block(position)
         except ZvcoreError as error:
             error.key, error.chunk = key, position
-            return Problem.of(error.located(offset=0, length=self.store.size(key)))
+            error.located(offset=0)
+            return Problem.of(error.located(length=max(0, (self.store.size(key) or 0) - (error.offset or 0))))
         return odd
 
     def _header(self, key: str, position: tuple[int, ...]) -> Problem | None:

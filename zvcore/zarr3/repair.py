@@ -96,6 +96,9 @@ def _repair_shard(checker: Checker, layout: ShardLayout, key: str, shard: tuple[
         return
     if len(sound) != len(found.slots):
         raise ConflictError("the shard was changed while it was being repaired", key=key)
+    if checker.fixed and checker.proof is None:
+        # Nothing proves which of two chunks with common bytes is right.
+        sound = sound & ~found.tangled
     for row in np.flatnonzero(~sound).tolist():
         report.lose(
             key, "the chunk is left out and reads as the fill value", chunk=tuple(found.positions[row].tolist()),

@@ -33,6 +33,7 @@ class ShardExamination:
     offsets    where they lie, and
     lengths    how long they are
     dead       bytes that belong to nothing
+    tangled    which chunks share some of their bytes with others
     """
 
     key: str
@@ -45,10 +46,7 @@ class ShardExamination:
     offsets: Uints = field(default_factory=lambda: np.zeros(0, np.uint64))
     lengths: Uints = field(default_factory=lambda: np.zeros(0, np.uint64))
     dead: int = 0
-
-    @property
-    def index_lost(self) -> bool:
-        return not self.readable
+    tangled: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
 def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> ShardExamination | None:
@@ -110,12 +108,14 @@ def _tell_overlaps(found: ShardExamination) -> None:
     """Chunks that share all their bytes are odd; those that share some cannot both be right."""
     rows = np.flatnonzero(found.lengths > 0)
     rows = rows[np.lexsort((found.lengths[rows], found.offsets[rows]))]
+    found.tangled = np.zeros(len(found.lengths), np.bool_)
     reach, last = 0, -1
     for row in rows.tolist():
         begin, end = int(found.offsets[row]), int(found.offsets[row]) + int(found.lengths[row])
         if last >= 0 and begin < reach:
             same = begin == int(found.offsets[last]) and end == reach
             other = tuple(found.positions[last].tolist())
+            found.tangled[[row, last]] |= not same
             found.report.add(
                 found.key, f"the chunk {'has the very bytes of' if same else 'shares bytes with'} chunk {other}",
                 chunk=tuple(found.positions[row].tolist()), offset=begin, length=end - begin, fatal=not same,

@@ -181,7 +181,7 @@ class Checker:
         self.nbytes = self.layout.chunk_nbytes if plain else None
         codecs = chain.codecs
         # What can be checked without decoding: a checksum behind everything, or the size of what nothing compresses.
-        checked = list(itertools.takewhile(lambda codec: codec.checksum, reversed(codecs)))
+        checked = list(itertools.takewhile(lambda codec: codec.is_checksum, reversed(codecs)))
         self.proof = CodecChain(checked[::-1]) if checked else None
         self.fixed = len(checked) == len(codecs)
 
@@ -321,7 +321,8 @@ class Checker:
         if self.fast:
             self._sized(sources, count)
             if self.proof is not None:
-                self._got(sources, self.proof, None, positions)
+                size = np.full(count, self.nbytes, np.uint64) if self.fixed and self.nbytes is not None else None
+                self._got(sources, self.proof, size, positions)
             return
         expected = None if self.nbytes is None else np.full(count, self.nbytes, np.uint64)
         self._got(sources, self.chain, expected, positions)
@@ -335,9 +336,9 @@ class Checker:
 
     def _sized(self, sources: Sources, count: int) -> None:
         """Sizes that are known before anything is decoded."""
-        if not self.fixed or self.nbytes is None:
+        if len(self.chain.codecs) or self.nbytes is None:
             return
-        wanted = self.nbytes + 4 * len(self.chain.codecs)
+        wanted = self.nbytes
         for row in range(count):
             if sources.blobs is not None:
                 size: int | None = len(sources.blobs[row])
