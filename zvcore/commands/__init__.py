@@ -18,6 +18,8 @@ COMMANDS = (
     "verify",
     "repair",
     "compact",
+    "preview",
+    "serve",
     "bench",
     "codecs",
     "completion",

@@ -1,0 +1,274 @@
+"""Files over HTTP: ranges, conditions, CORS, and nothing from outside of the root."""
+
+import gzip
+import http.client
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.serving.conftest import Client
+from zvcore.serving import make_server
+from zvcore.serving.ranges import Unsatisfiable, parse_ranges
+from zvcore.serving.server import DataServer
+
+CONTENT = bytes(range(256)) * 4
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("bytes=0-0", (0, 1)),
+        ("bytes=10-19", (10, 20)),
+        ("bytes=1000-", (1000, 1024)),
+        ("bytes=1000-99999999999999999", (1000, 1024)),
+        ("bytes=-7", (1017, 1024)),
+        ("bytes=-5000", (0, 1024)),
+        ("BYTES = 5-6", (5, 7)),
+    ],
+)
+def test_range(client: Client, header: str, expected: tuple[int, int]) -> None:
+    start, stop = expected
+    for method in ("GET", "HEAD"):
+        answer = client.ask("/plain.txt", method, Range=header)
+        assert answer.status == 206
+        assert answer.headers["Content-Range"] == f"bytes {start}-{stop - 1}/1024"
+        assert answer.headers["Content-Length"] == str(stop - start)
+        assert answer.body == (CONTENT[start:stop] if method == "GET" else b"")
+
+
+@pytest.mark.parametrize("header", ["bytes=1024-", "bytes=5000-6000", "bytes=-0", "bytes=1024-1024,2000-"])
+def test_range_that_is_not_there(client: Client, header: str) -> None:
+    answer = client.ask("/plain.txt", Range=header)
+    assert answer.status == 416
+    assert answer.headers["Content-Range"] == "bytes */1024"
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["bytes=5-4", "bytes=a-b", "bytes=", "bytes=-", "bytes=--5", "lines=0-5", "0-5", "bytes=1-2-3", "bytes=0x1-2",
+     "bytes=²-3", "bytes=+1-2", "bytes=1 - 2", "bytes=" + "9" * 5000 + "-", "bytes=0-5,x"],
+)  # fmt: skip
+def test_range_that_makes_no_sense_is_ignored(header: str) -> None:
+    assert parse_ranges(header, 1024) is None
+
+
+def test_range_without_sense_gives_the_whole_file(client: Client) -> None:
+    answer = client.ask("/plain.txt", Range="bytes=9-1")
+    assert (answer.status, answer.body) == (200, CONTENT)
+
+
+def test_several_ranges(client: Client) -> None:
+    answer = client.ask("/plain.txt", Range="bytes=0-3, 100-109, -2")
+    assert answer.status == 206
+    assert int(answer.headers["Content-Length"]) == len(answer.body)
+    kind, _, border = answer.headers["Content-Type"].partition("; boundary=")
+    assert kind == "multipart/byteranges"
+    first, *parts, last = answer.body.split(f"--{border}".encode())
+    assert (first, last) == (b"", b"--\r\n")
+    expected = [(0, 4), (100, 110), (1022, 1024)]
+    for part, (start, stop) in zip(parts, expected, strict=True):
+        head, _, body = part.partition(b"\r\n\r\n")
+        assert f"Content-Range: bytes {start}-{stop - 1}/1024".encode() in head
+        assert body == CONTENT[start:stop] + b"\r\n"
+
+
+def test_ranges_that_ask_for_more_than_there_is() -> None:
+    assert parse_ranges("bytes=" + ",".join(["0-"] * 200), 1024) is None
+    assert parse_ranges("bytes=" + ",".join(["0-0"] * 1000), 1024) is None
+    with pytest.raises(Unsatisfiable):
+        parse_ranges("bytes=0-", 0)
+
+
+def test_headers_of_a_file(client: Client, shelf: Path) -> None:
+    answer = client.ask("/a.zarr/zarr.json")
+    assert answer.body == (shelf / "a.zarr/zarr.json").read_bytes()
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Accept-Ranges"] == "bytes"
+    assert answer.headers["Last-Modified"].endswith("GMT")
+    assert client.ask("/a.zarr/c/0/0/0").headers["Content-Type"] == "application/octet-stream"
+    assert client.ask("/c/info").headers["Content-Type"] == "application/json"
+    head = client.ask("/a.zarr/zarr.json", "HEAD")
+    assert head.body == b""
+    for name in ("Content-Length", "ETag", "Last-Modified", "Content-Type"):
+        assert head.headers[name] == answer.headers[name]
+
+
+def test_conditions(client: Client) -> None:
+    first = client.ask("/plain.txt")
+    tag, changed = first.headers["ETag"], first.headers["Last-Modified"]
+    for condition in ({"If_None_Match": tag}, {"If_None_Match": f'"x", W/{tag}'}, {"If_Modified_Since": changed}):
+        answer = client.ask("/plain.txt", **condition)
+        assert (answer.status, answer.body) == (304, b"")
+        assert answer.headers["ETag"] == tag
+    assert client.ask("/plain.txt", If_None_Match='"other"', If_Modified_Since=changed).status == 200
+    assert client.ask("/plain.txt", If_Match='"other"').status == 412
+    assert client.ask("/plain.txt", If_Match=tag).status == 200
+    assert client.ask("/plain.txt", Range="bytes=0-1", If_Range=tag).status == 206
+    assert client.ask("/plain.txt", Range="bytes=0-1", If_Range='"other"').status == 200
+    assert client.ask("/plain.txt", Range="bytes=0-1", If_Range=changed).status == 206
+    assert client.ask("/plain.txt", If_Modified_Since="no date at all").status == 200
+
+
+def test_the_tag_changes_with_the_file(client: Client, shelf: Path) -> None:
+    file = shelf / "changing"
+    file.write_bytes(b"one")
+    first = client.ask("/changing").headers["ETag"]
+    os.utime(file, ns=(1, 1))
+    assert client.ask("/changing").headers["ETag"] != first
+
+
+def test_cors(client: Client) -> None:
+    for path in ("/", "/plain.txt", "/no-such-file", "/c/"):
+        answer = client.ask(path, Origin="https://example.org")
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        exposed = answer.headers["Access-Control-Expose-Headers"].lower()
+        for name in ("content-range", "content-length", "etag", "content-encoding", "accept-ranges"):
+            assert name in exposed
+
+
+def test_preflight(client: Client) -> None:
+    answer = client.ask(
+        "/a.zarr/c/0/0/0", "OPTIONS", Origin="https://example.org", Access_Control_Request_Method="GET",
+        Access_Control_Request_Headers="range, if-match", Access_Control_Request_Private_Network="true",
+    )  # fmt: skip
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert "GET" in answer.headers["Access-Control-Allow-Methods"]
+    assert answer.headers["Access-Control-Allow-Headers"] == "range, if-match"
+    assert answer.headers["Access-Control-Allow-Private-Network"] == "true"
+    evil = client.ask("/", "OPTIONS", Access_Control_Request_Headers="range<script>")
+    assert "Access-Control-Allow-Headers" not in evil.headers
+
+
+def test_one_origin_only(shelf: Path) -> None:
+    with make_server(shelf, origin="https://example.org") as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        answer = Client(server).ask("/plain.txt", Origin="https://evil.example")
+        server.shutdown()
+        thread.join()
+    assert answer.headers["Access-Control-Allow-Origin"] == "https://example.org"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../secret", "/a.zarr/../../secret", "/%2e%2e/secret", "/%2E%2E%2Fsecret", "/..%2fsecret", "//../secret",
+        "/a.zarr/%2e%2e/%2e%2e/secret", "/a.zarr/c/..%2f..%2f..%2fsecret", "/%252e%252e/secret", "/%c0%ae%c0%ae/secret",
+        "/..%5csecret", "/..\\secret", "/./plain.txt", "/%2e/plain.txt", "/plain.txt%00", "/plain.txt/more",
+        "/" + "a" * 5000, "/" + "a/" * 3000, "/link", "/linked/secret", "/linked/", "/up/secret", "/ring", "/pipe",
+        "/.hidden", "/.git/config", "/a.zarr/c/.zvlock", "/.zvcore/preview/../../picture.png",
+        "/.zvcore/view/%2e%2e/-/info",
+    ],
+)  # fmt: skip
+def test_outside_of_the_root(client: Client, shelf: Path, path: str) -> None:
+    """Whatever the way: what lies outside, is hidden, or is no file, is not found."""
+    for name, target in (("link", "../secret"), ("linked", ".."), ("up", "a.zarr/../.."), ("ring", "ring")):
+        if not os.path.lexists(shelf / name):
+            (shelf / name).symlink_to(target)
+    (shelf / ".hidden").write_text("secret")
+    if not (shelf / "pipe").exists():
+        os.mkfifo(shelf / "pipe")
+    for method in ("GET", "HEAD"):
+        answer = client.ask(path, method)
+        assert answer.status == 404
+        assert b"secret" not in answer.body
+
+
+def test_links_within_the_root_are_followed(client: Client, shelf: Path) -> None:
+    if not (shelf / "same").exists():
+        (shelf / "same").symlink_to("a.zarr")
+    assert client.ask("/same/zarr.json").body == (shelf / "a.zarr/zarr.json").read_bytes()
+
+
+def test_a_root_that_is_a_link(shelf: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(shelf)
+    with make_server(tmp_path / "link") as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        answer = Client(server).ask("/plain.txt")
+        server.shutdown()
+        thread.join()
+    assert answer.body == CONTENT
+
+
+def test_packed_files(client: Client, shelf: Path) -> None:
+    """CloudVolume names packed chunks .gz; Neuroglancer asks for the name without."""
+    folder = shelf / "packed"
+    folder.mkdir(exist_ok=True)
+    packed = gzip.compress(CONTENT)
+    (folder / "0-64_0-64_0-64.gz").write_bytes(packed)
+    taken = client.ask("/packed/0-64_0-64_0-64", Accept_Encoding="gzip, deflate, br")
+    assert (taken.status, taken.body) == (200, packed)
+    assert taken.headers["Content-Encoding"] == "gzip"
+    assert taken.headers["Vary"] == "Accept-Encoding"
+    for refusal in ({}, {"Accept_Encoding": "identity"}, {"Accept_Encoding": "gzip;q=0, *"}):
+        plain = client.ask("/packed/0-64_0-64_0-64", **refusal)
+        assert (plain.status, plain.body) == (200, CONTENT)
+        assert "Content-Encoding" not in plain.headers
+        assert plain.headers["ETag"] != taken.headers["ETag"]
+    part = client.ask("/packed/0-64_0-64_0-64", Range="bytes=-3", Accept_Encoding="identity")
+    assert (part.status, part.body) == (206, CONTENT[-3:])
+    itself = client.ask("/packed/0-64_0-64_0-64.gz", Accept_Encoding="gzip")
+    assert itself.body == packed
+    assert "Content-Encoding" not in itself.headers
+    (folder / "cut.gz").write_bytes(packed[:-9])
+    assert client.ask("/packed/cut").status == 500
+
+
+def test_folders(client: Client) -> None:
+    moved = client.ask("/a.zarr")
+    assert (moved.status, moved.headers["Location"]) == (301, "/a.zarr/")
+    listing = client.ask("/a.zarr/")
+    assert listing.headers["Content-Type"].startswith("text/html")
+    assert b"href='./zarr.json'" in listing.body
+    assert b"href='./c/'" in listing.body
+    hidden = client.ask("/b.n5/").body
+    assert b"/.." not in hidden.replace(b"../", b"")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_it_only_reads(client: Client, method: str) -> None:
+    answer = client.ask("/plain.txt", method)
+    assert answer.status == 405
+    assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
+
+
+def test_connections_are_kept(server: DataServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection.request("GET", "/plain.txt")
+    assert connection.getresponse().read() == CONTENT
+    first = connection.sock
+    for path, status in (("/nothing", 404), ("/", 200), ("/plain.txt", 200)):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status
+        assert connection.sock is first
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [b"\r\n\r\n", b"GET\r\n\r\n", b"GET plain.txt HTTP/1.1\r\n\r\n", b"GET http://x/plain.txt HTTP/1.1\r\n\r\n",
+     b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n\r\n"],
+)  # fmt: skip
+def test_nonsense_does_no_harm(server: DataServer, client: Client, request_bytes: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as connection:
+        connection.sendall(request_bytes)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 16):
+            pass
+    assert client.ask("/plain.txt").status == 200
+
+
+def test_host_names_do_not_get_into_the_page(client: Client) -> None:
+    body = client.ask("/", Host="evil'><script>alert(1)</script>").body
+    assert b"<script>" not in body
+
+
+def test_it_listens_at_this_machine_only(server: DataServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"

@@ -1,0 +1,215 @@
+"""The list of data sets, pictures, and what the server makes for Neuroglancer."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+import zvcore
+from tests.serving.conftest import Client, image
+from zvcore import zvf
+from zvcore.precomputed import Skeleton
+
+
+@pytest.fixture
+def datasets(client: Client) -> dict[str, dict]:
+    answer = client.ask("/.zvcore/datasets.json")
+    return {found["path"]: found for found in json.loads(answer.body)["datasets"]}
+
+
+def test_all_are_found(datasets: dict[str, dict]) -> None:
+    assert list(datasets) == [
+        "a.zarr", "b.n5/gzip", "b.n5/lz4", "broken.zarr", "c", "lines.zarrvectors", "points.zarrvectors",
+    ]  # fmt: skip
+    a = datasets["a.zarr"]
+    assert (a["format"], a["shape"], a["chunks"], a["shards"], a["codec"]) == (
+        "zarr3", [20, 40, 50], [10, 16, 16], [20, 32, 32], "zstd",
+    )  # fmt: skip
+    assert datasets["c"]["levels"] == 2
+    assert datasets["c"]["kind"] == "segmentation"
+    assert datasets["lines.zarrvectors"]["objects"] == 5
+    assert "MetadataError" in datasets["broken.zarr"]["error"]
+
+
+def test_sizes(datasets: dict[str, dict], shelf: Path) -> None:
+    for name, found in datasets.items():
+        files = [file for file in (shelf / name).rglob("*") if file.is_file()]
+        assert (found["stored_bytes"], found["files"]) == (sum(f.stat().st_size for f in files), len(files))
+
+
+def test_what_neuroglancer_reads_by_itself(client: Client, datasets: dict[str, dict]) -> None:
+    base = f"http://127.0.0.1:{client.server.server_port}"
+    assert datasets["a.zarr"]["source"] == f"zarr3://{base}/a.zarr/"
+    assert datasets["b.n5/gzip"]["source"] == f"n5://{base}/b.n5/gzip/"
+    assert datasets["c"]["source"] == f"precomputed://{base}/c/"
+    for name, reason in (("b.n5/lz4", "lz4"), ("lines.zarrvectors", "Zarr Vectors")):
+        assert datasets[name]["source"] is None
+        assert reason in datasets[name]["why"]
+        assert datasets[name]["view"] == f"precomputed://{base}/.zvcore/view/{name}/-/"
+
+
+def test_links_hold_a_state(datasets: dict[str, dict]) -> None:
+    url, _, fragment = datasets["a.zarr"]["neuroglancer"].partition("#!")
+    assert url.startswith("https://")
+    state = json.loads(unquote(fragment))
+    [layer] = state["layers"]
+    assert (layer["type"], layer["source"]) == ("image", datasets["a.zarr"]["source"])
+    black, white = layer["shaderControls"]["normalized"]["range"]
+    assert image().min() <= black < white <= image().max()
+    assert list(state["dimensions"]) == ["x", "y", "z"]
+    labels = json.loads(unquote(datasets["c"]["neuroglancer"].partition("#!")[2]))["layers"][0]
+    assert labels["type"] == "segmentation"
+
+
+def test_the_page_lists_them(client: Client, datasets: dict[str, dict]) -> None:
+    page = client.ask("/").body.decode()
+    for name, found in datasets.items():
+        assert f"<h2>{name}</h2>" in page
+        for key in ("preview", "neuroglancer", "neuroglancer_view"):
+            if found[key]:
+                assert f"'{found[key]}'" in page
+    assert page.count("<section>") == len(datasets)
+
+
+def test_names_do_not_become_markup(tmp_path: Path) -> None:
+    from zvcore.serving.paths import Root
+    from zvcore.serving.site import Site, folder_page
+
+    name = "<img src=x onerror='alert(1)'>&.zarr"
+    zvcore.create(tmp_path / name, format="zarr3", shape=(4, 4), dtype="u1", chunks=(2, 2))[...] = 3
+    root = Root(tmp_path)
+    _, page = Site(root).answer("/", "", "http://localhost:1")  # type: ignore[misc]
+    assert b"<img src=x" not in page
+    assert b"&lt;img src=x onerror=&#x27;alert(1)&#x27;&gt;&amp;.zarr" in page
+    assert b"<img" not in folder_page([], [(name.encode(), True)])
+    [link] = re.findall(rb"src='(/\.zvcore/preview/[^']+)'", page)
+    assert Site(root).answer(link.decode(), "", "")[1].startswith(b"\x89PNG")  # type: ignore[index]
+    root.close()
+
+
+def test_pictures(client: Client, datasets: dict[str, dict]) -> None:
+    for name, found in datasets.items():
+        if name == "broken.zarr":
+            assert found["preview"] is None
+            continue
+        answer = client.ask(found["preview"])
+        assert answer.headers["Content-Type"] == "image/png"
+        assert answer.body.startswith(b"\x89PNG\r\n")
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "b.n5/lz4", "b.n5/gzip"])
+def test_decoded_voxels(client: Client, name: str) -> None:
+    base = f"/.zvcore/view/{name}/-/"
+    info = json.loads(client.ask(base + "info").body)
+    [scale] = info["scales"]
+    assert (info["data_type"], info["type"], scale["size"]) == ("uint8", "image", [50, 40, 20])
+    values = image().T
+    block = client.ask(f"{base}0/0-50_0-40_0-20")
+    assert block.status == 200
+    assert np.array_equal(np.frombuffer(block.body, "u1").reshape((50, 40, 20), order="F"), values)
+    part = client.ask(f"{base}0/16-40_32-40_3-4")
+    assert np.array_equal(np.frombuffer(part.body, "u1").reshape((24, 8, 1), order="F"), values[16:40, 32:40, 3:4])
+    for wrong in ("1/0-50_0-40_0-20", "0/0-51_0-40_0-20", "0/5-5_0-40_0-20", "0/9-3_0-40_0-20", "0/x", "infos", ""):
+        assert client.ask(base + wrong).status == 404
+
+
+def test_decoded_labels_keep_their_scales(client: Client, shelf: Path) -> None:
+    info = json.loads(client.ask("/.zvcore/view/c/-/info").body)
+    assert (info["type"], info["data_type"]) == ("segmentation", "uint64")
+    assert [scale["resolution"] for scale in info["scales"]] == [[4, 4, 40], [8, 8, 80]]
+    coarse = zvcore.open(shelf / "c")[1][...]
+    x, y, z = coarse.shape[:3]
+    body = client.ask(f"/.zvcore/view/c/-/1/0-{x}_0-{y}_0-{z}").body
+    assert np.array_equal(np.frombuffer(body, "<u8").reshape(coarse.shape, order="F"), coarse)
+
+
+def test_lines_as_skeletons(client: Client, shelf: Path) -> None:
+    base = "/.zvcore/view/lines.zarrvectors/-/"
+    assert json.loads(client.ask(base + "info").body)["@type"] == "neuroglancer_skeletons"
+    ids = json.loads(client.ask(base + "properties/info").body)["inline"]["ids"]
+    level = zvf.open(shelf / "lines.zarrvectors").level(0)
+    assert ids == [str(i) for i in level.object_ids()]
+    for name in ids:
+        skeleton = Skeleton.from_bytes(client.ask(base + name).body)
+        expected = level.read_object(int(name)).astype("f4")
+        assert np.array_equal(skeleton.vertices, expected)
+        assert skeleton.edges.tolist() == [[i, i + 1] for i in range(len(expected) - 1)]
+    for wrong in ("99", "-1", "x", "1e3"):
+        assert client.ask(base + wrong).status == 404
+
+
+def test_points_as_annotations(client: Client, shelf: Path) -> None:
+    base = "/.zvcore/view/points.zarrvectors/-/"
+    info = json.loads(client.ask(base + "info").body)
+    assert (info["@type"], info["annotation_type"]) == ("neuroglancer_annotations_v1", "POINT")
+    body = client.ask(base + "all/0_0_0").body
+    count = int(np.frombuffer(body, "<u8", 1)[0])
+    points = np.frombuffer(body, "<f4", 3 * count, 8).reshape(-1, 3)
+    expected = zvf.open(shelf / "points.zarrvectors").level(0).read().positions.astype("f4")
+    assert sorted(map(tuple, points)) == sorted(map(tuple, expected))
+    assert client.ask(base + "by_id/7").body == points[7].tobytes()
+    assert (points >= info["lower_bound"]).all() and (points < info["upper_bound"]).all()
+    assert client.ask(base + "by_id/100").status == 404
+
+
+def test_a_changed_data_set_is_looked_at_again(tmp_path: Path) -> None:
+    from zvcore.serving.paths import Root
+    from zvcore.serving.site import Site
+
+    root = Root(tmp_path)
+    site = Site(root)
+    sizes = []
+    for extent in (4, 8):
+        zvcore.create(tmp_path / "a", format="zarr3", shape=(extent, 4), dtype="u1", chunks=(2, 2), overwrite=True)[
+            ...
+        ] = 1
+        made = site.answer("/.zvcore/view/a/-/info", "", "")
+        assert made is not None
+        sizes.append(json.loads(made[1])["scales"][0]["size"])
+    assert sizes == [[4, 4, 1], [4, 8, 1]]
+    root.close()
+
+
+def test_the_root_itself(shelf: Path) -> None:
+    from zvcore.serving.paths import Root
+    from zvcore.serving.site import Site
+
+    root = Root(shelf / "a.zarr")
+    site = Site(root)
+    [found] = site.describe("http://localhost:1")["datasets"]
+    assert found["source"] == "zarr3://http://localhost:1/"
+    assert site.answer(found["preview"], "", "")[0] == "image/png"  # type: ignore[index]
+    view = found["view"].removeprefix("precomputed://http://localhost:1")
+    assert json.loads(site.answer(view + "info", "", "")[1])["scales"]  # type: ignore[index]
+    root.close()
+
+
+def test_the_command(shelf: Path) -> None:
+    command = [sys.executable, "-m", "zvcore", "serve", str(shelf), "--port", "0", "-q"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    assert url.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(url + "plain.txt", timeout=30) as answer:
+        assert answer.status == 200
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=30)
+    assert (process.returncode, words) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["no-such-folder"], 1), ([".", "--port", "70000"], 2), (["s3://x/y"], 2), ([".", "--origin", ""], 2)],
+)
+def test_wrong_commands(arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    from zvcore.cli import main
+
+    assert main(["serve", *arguments]) == status
+    assert "Traceback" not in capsys.readouterr().err

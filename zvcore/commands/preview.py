@@ -1,0 +1,110 @@
+"""`zvcore preview PATH -o x.png`: a picture of what is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+HOW = """\
+zvcore preview brain.zarr -o brain.png                   the middle plane
+zvcore preview brain.zarr --axis x --index 100 -o x.png  plane 100 along x
+zvcore preview brain.zarr --max -o max.png               a maximum projection
+zvcore preview tracts.zarrvectors -o tracts.png          lines and points
+zvcore preview brain.zarr --sizes -o sizes.svg           how large the chunks are
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    import argparse
+
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "preview",
+        parents=[common],
+        help="write a picture of a slice, a projection, or the sizes of chunks",
+        description="Write a picture: a plane of an array, a projection, lines and points, or the sizes of chunks.",
+        epilog=HOW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", help="an array, an image pyramid, a volume, a Zarr Vectors store: a path or URL")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="the picture: .png (with --sizes also .svg)"
+    )
+    parser.add_argument("--axis", help="the axis along which one looks: its name or number (default: z)")
+    parser.add_argument("--index", type=int, metavar="N", help="which plane of the finest level (default: the middle)")
+    parser.add_argument("--max", action="store_true", help="the largest value along the axis; of labels, the first")
+    parser.add_argument("--level", type=int, metavar="N", help="level of a pyramid (default: what fills the picture)")
+    parser.add_argument("--channel", type=int, metavar="N", help="which channel")
+    parser.add_argument("--size", type=int, default=1024, metavar="PIXELS", help="the longest side (default: 1024)")
+    parser.add_argument(
+        "--contrast", type=float, nargs=2, metavar=("BLACK", "WHITE"), help="values that become black and white"
+    )
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--labels", action="store_true", default=None, help="a colour for each value")
+    kind.add_argument("--image", dest="labels", action="store_false", help="shades of grey")
+    parser.add_argument("--sizes", action="store_true", help="plot sizes and ratios of the stored chunks instead")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    import zvcore
+    from zvcore.commands import UsageError
+    from zvcore.pictures import png_bytes, preview
+    from zvcore.terminal import human_size, say
+
+    target = Path(options.output)
+    endings = (".png", ".svg") if options.sizes else (".png",)
+    if target.suffix.lower() not in endings:
+        raise UsageError(f"the picture's name must end with {' or '.join(endings)}, not {target.name!r}")
+    if not 1 <= options.size <= 16384:
+        raise UsageError(f"--size is 1 to 16384, not {options.size}")
+    if options.max and options.index is not None:
+        raise UsageError("--max looks at all planes, --index at one")
+    node = zvcore.open(options.path)
+    if options.sizes:
+        data = _sizes(node, options, target.suffix.lower())
+        shape = ""
+    else:
+        try:
+            pixels = preview(
+                node, axis=options.axis, index=options.index, projection=options.max, level=options.level,
+                labels=options.labels, channel=options.channel,
+                limits=None if options.contrast is None else (options.contrast[0], options.contrast[1]),
+                size=options.size, threads=options.threads,
+            )  # fmt: skip
+        except (ValueError, IndexError) as error:
+            from zvcore.errors import ZvcoreError
+
+            if isinstance(error, ZvcoreError):
+                raise
+            raise UsageError(str(error)) from error
+        data = png_bytes(pixels)
+        shape = f"{pixels.shape[1]} x {pixels.shape[0]} pixels, "
+    target.write_bytes(data)
+    say(options, f"{target}: {shape}{human_size(len(data))}")
+    return 0
+
+
+def _sizes(node: Any, options: argparse.Namespace, ending: str) -> bytes:
+    from zvcore.errors import UnsupportedError
+    from zvcore.pictures import png_bytes
+    from zvcore.pictures.pyramids import pyramid_of
+    from zvcore.pictures.sizes import chunk_sizes, plot_sizes
+
+    pyramid = None if hasattr(node, "geometry_types") else pyramid_of(node)
+    if pyramid is None:
+        raise UnsupportedError("only arrays, image pyramids and volumes have chunks to measure", key=options.path)
+    level = options.level or 0
+    if not -len(pyramid.arrays) <= level < len(pyramid.arrays):
+        from zvcore.commands import UsageError
+
+        raise UsageError(f"there is no level {level}: there are {len(pyramid.arrays)}")
+    array = pyramid.arrays[level]
+    codec = getattr(array.codec, "name", None) or "/".join(getattr(c, "name", "?") for c in array.codec or ())
+    chunk = "x".join(map(str, array.chunks))
+    name = options.path.rstrip("/").rpartition("/")[2]
+    drawing = plot_sizes(chunk_sizes(array), f"{name}: {array.format}, {array.dtype}, chunks {chunk}, {codec or 'raw'}")
+    return drawing.svg() if ending == ".svg" else png_bytes(drawing.pixels())

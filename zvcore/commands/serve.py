@@ -1,0 +1,73 @@
+"""`zvcore serve PATH`: data sets over HTTP, for Neuroglancer in a browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "serve",
+        parents=[common],
+        help="serve a folder over HTTP, with links that open Neuroglancer",
+        description="Serve a folder over HTTP, read only. The page at its root lists the data sets in it, with "
+        "pictures and links that open them in Neuroglancer. Ends with Ctrl-C.",
+    )
+    parser.add_argument("path", help="a folder: a data set, or one with data sets in it")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any that is free")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1, only this machine)"
+    )
+    parser.add_argument(
+        "--origin", default="*", metavar="ORIGIN",
+        help="which pages in a browser may read the data, such as https://example.org (default: all)",
+    )  # fmt: skip
+    parser.add_argument("--neuroglancer", metavar="URL", help="the Neuroglancer that the links open")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    import os
+
+    from zvcore.commands import UsageError
+    from zvcore.errors import NotFoundError
+    from zvcore.terminal import say
+
+    if not 0 <= options.port <= 65535:
+        raise UsageError(f"--port is 0 to 65535, not {options.port}")
+    if not options.origin.isprintable() or not options.origin.strip():
+        raise UsageError(f"--origin is * or one origin, not {options.origin!r}")
+    if "://" in options.path:
+        raise UsageError("serve takes a folder of this machine; what lies behind a URL is served already")
+    if not os.path.isdir(options.path):
+        raise NotFoundError("there is no such folder", key=options.path)
+    from zvcore.serving import make_server
+
+    def log(line: str) -> None:
+        if options.verbose:
+            say(options, line)
+
+    server = make_server(
+        options.path, options.host, options.port,
+        origin=options.origin, neuroglancer=options.neuroglancer, log=log, threads=options.threads,
+    )  # fmt: skip
+    with server:
+        # On stdout, so that a script can read where it listens.
+        print(server.url, flush=True)
+        say(options, f"serving {os.path.abspath(options.path)}, read only; Ctrl-C ends")
+        if not is_loopback(server.server_name):
+            say(options, "anyone who can reach this address can read everything in this folder")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say(options, "")
+    return 0
+
+
+def is_loopback(host: str) -> bool:
+    import ipaddress
+
+    return ipaddress.ip_address(host.partition("%")[0]).is_loopback

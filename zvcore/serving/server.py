@@ -1,0 +1,391 @@
+"""The HTTP server: files with their ranges and conditions, folders, and what the site makes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+import socketserver
+import sys
+import tempfile
+import time
+import zlib
+from email.utils import formatdate, parsedate_to_datetime
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from zvcore.serving.paths import Found, Root, is_shown, split_path
+from zvcore.serving.ranges import Unsatisfiable, parse_ranges
+from zvcore.serving.site import Site, folder_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["DataServer", "make_server"]
+
+_EXPOSED = "Accept-Ranges, Content-Encoding, Content-Length, Content-Range, Content-Type, Date, ETag, Last-Modified"
+_METHODS = "GET, HEAD, OPTIONS"
+_TYPES = {
+    b".json": "application/json", b".png": "image/png", b".jpg": "image/jpeg", b".jpeg": "image/jpeg",
+    b".svg": "image/svg+xml", b".html": "text/html; charset=utf-8", b".css": "text/css; charset=utf-8",
+    b".js": "text/javascript; charset=utf-8", b".mjs": "text/javascript; charset=utf-8",
+    b".wasm": "application/wasm", b".txt": "text/plain; charset=utf-8", b".md": "text/plain; charset=utf-8",
+    b".xml": "application/xml", b".gz": "application/gzip",
+}  # fmt: skip
+_JSON_NAMES = (b"info", b".zarray", b".zgroup", b".zattrs", b".zmetadata")
+_PIECE = 1 << 18
+# What a packed file may unpack to for somebody who does not take it packed.
+_MOST_UNPACKED = 1 << 30
+_MOST_LISTED = 10_000
+
+Header = tuple[str, str]
+
+
+class DataServer(ThreadingHTTPServer):
+    """Serves the files below a folder, read only, and pages about them."""
+
+    daemon_threads = True
+    # Browsers and benchmarks open many connections at once.
+    request_queue_size = 128
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        origin: str = "*",
+        neuroglancer: str | None = None,
+        log: Callable[[str], Any] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.origin = origin
+        self.log = log
+        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        self.root = Root(path)
+        self.site = Site(self.root, neuroglancer=neuroglancer, threads=threads)
+        try:
+            super().__init__((host, port), Handler)
+        except BaseException:
+            self.root.close()
+            raise
+
+    def server_bind(self) -> None:
+        # Not HTTPServer's: it asks the name service for the host's full name, which may take seconds.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    @property
+    def url(self) -> str:
+        host = self.server_name
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/"
+
+    def server_close(self) -> None:
+        super().server_close()
+        self.root.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # Browsers break connections off all the time.
+        error = sys.exc_info()[1]
+        if not isinstance(error, (ConnectionError, TimeoutError)) and self.log is not None:
+            self.log(f"{client_address[0]} {type(error).__name__}: {error}")
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: DataServer
+    protocol_version = "HTTP/1.1"
+    server_version = "zvcore"
+    sys_version = ""
+    timeout = 120
+    # Small answers leave at once.
+    disable_nagle_algorithm = True
+    wbufsize = 1 << 16
+    _body = True
+
+    # --- methods
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_OPTIONS(self) -> None:
+        """What browsers ask before they send some requests to another origin."""
+        self.send_response(HTTPStatus.NO_CONTENT)
+        self.send_header("Access-Control-Allow-Methods", _METHODS)
+        asked = self.headers.get("Access-Control-Request-Headers", "")
+        if asked and asked.isascii() and all(c.isalnum() or c in "-_, " for c in asked):
+            self.send_header("Access-Control-Allow-Headers", asked)
+        if self.headers.get("Access-Control-Request-Private-Network") == "true":
+            # A page from the internet wants to see something on this machine: that is what this server is for.
+            self.send_header("Access-Control-Allow-Private-Network", "true")
+        self.send_header("Access-Control-Max-Age", "86400")
+        self.send_header("Allow", _METHODS)
+        self.end_headers()
+
+    def _refuse_method(self) -> None:
+        # What follows may be a body that nobody reads.
+        self.close_connection = True
+        self._body = True
+        self._send_text(HTTPStatus.METHOD_NOT_ALLOWED, "this server only reads", [("Allow", _METHODS)])
+
+    do_POST = do_PUT = do_DELETE = do_PATCH = _refuse_method
+
+    def _answer(self, body: bool) -> None:
+        self._body = body
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            self.close_connection = True
+        path, _, query = self.path.partition("?")
+        try:
+            if path == "/" or path.startswith("/.zvcore/"):
+                return self._send_made(path, query)
+            names = split_path(path) if path.startswith("/") else None
+            found = None if names is None else self.server.root.open_data(names)
+            if found is None or names is None:
+                return self._send_text(HTTPStatus.NOT_FOUND, "not found")
+            try:
+                return self._send_found(found, names, path)
+            finally:
+                found.close()
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True
+            return None
+
+    def _base(self) -> str:
+        """What stands before the path in this server's URLs, as the client knows it."""
+        host = self.headers.get("Host", "")
+        fine = host.isascii() and host and all(c.isalnum() or c in ".-:[]_" for c in host)
+        return f"http://{host}" if fine else self.server.url.rstrip("/")
+
+    def _takes(self, encoding: str) -> bool:
+        # Browsers refuse encodings when they ask for a range: an encoded file has other bytes at other places.
+        for item in self.headers.get("Accept-Encoding", "").lower().split(","):
+            name, _, quality = item.partition(";")
+            if name.strip() in (encoding, "*"):
+                return quality.replace(" ", "").rstrip("0").rstrip(".") not in ("q=", "q=0")
+        return False
+
+    # --- answers
+
+    def end_headers(self) -> None:
+        self.send_header("Access-Control-Allow-Origin", self.server.origin)
+        self.send_header("Access-Control-Expose-Headers", _EXPOSED)
+        self.send_header("Cross-Origin-Resource-Policy", "cross-origin")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        super().end_headers()
+
+    def _send_made(self, path: str, query: str) -> None:
+        """A page, a picture, or another view of data that the site makes."""
+        try:
+            made = self.server.site.answer(path, query, self._base())
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:
+            self._log(f"{path}: {type(error).__name__}: {error}")
+            return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
+        if made is None:
+            return self._send_text(HTTPStatus.NOT_FOUND, "not found")
+        return self._send_data(*made)
+
+    def _send_data(self, content_type: str, data: bytes) -> None:
+        try:
+            ranges = parse_ranges(self.headers.get("Range"), len(data))
+        except Unsatisfiable:
+            headers = [("Content-Range", f"bytes */{len(data)}")]
+            return self._send_text(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there are no such bytes", headers)
+        if ranges is not None and len(ranges) == 1:
+            [(start, stop)] = ranges
+            self.send_response(HTTPStatus.PARTIAL_CONTENT)
+            self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(data)}")
+            data = data[start:stop]
+        else:
+            self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Cache-Control", "no-cache")
+        self.end_headers()
+        if self._body:
+            self.wfile.write(data)
+        return None
+
+    def _send_text(self, status: HTTPStatus, text: str, headers: Sequence[Header] = ()) -> None:
+        data = f"{text}\n".encode("utf-8", "backslashreplace")
+        self.send_response(status)
+        for header in headers:
+            self.send_header(*header)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self._body:
+            self.wfile.write(data)
+
+    def _send_found(self, found: Found, names: list[bytes], path: str) -> None:
+        if found.is_folder:
+            return self._send_folder(found, names, path)
+        if found.encoding is not None and not self._takes(found.encoding):
+            return self._send_unpacked(found, names[-1])
+        with open(found.descriptor, "rb", closefd=False, buffering=0) as file:
+            return self._send_file(file, found.status.st_size, found, names[-1], found.encoding)
+
+    def _send_folder(self, found: Found, names: list[bytes], path: str) -> None:
+        if not path.endswith("/"):
+            self.send_response(HTTPStatus.MOVED_PERMANENTLY)
+            self.send_header("Location", "".join(f"/{quote(name)}" for name in names) + "/")
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        entries = []
+        with os.scandir(found.descriptor) as listing:
+            for entry in listing:
+                # The entries of an open folder have their names as text.
+                name = os.fsencode(entry.name)
+                if is_shown(name) and self.server.root.locate([*names, name]) is not None:
+                    entries.append((name, entry.is_dir()))
+                if len(entries) >= _MOST_LISTED:
+                    break
+        return self._send_data("text/html; charset=utf-8", folder_page(names, sorted(entries)))
+
+    def _send_unpacked(self, found: Found, name: bytes) -> None:
+        """A packed file for somebody who does not take it so, or wants a range of it."""
+        with tempfile.TemporaryFile() as plain:
+            try:
+                with open(found.descriptor, "rb", closefd=False) as packed, gzip.open(packed) as unpacked:
+                    while piece := unpacked.read(_PIECE):
+                        plain.write(piece)
+                        if plain.tell() > _MOST_UNPACKED:
+                            return self._send_text(HTTPStatus.NOT_ACCEPTABLE, "too large to be sent without gzip")
+            except (OSError, EOFError, zlib.error) as error:
+                text = f"the stored gzip stream is broken: {error}"
+                return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+            size = plain.tell()
+            plain.flush()
+            return self._send_file(plain, size, found, name, None)
+
+    def _send_file(self, file: IO[bytes], size: int, found: Found, name: bytes, encoding: str | None) -> None:
+        status = found.status
+        unpacked = "-plain" if found.encoding is not None and encoding is None else ""
+        tag = f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}{unpacked}"'
+        headers = [("ETag", tag), ("Last-Modified", formatdate(int(status.st_mtime), usegmt=True))]
+        headers += [("Cache-Control", "no-cache"), ("Accept-Ranges", "bytes")]
+        if found.encoding is not None:
+            headers.append(("Vary", "Accept-Encoding"))
+        if self._precondition_failed(tag):
+            return self._send_text(HTTPStatus.PRECONDITION_FAILED, "the file is another one now", headers)
+        if self._unchanged(tag, status.st_mtime):
+            self.send_response(HTTPStatus.NOT_MODIFIED)
+            for header in headers:
+                self.send_header(*header)
+            return self.end_headers()
+        wanted = self.headers.get("Range") if self._range_holds(tag, status.st_mtime) else None
+        try:
+            ranges = parse_ranges(wanted, size)
+        except Unsatisfiable:
+            headers.append(("Content-Range", f"bytes */{size}"))
+            return self._send_text(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there are no such bytes", headers)
+        if encoding is not None:
+            headers.append(("Content-Encoding", encoding))
+        content_type = content_type_of(name)
+        parts, tail = _laid_out(ranges, size, content_type)
+        if ranges is not None and len(ranges) == 1:
+            headers.append(("Content-Range", f"bytes {ranges[0][0]}-{ranges[0][1] - 1}/{size}"))
+        elif ranges is not None:
+            content_type = f"multipart/byteranges; boundary={tail.strip().strip(b'-').decode()}"
+        length = sum(len(head) + stop - start for head, start, stop in parts) + len(tail)
+        headers += [("Content-Type", content_type), ("Content-Length", str(length))]
+        self.send_response(HTTPStatus.OK if ranges is None else HTTPStatus.PARTIAL_CONTENT)
+        for header in headers:
+            self.send_header(*header)
+        self.end_headers()
+        return self._send_parts(file, parts, tail) if self._body else None
+
+    def _send_parts(self, file: IO[bytes], parts: list[tuple[bytes, int, int]], tail: bytes) -> None:
+        for head, start, stop in parts:
+            self.wfile.write(head)
+            self.wfile.flush()
+            if stop > start and self.connection.sendfile(file, start, stop - start) != stop - start:
+                # Somebody has cut the file off since. The client must not wait for what will never come.
+                self.close_connection = True
+                return
+        self.wfile.write(tail)
+
+    # --- conditions
+
+    def _tags(self, header: str) -> list[str] | None:
+        value = self.headers.get(header)
+        return None if value is None else [tag.strip() for tag in value.split(",")]
+
+    def _precondition_failed(self, tag: str) -> bool:
+        wanted = self._tags("If-Match")
+        return wanted is not None and tag not in wanted and "*" not in wanted
+
+    def _unchanged(self, tag: str, changed: float) -> bool:
+        known = self._tags("If-None-Match")
+        if known is not None:
+            return "*" in known or tag in [item.removeprefix("W/") for item in known]
+        since = _time(self.headers.get("If-Modified-Since"))
+        return since is not None and int(changed) <= since
+
+    def _range_holds(self, tag: str, changed: float) -> bool:
+        """Whether the file is still the one of which a range is asked for."""
+        condition = self.headers.get("If-Range")
+        if condition is None:
+            return True
+        if condition.strip().startswith(('"', "W/")):
+            return condition.strip() == tag
+        return _time(condition) == int(changed)
+
+    # --- words
+
+    def log_message(self, format: str, *args: Any) -> None:
+        self._log(format % args)
+
+    def _log(self, text: str) -> None:
+        if self.server.log is not None:
+            clean = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+            self.server.log(f"{self.address_string()} {clean}")
+
+
+def _laid_out(
+    ranges: list[tuple[int, int]] | None, size: int, content_type: str
+) -> tuple[list[tuple[bytes, int, int]], bytes]:
+    """([(what stands before, start, stop)], what stands at the end) of an answer's body."""
+    if ranges is None:
+        return [(b"", 0, size)], b""
+    if len(ranges) == 1:
+        return [(b"", *ranges[0])], b""
+    border = f"zvcore{time.time_ns():x}x{os.getpid():x}"
+    parts = []
+    for place, (start, stop) in enumerate(ranges):
+        lines = ["" if place == 0 else "\r\n", f"--{border}\r\n", f"Content-Type: {content_type}\r\n"]
+        lines.append(f"Content-Range: bytes {start}-{stop - 1}/{size}\r\n\r\n")
+        parts.append(("".join(lines).encode(), start, stop))
+    return parts, f"\r\n--{border}--\r\n".encode()
+
+
+def content_type_of(name: bytes) -> str:
+    if name in _JSON_NAMES:
+        return "application/json"
+    return _TYPES.get(os.path.splitext(name)[1].lower(), "application/octet-stream")
+
+
+def _time(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(parsedate_to_datetime(text).timestamp())
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+def make_server(path: str | os.PathLike[str], host: str = "127.0.0.1", port: int = 0, **options: Any) -> DataServer:
+    """A server that is bound to its port (0: any that is free) and waits for `serve_forever`.
+
+    origin         which pages in a browser may read the data: "*" or one origin, such as "https://example.org"
+    neuroglancer   the URL of the Neuroglancer that the links open
+    log            called with a line for every request
+    """
+    return DataServer(path, host, port, **options)

@@ -1,0 +1,345 @@
+"""The pages of the server: the list of data sets, their pictures, and their other views."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from html import escape
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from zvcore.serving import neuroglancer
+from zvcore.serving.catalog import Dataset, find_datasets, open_dataset, stored_size
+from zvcore.serving.paths import split_path
+from zvcore.serving.views import LinesView, PointsView, VoxelView, view_for
+from zvcore.terminal import human_size
+
+if TYPE_CHECKING:
+    from zvcore.serving.catalog import Catalog
+    from zvcore.serving.paths import Root
+
+__all__ = ["Site", "folder_page"]
+
+Made = tuple[str, bytes]
+
+_HTML = "text/html; charset=utf-8"
+_PICTURE = "picture.png"
+_THUMBNAIL = 320
+# A picture reads at most about so many voxels along each side of its window.
+_WINDOW = 2048
+_SECONDS_FOR_SIZES = 3.0
+_KEPT = 256
+_SHAPE_NAMES = {"zarr3": "Zarr v3", "zarr2": "Zarr v2", "n5": "N5", "precomputed": "precomputed", "zvf": "Zarr Vectors"}
+
+
+class Site:
+    """Answers the requests that no file answers. Used by many threads."""
+
+    def __init__(self, root: Root, neuroglancer: str | None = None, threads: int | None = None) -> None:
+        self.root = root
+        self.viewer = neuroglancer
+        self.threads = threads
+        self._lock = threading.Lock()
+        # Pictures cost memory: not too many at once.
+        self._drawing = threading.BoundedSemaphore(2)
+        self._pictures: dict[tuple[bytes, Any], tuple[bytes, tuple[float, float] | None]] = {}
+        self._views: dict[tuple[bytes, Any], VoxelView | LinesView | PointsView | None] = {}
+
+    def answer(self, path: str, query: str, base: str) -> Made | None:
+        """(content type, bytes) for "/" and what lies below "/.zvcore/"; None: there is no such page."""
+        if path == "/":
+            return _HTML, self._index(find_datasets(self.root), base)
+        if path == "/.zvcore/datasets.json":
+            return "application/json", json.dumps(self.describe(base), indent=1).encode()
+        for kind, answer in (("preview", self._picture_at), ("view", self._view_at)):
+            start = f"/.zvcore/{kind}/"
+            if path.startswith(start):
+                return answer(path.removeprefix(start))
+        return None
+
+    # --- data sets by path
+
+    def _dataset(self, names: list[bytes]) -> Dataset | None:
+        found = self.root.open(names)
+        if found is None:
+            return None
+        try:
+            if not found.is_folder:
+                return None
+        finally:
+            found.close()
+        way = self.root.locate(names)
+        if way is None:
+            return None
+        marks = (b"zarr.json", b"attributes.json", b"info", b".zarray", b".zgroup")
+        files = {name for name in marks if self.root.locate([*names, name]) is not None}
+        return open_dataset(b"/".join([self.root.path, *way]), names, files) if files else None
+
+    def _stamp(self, dataset: Dataset) -> Any:
+        """Changes when the data set's own document does."""
+        import os
+
+        times = []
+        for name in ("zarr.json", "attributes.json", "info"):
+            try:
+                times.append(os.stat(os.path.join(dataset.folder, name.encode())).st_mtime_ns)
+            except OSError:
+                times.append(0)
+        return tuple(times)
+
+    def _picture_at(self, rest: str) -> Made | None:
+        path, _, name = f"/{rest}".rpartition("/")
+        names = split_path(path) if name == _PICTURE else None
+        dataset = None if names is None else self._dataset(names)
+        if dataset is None:
+            return None
+        data, _ = self.picture(dataset)
+        return "image/png", data
+
+    def picture(self, dataset: Dataset) -> tuple[bytes, tuple[float, float] | None]:
+        """(PNG, the values that are black and white in it)."""
+        from zvcore.pictures import png_bytes
+        from zvcore.pictures.lines import draw_vectors
+        from zvcore.pictures.preview import picture
+
+        key = (dataset.folder, self._stamp(dataset))
+        with self._lock:
+            known = self._pictures.get(key)
+        if known is not None:
+            return known
+        with self._drawing:
+            limits = None
+            if dataset.format == "zvf":
+                pixels = draw_vectors(dataset.node, size=_THUMBNAIL)
+            elif dataset.pyramid is not None:
+                pixels, limits = picture(
+                    dataset.pyramid, labels=dataset.labels, size=_THUMBNAIL, window=_WINDOW, threads=self.threads
+                )
+            else:
+                raise ValueError(f"{dataset.kind} have no picture")
+        made = png_bytes(pixels), limits
+        with self._lock:
+            while len(self._pictures) >= _KEPT:
+                del self._pictures[next(iter(self._pictures))]
+            self._pictures[key] = made
+        return made
+
+    def _view_at(self, rest: str) -> Made | None:
+        """`<path of the data set>/-/<what Neuroglancer asks for>`."""
+        path, mark, inner = f"/{rest}".partition("/-/")
+        names = split_path(path)
+        if not mark or names is None:
+            return None
+        way = self.root.locate(names)
+        if way is None:
+            return None
+        folder = b"/".join([self.root.path, *way])
+        key = (folder, self._stamp(Dataset(names, folder, "", "")))
+        with self._lock:
+            known = key in self._views
+            view = self._views.get(key)
+        if not known:
+            dataset = self._dataset(names)
+            view = None if dataset is None else view_for(dataset)
+            with self._lock:
+                while len(self._views) >= _KEPT:
+                    del self._views[next(iter(self._views))]
+                self._views[key] = view
+        return None if view is None else view.answer(inner)
+
+    # --- what the pages say
+
+    def describe(self, base: str) -> dict[str, Any]:
+        """All that the index page says, for programs."""
+        catalog = find_datasets(self.root)
+        return {
+            "datasets": [self._facts(dataset, base, share(catalog)) for dataset in catalog.datasets],
+            "incomplete": catalog.cut,
+        }
+
+    def _facts(self, dataset: Dataset, base: str, seconds: float) -> dict[str, Any]:
+        size, files, complete = stored_size(dataset.folder, seconds)
+        url = "".join(f"{quote(name)}/" for name in dataset.names)
+        facts: dict[str, Any] = {
+            "path": dataset.path, "format": dataset.format, "kind": dataset.kind, "error": dataset.error,
+            "url": f"{base}/{url}", "stored_bytes": size, "files": files, "counted_all": complete,
+        }  # fmt: skip
+        if dataset.pyramid is not None:
+            array = dataset.pyramid.arrays[0]
+            codec = array.codec if isinstance(array.codec, tuple) else (array.codec,)
+            facts |= {
+                "shape": list(array.shape), "dtype": str(array.dtype), "chunks": list(array.chunks),
+                "shards": None if array.shards is None else list(array.shards),
+                "codec": ", ".join(str(item.name) for item in codec if hasattr(item, "name")) or "raw",
+                "levels": len(dataset.pyramid.arrays), "bytes": sum(a.nbytes for a in dataset.pyramid.arrays),
+            }  # fmt: skip
+        elif dataset.format == "zvf" and dataset.node is not None:
+            facts |= self._facts_of_vectors(dataset)
+        facts["preview"] = None
+        limits = None
+        if dataset.error is None and (dataset.pyramid is not None or dataset.format == "zvf"):
+            try:
+                limits = self.picture(dataset)[1]
+                facts["preview"] = f"/.zvcore/preview/{url}{_PICTURE}"
+            except Exception as error:
+                facts["error"] = f"{type(error).__name__}: {error}"
+        facts |= self._links(dataset, base, url, limits)
+        return facts
+
+    def _facts_of_vectors(self, dataset: Dataset) -> dict[str, Any]:
+        store = dataset.node
+        try:
+            level = store.level(store.levels[0])
+            objects = level.objects
+            return {
+                "levels": len(store.levels), "vertices": level.vertex_count,
+                "objects": None if objects is None else len(objects.ids),
+            }  # fmt: skip
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+
+    def _links(self, dataset: Dataset, base: str, url: str, limits: tuple[float, float] | None) -> dict[str, Any]:
+        """source: what Neuroglancer reads by itself; view: the same data as made by this server; why: why not."""
+        source, why = neuroglancer.direct_source(dataset, base)
+        links: dict[str, Any] = {
+            "source": source,
+            "why": why,
+            "neuroglancer": None,
+            "view": None,
+            "neuroglancer_view": None,
+        }
+        kind = {"annotations": "annotation", "skeletons": "segmentation", "meshes": "segmentation"}.get(dataset.kind)
+        kind = kind or ("segmentation" if dataset.labels else "image")
+        viewer = self.viewer or neuroglancer.DEMO
+        if source is not None:
+            axes = self._axes(dataset)
+            links["neuroglancer"] = neuroglancer.link(
+                viewer, neuroglancer.state(dataset.title, source, kind, limits, axes=axes)
+            )
+        if dataset.error is not None:
+            return links
+        view = view_for(dataset)
+        if view is None:
+            return links
+        made = f"precomputed://{base}/.zvcore/view/{url}-/"
+        segments = view.segments() if isinstance(view, LinesView) else None
+        links["view"] = made
+        links["neuroglancer_view"] = neuroglancer.link(
+            viewer, neuroglancer.state(dataset.title, made, view.layer, limits, segments)
+        )
+        return links
+
+    def _axes(self, dataset: Dataset) -> list[str] | None:
+        """The axes of a Zarr array with x, y, z in this order, where it names its axes so."""
+        from zvcore.pictures.planes import axis_names
+
+        if dataset.format != "zarr3" or dataset.pyramid is None or dataset.pyramid.convention is not None:
+            return None
+        array = dataset.pyramid.arrays[0]
+        if getattr(array, "dimension_names", None) is None:
+            return None
+        names = axis_names(array)
+        shown = [name for name in ("x", "y", "z") if name in names]
+        return [*shown, *(name for name in names if name not in shown)] if len(shown) >= 2 else None
+
+    def _index(self, catalog: Catalog, base: str) -> bytes:
+        cards = []
+        for dataset in catalog.datasets:
+            cards.append(_card(self._facts(dataset, base, share(catalog))))
+        note = f"<p class=note>{escape(catalog.cut)}</p>" if catalog.cut else ""
+        if not cards:
+            note += "<p class=note>No data set was found below this folder.</p>"
+        count = f"{len(cards)} data set{'' if len(cards) == 1 else 's'}"
+        viewer = escape(self.viewer or neuroglancer.DEMO)
+        more = "<a href='/.zvcore/datasets.json'>as JSON</a>"
+        foot = f"<footer>{count} · links open <a href='{viewer}'>{viewer}</a> · {more}</footer>"
+        return _page("zvcore", f"<h1>zvcore</h1>{note}{''.join(cards)}{foot}")
+
+
+def share(catalog: Catalog) -> float:
+    """How long to count the files of one data set, so that the page does not take too long."""
+    return _SECONDS_FOR_SIZES / max(1, len(catalog.datasets))
+
+
+def _card(facts: dict[str, Any]) -> str:
+    title = escape(facts["path"] or "/")
+    rows = [("format", f"{_SHAPE_NAMES[facts['format']]}, {facts['kind']}")]
+    if "shape" in facts:
+        rows.append(("shape", " × ".join(map(str, facts["shape"])) + f", {facts['dtype']}"))
+        chunks = " × ".join(map(str, facts["chunks"]))
+        if facts["shards"]:
+            chunks += f" in shards of {' × '.join(map(str, facts['shards']))}"
+        rows += [("chunks", f"{chunks}, {facts['codec']}")]
+        if facts["levels"] > 1:
+            rows.append(("levels", str(facts["levels"])))
+    for name in ("objects", "vertices"):
+        if facts.get(name) is not None:
+            rows.append((name, f"{facts[name]:,}"))
+    stored = (
+        f"{'' if facts['counted_all'] else 'more than '}{human_size(facts['stored_bytes'])} in {facts['files']:,} files"
+    )
+    if facts.get("bytes") and facts["stored_bytes"] and facts["counted_all"]:
+        stored += f", ratio {ratio(facts['bytes'], facts['stored_bytes'])}"
+    rows.append(("stored", stored))
+    links = []
+    if facts["neuroglancer"]:
+        links.append(f"<a class=go href='{escape(facts['neuroglancer'])}'>Open in Neuroglancer</a>")
+    if facts["neuroglancer_view"]:
+        text = "Open decoded by zvcore" if facts["neuroglancer"] else "Open in Neuroglancer, decoded by zvcore"
+        links.append(f"<a class=go href='{escape(facts['neuroglancer_view'])}'>{text}</a>")
+    links.append(f"<a href='{escape(facts['url'])}'>Files</a>")
+    sources = [facts["source"] or facts["view"]]
+    if facts["why"]:
+        rows.append(("note", facts["why"]))
+    if facts["error"]:
+        rows.append(("broken", facts["error"]))
+    image = (
+        f"<img loading=lazy alt='' src='{escape(facts['preview'])}'>" if facts["preview"] else "<div class=none></div>"
+    )
+    table = "".join(f"<tr><th>{name}<td>{escape(text)}" for name, text in rows)
+    code = "".join(f"<code>{escape(source)}</code>" for source in sources if source)
+    return (
+        f"<section>{image}<div><h2>{title}</h2><table>{table}</table><p>{' '.join(links)}</p>{code}</div></section>\n"
+    )
+
+
+def ratio(plain: int, stored: int) -> str:
+    value = plain / stored
+    return f"{value:.1f}" if value < 1000 else f"{math.floor(value):,}"
+
+
+def folder_page(names: list[bytes], entries: list[tuple[bytes, bool]]) -> bytes:
+    """A folder's entries as links, which is also how Neuroglancer completes what one types."""
+    title = "/" + "".join(f"{name.decode('utf-8', 'backslashreplace')}/" for name in names)
+    rows = ["<li><a href='../'>../</a>"]
+    for name, is_folder in entries:
+        slash = "/" if is_folder else ""
+        text = escape(name.decode("utf-8", "backslashreplace"))
+        # A colon in the first part would make it another scheme.
+        rows.append(f"<li><a href='./{escape(quote(name))}{slash}'>{text}{slash}</a>")
+    return _page(title, f"<h1>{escape(title)}</h1><ul>{''.join(rows)}</ul>")
+
+
+def _page(title: str, body: str) -> bytes:
+    text = (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<link rel=icon href='data:,'><title>{escape(title)}</title><style>{_STYLE}</style>"
+        f"<body>{body}</body></html>\n"
+    )
+    return text.encode("utf-8", "backslashreplace")
+
+
+_STYLE = """
+:root{color-scheme:light dark}
+body{font:15px/1.45 system-ui,sans-serif;max-width:70em;margin:1.5em auto;padding:0 1em}
+h1{font-size:1.4em}h2{font-size:1.1em;margin:0 0 .3em;overflow-wrap:anywhere}
+section{display:flex;gap:1.2em;border-top:1px solid #8886;padding:1.1em 0}
+section>div:last-child{min-width:0;flex:1}
+img,.none{width:160px;height:160px;object-fit:contain;background:#000;flex:none;image-rendering:pixelated}
+.none{background:#8883}
+th{text-align:left;font-weight:normal;opacity:.65;padding:0 1em 0 0;vertical-align:top}td{overflow-wrap:anywhere}
+code{display:block;font-size:.85em;overflow-wrap:anywhere;opacity:.8}
+.go{font-weight:600}p{margin:.4em 0}a{margin-right:.8em}
+footer,.note{opacity:.75;border-top:1px solid #8886;padding:1em 0}
+"""
