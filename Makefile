@@ -15,20 +15,22 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: zarr-suite vectors-suite fuzz-build help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
+.PHONY: zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
 help:
 	@echo 'make demo       see zvcore work'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
 	@echo 'make coverage   all tests, and which lines of Python they reach'
 	@echo 'make zarr-suite zarr-python''s own tests with the pipeline of zvcore'
 	@echo 'make vectors-suite  zarr-vectors''s own tests with the encoders of zvcore'
-	@echo 'make bench      benchmarks beside other implementations (ARGS as above)'
+	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=400)'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
 	@echo 'make lint       ruff, cython-lint'
 	@echo 'make types      mypy, and the stubs against the compiled modules'
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       coverage-guided fuzzing of all parsers and decoders (MINUTES=5, TARGETS=...); needs clang'
+	@echo 'make faults     kills, full disks and leaks, hundreds and thousands of times (KILLS=100, TURNS=10000)'
+	@echo 'make soak       eight processes read and write one store, every value checked (MINUTES=10)'
 	@echo 'make venv       only $(VENV) with zvcore in it, editable; PYTHON=/path/to/python says which Python'
 	@echo 'make clean      remove what was built'
 
@@ -71,7 +73,13 @@ test: $(stamps)/installed $(stamps)/group-test
 coverage: $(stamps)/installed $(stamps)/group-test
 	$(py) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)
 
+# Writes bench/RESULTS.md, plots and raw numbers in about BENCH_SECONDS, and reads datasets that ZVCORE_BENCH_DATA names.
+BENCH_SECONDS ?= 400
 bench: $(stamps)/installed $(stamps)/group-bench
+	$(py) -W ignore -m bench --seconds $(BENCH_SECONDS) $(ARGS)
+
+# One benchmark after the other under pytest-benchmark, for looking at a few of them: make bench-pytest ARGS="-k crc32c".
+bench-pytest: $(stamps)/installed $(stamps)/group-bench
 	$(py) -m pytest bench --benchmark-enable --benchmark-only $(ARGS)
 
 # Each benchmark once, without timing: do they still run?
@@ -140,6 +148,15 @@ sanitize: $(stamps)/installed $(stamps)/group-test
 	cd $(kind)/run && PYTHONPATH=$(kind)/site $(CURDIR)/.ci/with-sanitizers $(abspath $(py)) -m pytest --capture=sys $(ARGS) \
 	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/stores tests/fuzz \
 	    tests/n5 tests/zarr3 tests/precomputed tests/zvf)
+
+# What tests/faults does a few times in `make test`, often; as root also on a small file system that is full.
+faults: $(stamps)/installed $(stamps)/group-test
+	ZVCORE_FAULT_KILLS=$(or $(KILLS),100) ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) \
+	    ZVCORE_FAULT_MOUNT=$(shell [ "$$(id -u)" = 0 ] && echo 1) \
+	    $(py) -m pytest tests/faults -o faulthandler_timeout=7200 --durations=10 $(ARGS)
+
+soak: $(stamps)/installed $(stamps)/group-test
+	$(py) -W ignore -m tests.faults.soak --minutes $(or $(MINUTES),10)
 
 # Modules with coverage for libFuzzer and both sanitizers. What is found lies in build/fuzz/findings; docs/fuzzing.md.
 fuzzer := $(CURDIR)/build/fuzzer/site

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["best_times"]
+__all__ = ["all_times", "best_times"]
 
 
-def best_times(functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 5) -> dict[str, float]:
-    """The shortest time of each function. All together take about `seconds`, and at least `rounds` turns."""
-    best = dict.fromkeys(functions, float("inf"))
+def all_times(
+    functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 5
+) -> dict[str, list[float]]:
+    """The times of each function. All together take about `seconds`, and at least `rounds` turns."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -24,9 +26,14 @@ def best_times(functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0,
             for name, function in functions.items():
                 start = time.perf_counter()
                 function()
-                best[name] = min(best[name], time.perf_counter() - start)
+                times[name].append(time.perf_counter() - start)
             turn += 1
     finally:
         if collecting:
             gc.enable()
-    return best
+    return times
+
+
+def best_times(functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 5) -> dict[str, float]:
+    """The shortest time of each function."""
+    return {name: min(times) for name, times in all_times(functions, seconds, rounds).items()}

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import TypeVar
 
-__all__ = ["SMALL", "pick"]
+__all__ = ["BRIEF", "SMALL", "pick"]
 
 # bench/conftest.py sets it where pytest runs benchmarks without timing them.
 SMALL = os.environ.get("ZVCORE_BENCH_SMALL", "") not in ("", "0")
+
+# `make bench` sets it: nothing whose preparation alone takes minutes.
+BRIEF = os.environ.get("ZVCORE_BENCH_BRIEF", "") not in ("", "0")
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import blosc
@@ -28,6 +28,7 @@ import xxhash
 import zstandard
 from isal import igzip, isal_zlib
 
+from bench.contest import Contest
 from bench.data import CHUNK, KINDS, volume
 from bench.interleaved import best_times
 from bench.scale import pick
@@ -209,11 +210,28 @@ def parameters(direction: int) -> list[Any]:
     """One pytest parameter for each case, kind of data and competitor."""
     found = []
     for case in CASES:
-        names = ["zvcore", *(["zvcore into out"] if direction else [])]
-        names += [peer for peer, pair in case.peers.items() if pair[direction] is not None]
         for kind in KINDS:
-            found += [pytest.param(case, kind, name, id=f"{case.name}-{kind}-{name}") for name in names]
+            found += [
+                pytest.param(case, kind, name, id=f"{case.name}-{kind}-{name}") for name in names(case, direction)
+            ]
     return found
+
+
+def one_way(case: Case, kind: str, direction: int) -> dict[str, Callable[[], Any]]:
+    return competitors(case, kind)[direction]
+
+
+def names(case: Case, direction: int) -> tuple[str, ...]:
+    ours = ("zvcore", "zvcore into out") if direction else ("zvcore",)
+    return (*ours, *(peer for peer, pair in case.peers.items() if pair[direction] is not None))
+
+
+CONTESTS = [
+    Contest(f"{word} {case.name}, {kind}", names(case, direction), partial(one_way, case, kind, direction))
+    for case in CASES
+    for kind in KINDS
+    for direction, word in enumerate(("encode", "decode"))
+]
 
 
 @pytest.mark.parametrize(("case", "kind", "who"), parameters(0))

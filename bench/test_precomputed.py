@@ -170,7 +170,7 @@ def stored_volume() -> Path:
         chunks=(64, 64, 64),
         shards=(pick(256, 128),) * 3,
     )
-    a[...] = volume("em", (size,) * 3).transpose(2, 1, 0)[..., None]
+    a[...] = np.tile(volume("em", (size // 2,) * 3), (2, 2, 2)).transpose(2, 1, 0)[..., None]
     return folder
 
 

@@ -10,12 +10,15 @@ in an event loop that is there already, as they do inside zarr.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import os
 import secrets
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ from zarr.abc.store import RangeByteRequest
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore as ZarrLocalStore
 
+from bench.contest import Contest
 from bench.data import volume
 from bench.interleaved import best_times
 from zvcore.engine.cache import IndexCache
@@ -178,6 +182,18 @@ WHO = {
     "cached index": ("zvcore", "one os.stat"),
     **dict.fromkeys(("get 64 KiB", "put 64 KiB", "list 2000"), ("zvcore", "python", "zarr", "tensorstore")),
 }
+
+
+def prepared(subject: str) -> Calls:
+    folder = tempfile.mkdtemp(prefix="zvcore-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return SUBJECTS[subject](Bench(Path(folder)))
+
+
+CONTESTS = [
+    Contest(subject, WHO.get(subject, ("zvcore", "python", "zarr")), partial(prepared, subject), 20)
+    for subject in SUBJECTS
+]
 PAIRS = [(subject, who) for subject in SUBJECTS for who in WHO.get(subject, ("zvcore", "python", "zarr"))]
 
 

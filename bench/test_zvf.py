@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from bench.contest import Contest, entrants, table
-from bench.scale import pick
+from bench.scale import BRIEF, pick
 from zvcore import zvf
 from zvcore.kernels.vlen import join_rows
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 OBJECTS = pick(100_000, 1000)
 # As many as the stores that the reference's own numbers speak of.
-LINES, SIDE = pick((20_000, 16), (1000, 4))
+LINES, SIDE = pick((20_000, 16), (1000, 4)) if not BRIEF else (5000, 8)
 
 
 @cache

@@ -13,17 +13,20 @@ if TYPE_CHECKING:
 __all__ = ["FOLDER", "load", "save", "unpack"]
 
 FOLDER = Path(__file__).with_name("corpus")
+# What was once found, as <target>-<name>: kept for good, whatever else reaches the same code.
+REGRESSIONS = Path(__file__).with_name("regressions")
 # What makes the repository large; a longer input is rarely the only one to reach something.
 LARGEST = 4096
 
 
 def load(target: str) -> list[bytes]:
-    """The inputs of one target, the shortest first."""
+    """The inputs of one target: what was once found, and the corpus."""
+    found = [path.read_bytes() for path in sorted(REGRESSIONS.glob(f"{target}-*"))]
     path = FOLDER / f"{target}.zip"
-    if not path.exists():
-        return []
-    with zipfile.ZipFile(path) as archive:
-        return [archive.read(name) for name in archive.namelist()]
+    if path.exists():
+        with zipfile.ZipFile(path) as archive:
+            found += [archive.read(name) for name in archive.namelist()]
+    return found
 
 
 def save(target: str, inputs: Iterable[bytes]) -> int:

@@ -224,15 +224,15 @@ def run_manifests(data: bytes) -> None:
     blocks = decode_manifest(blob, ndim)
     table = decode_manifests([blob], ndim)
     assert len(table) == 1 and len(table[0]) == len(blocks)
-    again = decode_manifest(encode_manifests(table)[0], ndim)
-    assert len(again) == len(blocks)
-    for one, other in zip(blocks, again, strict=True):
-        assert tuple(one[0]) == tuple(other[0])
     try:
         decode_manifest(blob, ndim, strict=True)
         table.to_csr()
     except CorruptDataError:
         return
+    again = decode_manifest(encode_manifests(table)[0], ndim)
+    assert len(again) == len(blocks)
+    for one, other in zip(blocks, again, strict=True):
+        assert tuple(one[0]) == tuple(other[0])
 
 
 def manifest_chunk_seeds() -> list[bytes]:

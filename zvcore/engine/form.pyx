@@ -188,7 +188,8 @@ cdef bint prepare_move(Form form, Selection selection, const int64_t *position, 
         move.shape[move.ndim] = count
         move.chunk_strides[move.ndim] = block.strides[axis] * share.step
         move.result_strides[move.ndim] = target.strides[axis]
-        if any_items:
+        # Moves that fill have no chunk, and nothing may be added to NULL, not even zero.
+        if any_items and chunk[0] != NULL:
             chunk[0] += share.source * block.strides[axis]
         result[0] += share.target * target.strides[axis]
         move.ndim += 1

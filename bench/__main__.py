@@ -1,0 +1,174 @@
+"""Measures the contests, the workloads and how cost grows, and writes bench/RESULTS.md, plots and raw numbers.
+
+    python -m bench                                 about seven minutes (BENCH_SECONDS says how many seconds)
+    python -m bench --suite zarr3 --suite n5        some suites
+    python -m bench --all                           every contest, not only the headlines: give it an hour
+    python -m bench --report                        write the page and the plots again from the numbers that are there
+
+ZVCORE_BENCH_DATA names datasets of your own (separated by ":") that are read too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import sys
+import time
+import traceback
+import warnings
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+HERE = Path(__file__).resolve().parent
+# Before the contests are imported: data of a size that means something.
+os.environ.setdefault("ZVCORE_BENCH_SIDE", "256")
+os.environ.setdefault("ZVCORE_BENCH_BRIEF", "0" if "--all" in sys.argv else "1")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.suites import Entry
+
+
+def repeated(function: Callable[[], Any], calls: int) -> Callable[[], None]:
+    if calls == 1:
+        return function
+
+    def run() -> None:
+        for _ in repeat(None, calls):
+            function()
+
+    return run
+
+
+def measure(entry: Entry, seconds: float) -> dict[str, Any]:
+    """One contest. Preparing it and calling each function once count as part of its time."""
+    from bench.interleaved import all_times
+
+    contest = entry.contest
+    start = time.perf_counter()
+    functions = {name: repeated(function, contest.calls) for name, function in contest.functions().items()}
+    once = {}
+    for name, function in functions.items():
+        before = time.perf_counter()
+        function()
+        once[name] = time.perf_counter() - before
+    left = seconds - (time.perf_counter() - start)
+    # A peer that takes seconds takes no second turn; a contest of microseconds gets at least three.
+    rounds = 3 if sum(once.values()) < seconds / 3 else 1
+    times = all_times(functions, max(0.0, left), rounds)
+    return {
+        "suite": entry.suite,
+        "task": contest.name,
+        "times": {
+            name: {
+                "best": min(found) / contest.calls,
+                "median": statistics.median(found) / contest.calls,
+                "turns": len(found),
+            }
+            for name, found in times.items()
+        },
+    }
+
+
+def measure_contests(chosen: list[Entry], seconds: float) -> list[dict[str, Any]]:
+    end = time.perf_counter() + seconds
+    results = []
+    for number, entry in enumerate(chosen):
+        share = max(0.2, (end - time.perf_counter()) / (len(chosen) - number))
+        try:
+            result = measure(entry, share)
+        except Exception as error:
+            # One peer that fails must not cost the others their numbers; it is shown.
+            traceback.print_exc()
+            result = {"suite": entry.suite, "task": entry.name, "error": f"{type(error).__name__}: {error}"}
+        results.append(result)
+        print(line(result), file=sys.stderr, flush=True)
+        gc.collect()
+    return results
+
+
+def line(result: dict[str, Any]) -> str:
+    if "error" in result:
+        return f"{result['suite']:12} {result['task']}: {result['error'][:200]}"
+    times = {name: found["best"] for name, found in result["times"].items()}
+    ours = times.pop("zvcore")
+    ratios = ", ".join(f"{name} {taken / ours:.2f}" for name, taken in times.items())
+    return f"{result['suite']:12} {result['task']:50} {ours * 1e6:12.1f} us  {ratios}"
+
+
+def measure_own(seconds: float) -> list[dict[str, Any]]:
+    """The datasets that ZVCORE_BENCH_DATA names."""
+    import zvcore
+    from zvcore import benchmarking
+    from zvcore.engine import default_thread_count
+
+    found = []
+    for path in filter(None, os.environ.get("ZVCORE_BENCH_DATA", "").split(os.pathsep)):
+        opened = zvcore.open(path)
+        array = opened if hasattr(opened, "read") else opened[0]
+        counts = sorted({1, default_thread_count()})
+        rows = [r.to_json() for r in benchmarking.measure_array(array, path, seconds, threads=counts)]
+        found.append({"path": path, "array": repr(array), "rows": rows})
+    return found
+
+
+def store(name: str, value: Any, machine: dict[str, Any], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {"machine": machine, "results": value}
+    (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=float(os.environ.get("BENCH_SECONDS", "400")))
+    parser.add_argument("--suite", action="append", help="only this one; also workloads, growth, own")
+    parser.add_argument("--all", action="store_true", help="every contest, not only the headlines")
+    parser.add_argument("--report", action="store_true", help="measure nothing")
+    parser.add_argument("--out", type=Path, default=HERE, help="where RESULTS.md and results/ go")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    folder = options.out / "results"
+    if not options.report:
+        run(options, folder)
+    from bench.report import write_report
+
+    write_report(folder, options.out / "RESULTS.md")
+    print(options.out / "RESULTS.md")
+    return 0
+
+
+def run(options: argparse.Namespace, folder: Path) -> None:
+    from bench import growth, machine, suites, workloads
+
+    here = machine.describe()
+    chosen = [entry for entry in suites.entries() if options.all or entry.is_headline]
+    names = dict.fromkeys(entry.suite for entry in chosen)
+    wanted = set(options.suite or [*names, "workloads", "growth", "own"])
+    if unknown := wanted - {*names, "workloads", "growth", "own"}:
+        sys.exit(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(names)}, workloads, growth, own")
+    # Shares of the time: the contests of the suites have most of it.
+    weights = {"workloads": 0.22, "growth": 0.15, "own": 0.1 if os.environ.get("ZVCORE_BENCH_DATA") else 0.0}
+    weights = {name: weight for name, weight in weights.items() if name in wanted}
+    contests = [entry for entry in chosen if entry.suite in wanted]
+    left = 1.0 - sum(weights.values()) if contests else 0.0
+    scale = options.seconds / (left + sum(weights.values()))
+    end = time.perf_counter() + left * scale
+    for suite in dict.fromkeys(entry.suite for entry in contests):
+        mine = [entry for entry in contests if entry.suite == suite]
+        rest = sum(1 for entry in contests if list(names).index(entry.suite) >= list(names).index(suite))
+        store(suite, measure_contests(mine, (end - time.perf_counter()) * len(mine) / rest), here, folder)
+    if "workloads" in wanted:
+        store("workloads", workloads.measure(weights["workloads"] * scale), here, folder)
+    if "growth" in wanted:
+        store("growth", growth.measure(weights["growth"] * scale), here, folder)
+    if weights.get("own"):
+        store("own", measure_own(weights["own"] * scale), here, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""bench/RESULTS.md and its plots, from the numbers in bench/results/*.json."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from bench.suites import LIMITS, OURS
+from bench.svg import bars, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["write_report"]
+
+SPECIAL = ("workloads", "growth", "own", "check")
+ABOUT = """\
+# Results
+
+Made by `make bench`; the raw numbers and plots are in `results/`. Everyone in a row works on the same bytes, in one
+process, taking turns, so that what else the machine does hits all alike; "best" is the shortest of all turns, "median"
+the middle one. "times as fast" is the best peer's best time divided by zvcore's: below 1.00 zvcore loses, and those rows
+are gathered first. "of the limit" is zvcore's time divided by what must be done in any case (memcpy, plain pread, the
+bare library's decoding, as the row says): 1.00 would be perfect, and below 1.00 zvcore does less or does it on more
+threads. Data is made from a seed (`data.py`): electron microscopy (em), light-sheet microscopy, dense segmentations;
+nothing is all zeros.
+"""
+
+
+def read(folder: Path) -> dict[str, dict[str, Any]]:
+    return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+
+
+def write_report(folder: Path, page: Path) -> None:
+    found = read(folder)
+    if not found:
+        raise SystemExit(f"there are no results in {folder}")
+    suites = {name: document for name, document in found.items() if name not in SPECIAL}
+    parts = [ABOUT, *machine_part(found), *losers_part(suites, found)]
+    for name, document in suites.items():
+        parts += suite_part(name, document, folder)
+    if "workloads" in found:
+        parts += workloads_part(found["workloads"], folder)
+    if "growth" in found:
+        parts += growth_part(found["growth"], folder)
+    if "own" in found:
+        parts += own_part(found["own"])
+    page.write_text("\n".join(parts) + "\n")
+
+
+def machine_part(found: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Suites may have been measured one by one: what they share stands once, what differs by suite."""
+    machines = [document["machine"] for document in found.values()]
+    yield "## Machine\n"
+    first = machines[-1]
+    memory = f"{first['memory'] / 2**30:.0f} GiB" if first.get("memory") else "?"
+    yield f"{first['processor']}, {first['cores']} processors for us, {memory}, {first['system']}  "
+    yield f"Python {first['python']}, {first['compiler']}, SIMD path {first['simd']}  "
+    yield "C libraries: " + ", ".join(f"{name} {version}" for name, version in first["libraries"].items()) + "  "
+    yield "Packages: " + ", ".join(f"{name} {version}" for name, version in first["versions"].items()) + "  "
+    dates = sorted({machine["date"] for machine in machines})
+    loads = sorted({machine["load at the start"] for machine in machines if machine["load at the start"] is not None})
+    yield f"Measured {dates[0]}{'' if len(dates) == 1 else f' to {dates[-1]}'}; load before: " + ", ".join(
+        map(str, loads)
+    )
+    yield ""
+
+
+def best_peer(times: dict[str, Any]) -> tuple[str, float] | None:
+    peers = {who: found["best"] for who, found in times.items() if who not in OURS | LIMITS}
+    return min(peers.items(), key=lambda item: item[1]) if peers else None
+
+
+def limit_of(times: dict[str, Any]) -> tuple[str, float] | None:
+    limits = {who: found["best"] for who, found in times.items() if who in LIMITS}
+    return min(limits.items(), key=lambda item: item[1]) if limits else None
+
+
+def losers_part(suites: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
+    rows = []
+    count = 0
+    for name, document in suites.items():
+        for result in document["results"]:
+            if "times" in result and (peer := best_peer(result["times"])):
+                count += 1
+                ratio = peer[1] / result["times"]["zvcore"]["best"]
+                if ratio < 1:
+                    rows.append((ratio, f"| {name} | {result['task']} | {ratio:.2f} | {peer[0]} |"))
+    for one in workload_rows(found.get("workloads", {"results": []})):
+        count += 1
+        if one["ratio"] < 1:
+            task = f"{one['task']}, {one['processors']} processors"
+            rows.append((one["ratio"], f"| workloads | {task} | {one['ratio']:.2f} | {one['peer']} |"))
+    yield "## Where zvcore is not the fastest\n"
+    yield f"{len(rows)} of {count} tasks that somebody else can do too, the worst first.\n"
+    if rows:
+        yield "| suite | task | times as fast as the best peer | who is faster |\n|---|---|---|---|"
+        yield from (text for _, text in sorted(rows))
+    yield ""
+
+
+def suite_part(name: str, document: dict[str, Any], folder: Path) -> Iterator[str]:
+    yield f"## {name}\n"
+    yield f"![{name}](results/{name}.svg)\n"
+    yield "| task | zvcore best | median | times as fast as the best peer | of the limit | all others, times as slow |"
+    yield "|---|---|---|---|---|---|"
+    plotted = []
+    for result in document["results"]:
+        if "error" in result:
+            yield f"| {result['task']} | failed: {result['error'][:120].replace('|', '/')} | | | | |"
+            continue
+        times = result["times"]
+        ours = times["zvcore"]
+        peer, limit = best_peer(times), limit_of(times)
+        versus = "" if peer is None else f"{peer[1] / ours['best']:.2f} ({peer[0]})"
+        of_limit = "" if limit is None else f"{ours['best'] / limit[1]:.2f} ({limit[0]})"
+        others = ", ".join(
+            f"{who} {found['best'] / ours['best']:.2f}"
+            for who, found in times.items()
+            if who != "zvcore" and who not in LIMITS and (peer is None or who != peer[0])
+        )
+        yield (
+            f"| {result['task']} | {duration(ours['best'])} | {duration(ours['median'])} | {versus} | {of_limit} | "
+            f"{others} |"
+        )
+        if peer is not None:
+            plotted.append((result["task"], peer[1] / ours["best"], f"({peer[0]})"))
+    if plotted:
+        title = f"{name}: how many times as fast as the best peer"
+        (folder / f"{name}.svg").write_text(bars(title, plotted))
+    yield ""
+
+
+def workload_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """One for each workload and number of processors: zvcore beside the fastest other."""
+    rows = []
+    results = [result for result in document["results"] if "tasks" in result]
+    for count in sorted({result["processors"] for result in results}):
+        tasks = {result["who"]: result["tasks"] for result in results if result["processors"] == count}
+        if "zvcore" not in tasks:
+            continue
+        for task, ours in tasks["zvcore"].items():
+            peers = {who: found[task]["best"] for who, found in tasks.items() if who not in OURS}
+            if not peers:
+                continue
+            peer = min(peers, key=peers.__getitem__)
+            rows.append({"task": task, "processors": count, "ratio": peers[peer] / ours["best"], "peer": peer})
+    return rows
+
+
+def workloads_part(document: dict[str, Any], folder: Path) -> Iterator[str]:
+    from bench import workloads
+
+    shape = " x ".join(map(str, workloads.SHAPE))
+    yield "## Workloads of the zarr_benchmarks suite\n"
+    yield f"{shape} of uint16 light-sheet microscopy, shards of {workloads.SHARD}^3, inner chunks of {workloads.INNER}^3,"
+    yield f"blosc {workloads.BLOSC['cname']} {workloads.BLOSC['clevel']} with {workloads.BLOSC['shuffle']}. Each tool has"
+    yield "processes of its own, with all processors or one; memory is the peak beyond what the process had before.\n"
+    yield "![workloads](results/workloads.svg)\n"
+    yield "| processors | task | who | best | median | of zvcore's time | peak memory, MiB |\n|---|---|---|---|---|---|---|"
+    results = document["results"]
+    ours = {r["processors"]: r["tasks"] for r in results if r["who"] == "zvcore" and "tasks" in r}
+    for task in workloads.TASKS:
+        for result in results:
+            count = result["processors"]
+            if "error" in result:
+                if task == workloads.TASKS[0]:
+                    yield f"| {count} | all | {result['who']} | failed: {result['error'][:100]} | | | |"
+                continue
+            one = result["tasks"][task]
+            ratio = f"{one['best'] / ours[count][task]['best']:.2f}" if count in ours else ""
+            yield (
+                f"| {count} | {task} | {result['who']} | {duration(one['best'])} | {duration(one['median'])} | {ratio} | "
+                f"{one['peak'] / 2**20:.0f} |"
+            )
+    rows = [
+        (f"{one['task']}, {one['processors']} processors", one["ratio"], f"({one['peer']})")
+        for one in workload_rows(document)
+    ]
+    if rows:
+        (folder / "workloads.svg").write_text(bars("workloads: how many times as fast as the best peer", rows))
+    yield ""
+
+
+def growth_part(document: dict[str, Any], folder: Path) -> Iterator[str]:
+    from bench import growth
+
+    yield "## Cost as work grows\n"
+    yield (growth.__doc__ or "").partition("\n\n")[2].partition("\n\n")[0] + "\n"
+    yield "| what | grows with | from | to | time ~ n ** | may be | |\n|---|---|---|---|---|---|---|"
+    plots = []
+    for number, one in enumerate(document["results"]):
+        within = "" if one["within"] else "**too steep**"
+        sizes = f"{one['sizes'][0]}: {duration(one['seconds'][0])} | {one['sizes'][-1]}: {duration(one['seconds'][-1])}"
+        yield f"| {one['name']} | {one['unit']} | {sizes} | {one['exponent']:.2f} | {one['most']} | {within} |"
+        plot = f"growth-{number}.svg"
+        series = [(f"milliseconds ~ n ** {one['exponent']:.2f}", one["sizes"], [s * 1e3 for s in one["seconds"]])]
+        if one["peaks"]:
+            yield (
+                f"| memory of the same | {one['unit']} | {one['sizes'][0]}: {one['peaks'][0] / 2**20:.1f} MiB | "
+                f"{one['sizes'][-1]}: {one['peaks'][-1] / 2**20:.1f} MiB | {one['memory exponent']:.2f} | "
+                f"{growth.LINEAR} | |"
+            )
+            memory = [max(p, 1) / 2**20 for p in one["peaks"]]
+            series.append((f"MiB at the peak ~ n ** {one['memory exponent']:.2f}", one["sizes"], memory))
+        (folder / plot).write_text(lines(one["name"], one["unit"], "ms, MiB", series))
+        plots.append(f"![{one['name']}](results/{plot})")
+    yield ""
+    yield "\n".join(plots)
+    yield ""
+
+
+def own_part(document: dict[str, Any]) -> Iterator[str]:
+    yield "## Datasets of the caller's own\n"
+    for number, one in enumerate(document["results"]):
+        yield f"Dataset {number + 1}: `{one['array']}`\n"
+        yield "| task | threads | who | best | median | MB/s |\n|---|---|---|---|---|---|"
+        for row in one["rows"]:
+            speed = f"{row['bytes'] / row['best'] / 1e6:.0f}"
+            yield (
+                f"| {row['task']} | {row['threads']} | {row['who']}{' (limit)' if row['limit'] else ''} | "
+                f"{duration(row['best'])} | {duration(row['median'])} | {speed} |"
+            )
+        yield ""
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"

@@ -1,0 +1,108 @@
+"""The harness of the benchmarks: what it finds, that a failing peer is shown, what the page and the plots say."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from bench import growth, report, svg
+from bench.__main__ import measure_contests
+from bench.contest import Contest
+from bench.memory import peak_of
+from bench.suites import LIMITS, OURS, Entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MACHINE = {
+    "processor": "a processor", "cores": 2, "memory": 2**34, "system": "Linux", "python": "3.12", "compiler": "GCC",
+    "simd": "avx2", "libraries": {"libzstd": "1"}, "versions": {"numpy": "2"}, "date": "2026-01-01", "load at the start": 0.5,
+}  # fmt: skip
+
+
+def busy(loops: int) -> Any:
+    return lambda: sum(range(loops))
+
+
+def write(folder: Path, name: str, results: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps({"machine": MACHINE, "results": results}))
+
+
+def test_a_contest_is_measured_and_a_loser_is_shown(tmp_path: Path) -> None:
+    def broken() -> dict[str, Any]:
+        raise OSError("no such library")
+
+    contests = [
+        Contest("slower", ("zvcore", "peer", "memcpy"), lambda: {"zvcore": busy(40000), "peer": busy(100), "memcpy": busy(9)}),
+        Contest("faster", ("zvcore", "peer"), lambda: {"zvcore": busy(100), "peer": busy(40000)}, 3),
+        Contest("broken", ("zvcore", "peer"), broken),
+    ]  # fmt: skip
+    results = measure_contests([Entry("toys", contest) for contest in contests], 0.3)
+    write(tmp_path / "results", "toys", results)
+    report.write_report(tmp_path / "results", tmp_path / "RESULTS.md")
+    text = (tmp_path / "RESULTS.md").read_text()
+    losers = text.partition("## Where zvcore is not the fastest")[2].partition("## toys")[0]
+    assert "1 of 2 tasks" in losers
+    assert "| toys | slower |" in losers and "| faster |" not in losers
+    assert "no such library" in text
+    assert "(memcpy)" in text and "(peer)" in text
+    ElementTree.fromstring((tmp_path / "results" / "toys.svg").read_text())
+
+
+def test_growth_is_fitted() -> None:
+    sizes = [1, 10, 100, 1000, 10000, 100000]
+    assert growth.fit(sizes, [n**1.5 for n in sizes]) == pytest.approx(1.5)
+    assert growth.fit(sizes, [5.0 for _ in sizes]) == pytest.approx(0)
+    # What a call costs in any case does not hide that the rest is linear.
+    assert growth.fit(sizes, [300 + n for n in sizes]) == pytest.approx(1, abs=0.15)
+    assert growth.fit([1, 2], [1.0, 2.0]) == pytest.approx(1)
+
+
+def test_what_is_too_steep_is_marked(tmp_path: Path) -> None:
+    def make(n: int, folder: Path) -> Any:
+        return busy(n * n)
+
+    steep = growth.Growth("square", "things", [30, 100, 300, 1000], make, growth.LINEAR, memory=True)
+    result = growth.measure_one(steep, 0.1)
+    assert result["exponent"] > 1.5 and not result["within"]
+    write(tmp_path / "results", "growth", [result])
+    report.write_report(tmp_path / "results", tmp_path / "RESULTS.md")
+    assert "**too steep**" in (tmp_path / "RESULTS.md").read_text()
+    ElementTree.fromstring((tmp_path / "results" / "growth-0.svg").read_text())
+
+
+def test_workloads_of_one_tool_that_fails(tmp_path: Path) -> None:
+    from bench import workloads
+
+    tasks = {task: {"best": 0.2, "median": 0.3, "turns": 3, "peak": 2**20} for task in workloads.TASKS}
+    faster = {task: {**one, "best": 0.1} for task, one in tasks.items()}
+    results = [
+        {"who": "zvcore", "processors": 2, "tasks": tasks},
+        {"who": "tensorstore", "processors": 2, "tasks": faster},
+        {"who": "zarrs", "processors": 2, "error": "it died"},
+    ]
+    write(tmp_path / "results", "workloads", results)
+    report.write_report(tmp_path / "results", tmp_path / "RESULTS.md")
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert f"{len(tasks)} of {len(tasks)} tasks" in text
+    assert "it died" in text
+
+
+def test_the_peak_of_memory_is_seen() -> None:
+    assert 50 << 20 < peak_of(lambda: np.ones(60 << 20, "u1")) < 90 << 20
+    assert peak_of(lambda: None) < 8 << 20
+
+
+def test_plots_take_any_words() -> None:
+    root = ElementTree.fromstring(svg.bars("<&>", [("a < b & c", 0.01, "(x)"), ("b", 250.0, "")]))
+    assert "<&>" in [element.text for element in root.iter() if element.text]
+    ElementTree.fromstring(svg.lines("t", "x", "y", [("one", [1, 10], [0.1, 100]), ("none", [1, 10], [0, 5])]))
+
+
+def test_limits_are_no_competitors() -> None:
+    assert not LIMITS & OURS
