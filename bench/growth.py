@@ -1,7 +1,8 @@
 """How cost grows with the work: times and memory against size, with a fitted exponent.
 
-A line is time ~ size ** exponent, fitted to the upper half of the sizes, where fixed costs no longer hide the rest. What
-should be linear may come out at most at 1.15, what should not depend on the size at all at 0.3: anything above is marked.
+A line is time ~ size ** exponent, fitted to the upper half of the sizes, where fixed costs no longer hide the rest.
+What should be linear may come out at most at 1.15, what should not depend on the size at all at 0.3: anything above is
+marked.
 
     python -m bench --suite growth
 """
@@ -124,14 +125,16 @@ def up_to(least: int, most: int, count: int) -> list[int]:
 
 
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+LADDER = up_to(64, pick(65536, 256), 6)
+IDS = up_to(100, pick(300_000, 500), 6)
 GROWTHS = [
     Growth("read a whole array", "MiB", up_to(1, pick(128, 4), 8), read_whole, LINEAR, memory=True),
     Growth("write a whole array", "MiB", up_to(1, pick(64, 4), 7), write_whole, LINEAR),
-    Growth("read all chunks of a shard", "chunks", up_to(64, pick(65536, 256), 6), many_chunks, LINEAR),
-    Growth("one chunk of a shard, index at hand", "chunks per shard", up_to(64, pick(65536, 256), 6), one_of_a_shard, FLAT),
-    Growth("open, then one chunk of a shard", "chunks per shard", up_to(64, pick(65536, 256), 6), first_of_a_shard, LINEAR),
-    Growth("values by id, index at hand", "ids per minishard", up_to(100, pick(300_000, 500), 6), id_warm, FLAT),
-    Growth("open, then one value by id", "ids per minishard", up_to(100, pick(300_000, 500), 6), id_cold, LINEAR),
+    Growth("read all chunks of a shard", "chunks", LADDER, many_chunks, LINEAR),
+    Growth("one chunk of a shard, index at hand", "chunks per shard", LADDER, one_of_a_shard, FLAT),
+    Growth("open, then one chunk of a shard", "chunks per shard", LADDER, first_of_a_shard, LINEAR),
+    Growth("values by id, index at hand", "ids per minishard", IDS, id_warm, FLAT),
+    Growth("open, then one value by id", "ids per minishard", IDS, id_cold, LINEAR),
     Growth("decode object manifests", "objects", up_to(1000, pick(300_000, 3000), 6), manifest_table, LINEAR),
     Growth("read 64 MiB of gzip", "threads", sorted({*range(1, PROCESSORS + 1), 2 * PROCESSORS}), with_threads, FLAT),
 ]  # fmt: skip

@@ -20,9 +20,9 @@ ABOUT = """\
 
 Made by `make bench`; the raw numbers and plots are in `results/`. Everyone in a row works on the same bytes, in one
 process, taking turns, so that what else the machine does hits all alike; "best" is the shortest of all turns, "median"
-the middle one. "times as fast" is the best peer's best time divided by zvcore's: below 1.00 zvcore loses, and those rows
-are gathered first. "of the limit" is zvcore's time divided by what must be done in any case (memcpy, plain pread, the
-bare library's decoding, as the row says): 1.00 would be perfect, and below 1.00 zvcore does less or does it on more
+the middle one. "times as fast" is the best peer's best time divided by zvcore's: below 1.00 zvcore loses, and those
+rows are gathered first. "of the limit" is zvcore's time divided by what must be done in any case (memcpy, plain pread,
+the bare library's decoding, as the row says): 1.00 would be perfect, and below 1.00 zvcore does less or on more
 threads. Data is made from a seed (`data.py`): electron microscopy (em), light-sheet microscopy, dense segmentations;
 nothing is all zeros.
 """
@@ -154,11 +154,13 @@ def workloads_part(document: dict[str, Any], folder: Path) -> Iterator[str]:
 
     shape = " x ".join(map(str, workloads.SHAPE))
     yield "## Workloads of the zarr_benchmarks suite\n"
-    yield f"{shape} of uint16 light-sheet microscopy, shards of {workloads.SHARD}^3, inner chunks of {workloads.INNER}^3,"
-    yield f"blosc {workloads.BLOSC['cname']} {workloads.BLOSC['clevel']} with {workloads.BLOSC['shuffle']}. Each tool has"
+    yield f"{shape} of uint16 light-sheet microscopy, shards of {workloads.SHARD}^3, inner chunks of"
+    yield f"{workloads.INNER}^3, blosc {workloads.BLOSC['cname']} {workloads.BLOSC['clevel']}, bits shuffled."
+    yield "Each tool has"
     yield "processes of its own, with all processors or one; memory is the peak beyond what the process had before.\n"
     yield "![workloads](results/workloads.svg)\n"
-    yield "| processors | task | who | best | median | of zvcore's time | peak memory, MiB |\n|---|---|---|---|---|---|---|"
+    yield "| processors | task | who | best | median | of zvcore's time | peak memory, MiB |"
+    yield "|---|---|---|---|---|---|---|"
     results = document["results"]
     ours = {r["processors"]: r["tasks"] for r in results if r["who"] == "zvcore" and "tasks" in r}
     for task in workloads.TASKS:
@@ -170,10 +172,8 @@ def workloads_part(document: dict[str, Any], folder: Path) -> Iterator[str]:
                 continue
             one = result["tasks"][task]
             ratio = f"{one['best'] / ours[count][task]['best']:.2f}" if count in ours else ""
-            yield (
-                f"| {count} | {task} | {result['who']} | {duration(one['best'])} | {duration(one['median'])} | {ratio} | "
-                f"{one['peak'] / 2**20:.0f} |"
-            )
+            times = f"{duration(one['best'])} | {duration(one['median'])}"
+            yield f"| {count} | {task} | {result['who']} | {times} | {ratio} | {one['peak'] / 2**20:.0f} |"
     rows = [
         (f"{one['task']}, {one['processors']} processors", one["ratio"], f"({one['peer']})")
         for one in workload_rows(document)

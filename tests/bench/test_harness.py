@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 MACHINE = {
     "processor": "a processor", "cores": 2, "memory": 2**34, "system": "Linux", "python": "3.12", "compiler": "GCC",
-    "simd": "avx2", "libraries": {"libzstd": "1"}, "versions": {"numpy": "2"}, "date": "2026-01-01", "load at the start": 0.5,
+    "simd": "avx2", "libraries": {"libzstd": "1"}, "versions": {"numpy": "2"}, "date": "2026-01-01",
+    "load at the start": 0.5,
 }  # fmt: skip
 
 
@@ -37,8 +38,9 @@ def test_a_contest_is_measured_and_a_loser_is_shown(tmp_path: Path) -> None:
     def broken() -> dict[str, Any]:
         raise OSError("no such library")
 
+    slow = ("zvcore", "peer", "memcpy")
     contests = [
-        Contest("slower", ("zvcore", "peer", "memcpy"), lambda: {"zvcore": busy(40000), "peer": busy(100), "memcpy": busy(9)}),
+        Contest("slower", slow, lambda: {"zvcore": busy(40000), "peer": busy(100), "memcpy": busy(9)}),
         Contest("faster", ("zvcore", "peer"), lambda: {"zvcore": busy(100), "peer": busy(40000)}, 3),
         Contest("broken", ("zvcore", "peer"), broken),
     ]  # fmt: skip
