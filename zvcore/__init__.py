@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zvcore.care import repair as repair
     from zvcore.care import verify as verify
     from zvcore.convert import convert as convert
+    from zvcore.downsample import downsample as downsample
     from zvcore.opening import create as create
     from zvcore.opening import open as open
     from zvcore.versions import get_include as get_include
@@ -40,6 +41,7 @@ _ORIGINS = {
     "compact": "zvcore.care",
     "convert": "zvcore.convert",
     "create": "zvcore.opening",
+    "downsample": "zvcore.downsample",
     "errors": "zvcore",
     "get_include": "zvcore.versions",
     "inspect": "zvcore.care",

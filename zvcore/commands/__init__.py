@@ -15,6 +15,8 @@ COMMANDS = (
     "tree",
     "cat",
     "get",
+    "convert",
+    "downsample",
     "verify",
     "repair",
     "compact",

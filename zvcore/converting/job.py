@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
@@ -10,19 +9,16 @@ from zvcore.converting.describing import carried
 from zvcore.converting.destination import Destination, destination_of
 from zvcore.converting.geometry import Axes, coarser, seen
 from zvcore.converting.journal import Journal, read_journal
-from zvcore.converting.progress import shown
-from zvcore.converting.pyramids import CoarseView, factors_of, is_labels, level_shapes, plan_levels, whole
-from zvcore.converting.running import run_units
+from zvcore.converting.pyramids import factors_of, is_labels, level_shapes
 from zvcore.converting.sources import Leaf, Node, Pyramid, collect
 from zvcore.converting.steps import plan_copy
-from zvcore.converting.target import Wishes, creation_options
-from zvcore.converting.verifying import Comparison
+from zvcore.converting.target import Wishes, creation_options, smaller_sharding
+from zvcore.converting.undertaking import Undertaking
 from zvcore.converting.view import View, make_view, parse_region
 from zvcore.errors import ConflictError, UnsupportedError
-from zvcore.report import ConversionReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
 
@@ -32,15 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Job"]
 
 
-@dataclass
-class Step:
-    """A part of the work whose units need nothing of each other; steps are done one after the other."""
+class Job(Undertaking):
+    """A conversion from one place to another."""
 
-    name: str
-    work: Any
-
-
-class Job:
     def __init__(
         self,
         source: Any,
@@ -63,7 +53,7 @@ class Job:
             raise ValueError(f"memory is a number of bytes, not {memory}")
         if method not in (None, "mean", "mode"):
             raise ValueError(f"method is 'mean' or 'mode', not {method!r}")
-        self.store = store
+        super().__init__(store, memory)
         self.wishes = wishes
         self.region = region
         self.dtype = dtype
@@ -71,13 +61,10 @@ class Job:
         self.levels = levels
         self.method = method
         self.factors = factors
-        self.memory = memory
         self.nodes = collect(source)
         self._refuse_overlap()
         self._refuse_unclear()
         self.journal = self._journal(overwrite, resume)
-        self.steps: list[Step] = []
-        self.pairs: list[tuple[str, View | CoarseView, Array]] = []
 
     # --- before anything is written
 
@@ -198,7 +185,7 @@ class Job:
         options = self._options(view, axes)
         kept = same_place and leaf.array.format == destination.format
         target = destination.array(leaf.path, options, attrs, None if kept else axes)
-        self._fill(view, target, leaf.path)
+        self.fill(view, target, leaf.path, self.wishes.effort)
 
     def _options(self, view: View, axes: Axes) -> dict[str, Any]:
         options = creation_options(view, self.wishes)
@@ -207,11 +194,6 @@ class Job:
             if any(name is not None for name in names):
                 options.setdefault("dimension_names", names)
         return options
-
-    def _fill(self, view: View, target: Array, name: str) -> None:
-        work = plan_copy(view, target, self.wishes.effort, self.memory, name)
-        self.steps.append(Step(f"{len(self.steps)}:{name}", work))
-        self.pairs.append((name, view, target))
 
     # --- pyramids
 
@@ -249,22 +231,17 @@ class Job:
             axes.append(coarse)
             options = {**self._options(last, coarse), "shape": shape}
             if destination.format == "precomputed":
-                options = self._finer_sharding(options, last)
+                options = smaller_sharding(options)
             known = coarse if destination.format == "precomputed" else None
             added.append(destination.array(below + name, options, {}, known))
         destination.pyramid(node.path, names, axes, node.name, node.method or (method if shapes else None))
         for view, target, name in zip(views[:-1], made[:-1], names, strict=False):
-            self._fill(view, target, below + name)
+            self.fill(view, target, below + name, self.wishes.effort)
         if not added:
-            self._fill(views[-1], made[-1], below + names[len(views) - 1])
+            self.fill(views[-1], made[-1], below + names[len(views) - 1], self.wishes.effort)
             return
         base = plan_copy(views[-1], made[-1], self.wishes.effort, self.memory, below + names[len(views) - 1])
-        for work in plan_levels(base, added, [factors for _, factors in shapes], method, self.memory):
-            self.steps.append(Step(f"{len(self.steps)}:{work.name}", work))
-        self.pairs.append((base.name, views[-1], made[-1]))
-        for finer, target, (_, factors) in zip([made[-1], *added], added, shapes, strict=False):
-            coarse_view = CoarseView(whole(finer), factors, method, base.part)
-            self.pairs.append((f"{base.name}: coarser", coarse_view, target))
+        self.fill_levels(base, added, [factors for _, factors in shapes], method)
 
     def _region_of(self, region: Any, finest: Leaf, leaf: Leaf) -> Any:
         """The part of a coarser level that shows the region of the finest one."""
@@ -277,69 +254,3 @@ class Job:
                 slice(first // factor, min(coarse, -(-stop // factor))) if stays else min(first // factor, coarse - 1)
             )
         return tuple(found)
-
-    def _finer_sharding(self, options: dict[str, Any], view: View) -> dict[str, Any]:
-        """Bits that suit the size of a coarser scale, in place of those of the finest."""
-        if options.get("sharding") not in (None, "advise"):
-            options = {**options, "sharding": "advise"}
-        if options.get("shards") is not None:
-            chunks = options["chunks"]
-            grid = [-(-n // c) for n, c in zip(options["shape"], chunks, strict=True)]
-            wanted = [
-                min(s, 2 ** (g - 1).bit_length() * c) for s, g, c in zip(options["shards"], grid, chunks, strict=False)
-            ]
-            options = {**options, "shards": tuple(wanted)}
-        return options
-
-    # --- running
-
-    def run(
-        self,
-        *,
-        threads: int | None,
-        client: Any,
-        progress: bool | Callable[[int, int], Any],
-        verify: bool,
-    ) -> ConversionReport:
-        report = ConversionReport()
-        destination = self.prepare()
-        for note in destination.notes:
-            report.add("", note, fatal=False)
-        total = sum(len(step.work) for step in self.steps)
-        report.units = total
-        with shown(progress, total, "converting") as tell:
-            for step in self.steps:
-                self._run_step(step, report, threads, client, tell)
-        if verify:
-            self._verify(report, threads, client, progress)
-        self.journal.end()
-        return report
-
-    def _run_step(self, step: Step, report: ConversionReport, threads: int | None, client: Any, tell: Any) -> None:
-        work = step.work
-        done = self.journal.done(step.name, len(work))
-        report.resumed += sum(done)
-        tell(sum(done))
-        report.memory = max(report.memory, work.unit_memory)
-        left = (unit for unit, is_done in enumerate(done) if not is_done)
-        try:
-            for unit, outcome in run_units(work, left, threads=threads, memory=self.memory, client=client):
-                self.journal.add(step.name, unit)
-                for name, number in vars(outcome).items():
-                    setattr(report, name, getattr(report, name) + number)
-                tell(1)
-        finally:
-            self.journal.flush()
-
-    def _verify(self, report: ConversionReport, threads: int | None, client: Any, progress: Any) -> None:
-        comparisons = [Comparison(view, target, name, self.memory) for name, view, target in self.pairs]
-        total = sum(len(one) for one in comparisons)
-        report.verified = True
-        with shown(progress, total, "verifying") as tell:
-            for comparison in comparisons:
-                units = range(len(comparison))
-                for _, problems in run_units(comparison, units, threads=threads, memory=self.memory, client=client):
-                    report.problems.extend(problems)
-                    report.verified = report.verified and not problems
-                    tell(1)
-        report.count("parts compared", total)

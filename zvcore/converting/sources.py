@@ -37,6 +37,11 @@ class Pyramid:
     name: str | None = None
     method: str | None = None
 
+    @property
+    def method_of_ours(self) -> str | None:
+        """By which method the levels that are there were made, if it is one of those that we have."""
+        return self.method if self.method in ("mean", "mode") else None
+
 
 @dataclass
 class Folder:
@@ -161,3 +166,12 @@ def _ome_set(group: Any, path: str) -> Pyramid | None:
     ome = group.attrs.get("ome")
     kind = "segmentation" if isinstance(ome, dict) and "image-label" in ome else None
     return Pyramid(path, levels, group.attrs, kind, found.name, found.method)
+
+
+def finest_array(source: Any) -> Array:
+    """The array that a region of a source speaks of: itself, or the finest level of the one pyramid that it is."""
+    images = [node for node in collect(source) if isinstance(node, Leaf | Pyramid)]
+    if len(images) != 1:
+        raise UnsupportedError("a region is of one array or one multiscale set; this is a group of several")
+    only = images[0]
+    return only.array if isinstance(only, Leaf) else only.levels[0].array

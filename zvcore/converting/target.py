@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
 
-__all__ = ["Wishes", "creation_options"]
+__all__ = ["Wishes", "creation_options", "smaller_sharding"]
 
 # Zarr shards when nobody says how large they shall be: about what Neuroglancer's are.
 _SHARD_BYTES = 256 << 20
@@ -108,8 +108,8 @@ def _codec_options(view: View, wishes: Wishes, options: Mapping[str, Any]) -> di
             same = [codec for codec in own if codec.name == asked]
             if len(same) == 1 and len(own) == 1 and view.dtype is None and _spelled(same[0], wishes.format):
                 asked = same[0]
-            elif asked == "none":
-                asked = "raw"
+        elif isinstance(asked, list | tuple) and not asked:
+            asked = "raw"
         return {"codec": asked}
     if wishes.format == "precomputed":
         if source.format == "precomputed" and source.codec is not None:
@@ -221,3 +221,17 @@ def _shard_options(view: View, wishes: Wishes, chunks: tuple[int, ...]) -> dict[
 def advised_shards(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> tuple[int, ...]:
     """Shards of at most about 256 MiB of values, and no larger than the array needs."""
     return grow(chunks, shape, itemsize, max(_SHARD_BYTES, math.prod(chunks) * itemsize))
+
+
+def smaller_sharding(options: dict[str, Any]) -> dict[str, Any]:
+    """Bits that suit the size of a coarser scale, in place of those of the finest."""
+    if options.get("sharding") not in (None, "advise"):
+        options = {**options, "sharding": "advise"}
+    if options.get("shards") is not None:
+        chunks = options["chunks"]
+        grid = [-(-n // c) for n, c in zip(options["shape"], chunks, strict=True)]
+        wanted = [
+            min(s, 2 ** (g - 1).bit_length() * c) for s, g, c in zip(options["shards"], grid, chunks, strict=False)
+        ]
+        options = {**options, "shards": tuple(wanted)}
+    return options

@@ -1,0 +1,209 @@
+"""`zvcore convert SRC DST --format F`: from any array format to any other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+zvcore convert fly.n5/volumes/raw fly.zarr --format zarr3 --chunks 64,64,64 --shards 512,512,512 --codec zstd:level=5
+zvcore convert fly.n5/volumes/raw fly --format precomputed --sharding advise --levels 4 --verify
+zvcore convert labels.zarr labels --format precomputed --set encoding=compressed_segmentation --set type=segmentation
+zvcore convert fly.zarr part.zarr --format zarr3 --region 0:512,0:512,:
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    import argparse
+
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "convert",
+        parents=[common],
+        help="write an array, a group or a pyramid in another format or layout",
+        description="Write what lies at SRC to DST. What is not said stays as the source has it; sizes are in DST's "
+        "order of axes: memory order stays, so that N5 (x, y, z) becomes Zarr (z, y, x). Chunks that differ only in "
+        "what is around them are copied as they are. Interrupted, the same command goes on where it stopped.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("src", metavar="SRC", help="a path or URL: an array, a group, a volume")
+    parser.add_argument("dst", metavar="DST", help="a path or URL")
+    parser.add_argument("--format", required=True, choices=("zarr3", "n5", "precomputed"), help="the format of DST")
+    parser.add_argument("--chunks", type=sizes, metavar="A,B,C", help="the shape of a chunk")
+    parser.add_argument("--shards", type=shard_sizes, metavar="A,B,C|none", help="the shape of a shard, or no shards")
+    parser.add_argument("--codec", type=codec, metavar="NAME[:KEY=VALUE,...]", help="such as zstd:level=5, or none")
+    parser.add_argument("--sharding", metavar="advise|JSON", help="shards of a suitable size, or a specification")
+    pyramid_options(parser, "how many coarser levels to make besides")
+    parser.add_argument("--region", metavar="REGION", help='a part of SRC, as inside a[...]: "0:512,0:512,:"')
+    parser.add_argument("--dtype", metavar="TYPE", help="another data type, such as uint8")
+    parser.add_argument("--clip", action="store_true", help="values that it cannot hold become the nearest it can")
+    parser.add_argument(
+        "--set", dest="options", action="append", default=[], type=setting, metavar="KEY=VALUE",
+        help="what only the format has, as zvcore.create takes it: encoding=jpeg, resolution=[8,8,40]",
+    )  # fmt: skip
+    run_options(parser)
+    return parser
+
+
+def pyramid_options(parser: argparse.ArgumentParser, levels: str) -> None:
+    parser.add_argument("--levels", type=count, metavar="N", help=levels)
+    parser.add_argument("--method", choices=("mean", "mode"), help="mean for images, mode for labels")
+    parser.add_argument("--factors", type=sizes, metavar="A,B,C", help="how much coarser a level is (2 along x, y, z)")
+
+
+def run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--verify", action="store_true", help="read both sides back and compare their checksums")
+    parser.add_argument("--memory", type=memory, metavar="SIZE", help="most to hold at once, such as 512M (1G)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="work on the cluster of this scheduler")
+    parser.add_argument("--overwrite", action="store_true", help="replace what lies at DST")
+    parser.add_argument("--no-resume", action="store_true", help="do not go on with an interrupted run: begin anew")
+    parser.add_argument("--json", action="store_true", help="the report as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    import zvcore
+    from zvcore.terminal import parse_region, reading
+
+    with reading(options.src):
+        source = zvcore.open(options.src)
+    region = None
+    if options.region is not None:
+        from zvcore.converting.sources import finest_array
+
+        region = parse_region(options.region, finest_array(source).shape)
+    given: dict[str, Any] = dict(options.options)
+    if options.sharding is not None:
+        given["sharding"] = specification(options.sharding)
+    with cluster(options.dask) as client:
+        report = zvcore.convert(
+            source, options.dst, format=options.format, chunks=options.chunks, shards=options.shards,
+            codec=options.codec, levels=options.levels, method=options.method, factors=options.factors, region=region,
+            dtype=options.dtype, clip=options.clip, verify=options.verify, overwrite=options.overwrite,
+            resume=not options.no_resume, progress=not options.quiet, threads=options.threads, client=client,
+            **({} if options.memory is None else {"memory": options.memory}), **given,
+        )  # fmt: skip
+    return tell(options, report)
+
+
+def tell(options: argparse.Namespace, report: Any) -> int:
+    from zvcore.terminal import print_json, say
+
+    if options.json:
+        print_json(report.to_json())
+    elif report.ok:
+        say(options, report)
+    else:
+        print(report)
+    return 0 if report.ok else 1
+
+
+class cluster:
+    """A client of the scheduler at an address, or None without one."""
+
+    def __init__(self, address: str | None) -> None:
+        self.address = address
+        self.client: Any = None
+
+    def __enter__(self) -> Any:
+        if self.address is not None:
+            from zvcore.distributed import client_of
+
+            self.client = client_of(self.address)
+        return self.client
+
+    def __exit__(self, *_: object) -> None:
+        if self.client is not None:
+            self.client.close()
+
+
+# --- what the options say
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    parts = text.replace(" ", "").split(",")
+    if not all(part.isascii() and part.isdigit() and int(part) for part in parts):
+        import argparse
+
+        raise argparse.ArgumentTypeError(f"sizes such as 64,64,64, not {text!r}")
+    return tuple(int(part) for part in parts)
+
+
+def shard_sizes(text: str) -> tuple[int, ...] | bool:
+    return False if text == "none" else sizes(text)
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 64):
+        import argparse
+
+        raise argparse.ArgumentTypeError(f"a number of levels, not {text!r}")
+    return int(text)
+
+
+def memory(text: str) -> int:
+    import argparse
+
+    units = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+    bare = text.upper().removesuffix("B").removesuffix("I")
+    unit = bare[-1:] if bare[-1:] in ("K", "M", "G", "T") else ""
+    try:
+        size = int(float(bare.removesuffix(unit)) * units[unit])
+    except (ValueError, OverflowError):
+        size = 0
+    if size < 1:
+        raise argparse.ArgumentTypeError(f"a size such as 512M or 2G, not {text!r}")
+    return size
+
+
+def value_of(text: str) -> Any:
+    """A value as JSON has it, or text that is none."""
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def setting(text: str) -> tuple[str, Any]:
+    import argparse
+
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"KEY=VALUE, not {text!r}")
+    return name, value_of(value)
+
+
+def codec(text: str) -> Any:
+    """`zstd`, `zstd:level=5`, `blosc:cname=zstd,clevel=5`, or several joined by "+"."""
+    import argparse
+
+    if text == "none":
+        return "raw"
+    found: list[Any] = []
+    for one in text.split("+"):
+        name, _, rest = one.partition(":")
+        parameters: dict[str, Any] = {}
+        for item in filter(None, rest.split(",")):
+            key, equals, value = item.partition("=")
+            if not equals:
+                raise argparse.ArgumentTypeError(f"NAME:KEY=VALUE,..., not {text!r}")
+            parameters[key] = value_of(value)
+        if not name:
+            raise argparse.ArgumentTypeError(f"NAME or NAME:KEY=VALUE,..., not {text!r}")
+        found.append({"name": name, **parameters} if parameters else name)
+    return found[0] if len(found) == 1 else found
+
+
+def specification(text: str) -> Any:
+    """What `--sharding` says."""
+    from zvcore.commands import UsageError
+
+    if text == "advise":
+        return text
+    given = value_of(text)
+    if not isinstance(given, dict):
+        raise UsageError(f"--sharding is advise or a specification as JSON, not {text!r}")
+    return given

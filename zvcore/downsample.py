@@ -1,0 +1,72 @@
+"""`zvcore.downsample`: coarser levels of images and labels."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from zvcore import opening
+from zvcore.convert import DEFAULT_MEMORY, Path, convert
+from zvcore.stores import Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from zvcore.report import ConversionReport
+
+__all__ = ["downsample"]
+
+
+def downsample(
+    src: Path | Any,
+    dst: Path | None = None,
+    *,
+    levels: int = 1,
+    method: str | None = None,
+    factors: Sequence[int] | None = None,
+    verify: bool = False,
+    progress: bool | Callable[[int, int], Any] = False,
+    threads: int | None = None,
+    client: Any = None,
+    memory: int = DEFAULT_MEMORY,
+    **options: Any,
+) -> ConversionReport:
+    """Add coarser levels to the pyramid at `src`, or with `dst` write a copy of `src` with so many levels more.
+
+    A pyramid is a volume, or a group of N5 or Zarr whose attributes name its levels. An array alone needs a `dst`, and
+    `options` are then those of `convert`. Each level is made of the one before it: method="mean" for images, "mode"
+    (the most frequent value, of several the smallest) for labels; by default labels are what is marked so, and whole
+    numbers of 64 bits, uint32 and booleans. Boxes at odd ends hold fewer voxels and are the mean, or mode, of those.
+    """
+    if dst is not None:
+        source = opening.open(src) if isinstance(src, str | os.PathLike | Store) else src
+        options.setdefault("format", _format_of(source))
+        return convert(
+            source, dst, levels=levels, method=method, factors=factors, verify=verify, progress=progress,
+            threads=threads, client=client, memory=memory, **options,
+        )  # fmt: skip
+    if options:
+        raise TypeError(f"only with a destination: {', '.join(options)}")
+    if levels < 1:
+        raise ValueError(f"levels is how many coarser levels to make, not {levels}")
+    if method not in (None, "mean", "mode"):
+        raise ValueError(f"method is 'mean' or 'mode', not {method!r}")
+    from zvcore.converting.growing import Growing
+
+    started = time.monotonic()
+    store = open_store(src, "r+") if isinstance(src, str | os.PathLike | Store) else src.store
+    source = opening.open(store, "r+")
+    growing = Growing(
+        source, store, levels=levels, method=method, memory=int(memory),
+        factors=None if factors is None else tuple(int(n) for n in factors),
+    )  # fmt: skip
+    report = growing.run(threads=threads, client=client, progress=progress, verify=verify)
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _format_of(source: Any) -> str:
+    from zvcore.converting.sources import finest_array
+
+    return finest_array(source).format
