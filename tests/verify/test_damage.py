@@ -456,3 +456,19 @@ def test_compaction_leaves_damaged_shards_alone(tmp_path: Path, capsys: pytest.C
     assert cli.main(["compact", str(path)]) == 1
     assert "c/0/0/0" in capsys.readouterr().out
     assert (path / "c/0/0/0").read_bytes() == before
+
+
+@pytest.mark.parametrize("data", ["zarr shards", "volume shards", "n5 gzip", "volume"])
+def test_one_file_can_be_repaired(originals: Path, data: str, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    shutil.copytree(originals / data, path)
+    files = sorted(
+        file for file in path.rglob("*") if file.is_file() and file.suffix != ".json" and file.name != "info"
+    )
+    for file in files[:2]:
+        cut(str(file.relative_to(path)), file.stat().st_size // 2)(path)
+    report = zvcore.repair(files[0])
+    assert {path / problem.where for problem in report.problems} == {files[0]}
+    assert report.losses
+    left = zvcore.verify(path)
+    assert {path / problem.where for problem in left.problems} == {files[1]}

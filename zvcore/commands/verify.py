@@ -19,6 +19,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a path or URL")
     parser.add_argument("--fast", action="store_true", help="check structure and checksums, decode nothing")
     parser.add_argument("--format", metavar="F", help="zarr3, n5, precomputed or zvf (default: found out)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="let the workers of a dask.distributed scheduler look")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
@@ -29,9 +30,14 @@ def run(options: argparse.Namespace) -> int:
 
     status = 0
     answers = []
+    client = None
+    if options.dask is not None:
+        from zvcore.distributed import client_of
+
+        client = client_of(options.dask)
     for path in options.paths:
         with reading(path, options.format):
-            report = zvcore.verify(path, fast=options.fast, threads=options.threads, format=options.format)
+            report = zvcore.verify(path, options.fast, options.threads, client, format=options.format)
         status |= not report.ok
         if options.json:
             answers.append({"path": path, **report.to_json()})

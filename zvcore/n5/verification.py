@@ -16,10 +16,11 @@ from zvcore.n5.documents import ATTRIBUTES, read_document
 from zvcore.n5.group import N5Group
 from zvcore.n5.metadata import is_dataset
 from zvcore.report import Problem, Report
+from zvcore.stores.choosing import keys_of, within
 from zvcore.stores.copying import back_up, copy_all, is_backup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from zvcore.stores import Store
 
@@ -32,24 +33,32 @@ _GUESTS = {ATTRIBUTES, "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata
 _SCALES = {"multiscales", "multiScale", "downsamplingFactors", "scales", "painteraData"}
 
 
-def verify(store: Store, *, only: str | None = None, fast: bool = False, threads: int | None = None) -> Report:
+def verify(
+    store: Store, *, only: Sequence[str] | None = None, fast: bool = False, threads: int | None = None
+) -> Report:
     """Look at a dataset, or a group with all that is in it.
 
     With `fast`, blocks are not decoded: only their headers are read, and their sizes checked where nothing compresses
-    them. With `only`, nothing but that object (or what lies in that folder) is looked at.
+    them. With `only`, nothing but these objects (or what lies in these folders) is looked at; without any, the
+    documents.
     """
     report = Report()
-    _node(store, report, only, fast, threads)
+    documents = only is not None and not only
+    _node(store, report, None if documents else only, fast, threads, blocks=not documents)
     return report
 
 
-def _node(store: Store, report: Report, only: str | None, fast: bool, threads: int | None) -> None:
+def _node(
+    store: Store, report: Report, only: Sequence[str] | None, fast: bool, threads: int | None, blocks: bool
+) -> None:
     try:
         document = read_document(store)
         if is_dataset(document):
             assert document is not None
             report.count("datasets")
-            Checker(N5Array(store, document, read_only=True), report, fast, threads).all(only)
+            checker = Checker(N5Array(store, document, read_only=True), report, fast, threads)
+            if blocks:
+                checker.all(only)
             return
         group = N5Group(store, document, read_only=True)
         report.count("groups")
@@ -62,10 +71,10 @@ def _node(store: Store, report: Report, only: str | None, fast: bool, threads: i
         if document is not None and document.keys() & _SCALES:
             _scales(group, report)
     for name in folders:
-        if only is None or only.partition("/")[0] == name:
-            below = None if only is None else only.partition("/")[2] or None
+        below = None if only is None else within(only, name)
+        if only is None or below:
             member = Report()
-            _node(store.child(name), member, below, fast, threads)
+            _node(store.child(name), member, None if below and "" in below else below, fast, threads, blocks)
             report.extend(member, name)
 
 
@@ -118,13 +127,9 @@ class Checker:
         self.plain = not array.layout.chains[0].codecs
         self.items = self.metadata.numeric and array.attrs.document.get("isLabelMultiset") is not True
 
-    def entries(self, only: str | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def entries(self, only: Sequence[str] | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
         """(key, grid position in N5's order) of every block that readers look for; tells of other objects."""
-        if only is None:
-            keys = self.store.list()
-        else:
-            keys = iter([only]) if self.store.exists(only) else self.store.list(only)
-        for key in keys:
+        for key in keys_of(self.store, only):
             match = self._pattern.fullmatch(key)
             if match is None:
                 if key not in _GUESTS and not is_backup(key):
@@ -138,7 +143,7 @@ class Checker:
             else:
                 yield key, position
 
-    def all(self, only: str | None = None) -> None:
+    def all(self, only: Sequence[str] | None = None) -> None:
         """Every block, on several threads; their number bounds the memory."""
         stored = 0
         entries = self.entries(only)
@@ -230,7 +235,7 @@ def repair(store: Store, out: Store | None = None, *, only: str | None = None, t
     return report
 
 
-def compact(store: Store, *, only: str | None = None, threads: int | None = None) -> Report:
+def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Nothing to do: each block is a file of its own, replaced as a whole."""
     report = Report()
     report.count("bytes saved", 0)

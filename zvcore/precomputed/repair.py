@@ -25,16 +25,18 @@ from zvcore.precomputed.verification import (
     examinations,
     folders_of,
     judges,
+    shard_numbers,
     verify_chunk_files,
     verify_objects,
 )
 from zvcore.report import Problem, Report
 from zvcore.stores import open_store
+from zvcore.stores.choosing import within
 from zvcore.stores.copying import back_up, copy_object
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from zvcore.precomputed.meshes import Meshes
     from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -64,6 +66,7 @@ def repair(
     out: str | os.PathLike[str] | Store | None = None,
     *,
     spec: ShardingSpec | Mapping[str, Any] | str | None = None,
+    only: Sequence[str] | None = None,
     threads: int | None = None,
 ) -> Report:
     """Rewrite shards with what is sound of them, and take out chunk files that cannot be decoded.
@@ -71,7 +74,8 @@ def repair(
     With `out`, a sound copy of everything is made there and nothing is changed here. Without, the damaged files are
     kept beside the new ones under their names with `.bak`. Values that stand where no reader finds them are moved to
     where they belong, unless there is one already. The report names every problem that was found; `counts` says how
-    many values were kept, moved and dropped.
+    many values were kept, moved and dropped. With `only`, in place, nothing but these objects (or what lies in these
+    folders) is repaired.
     """
     store = open_store(path, "r" if out is not None else "r+")
     target = store if out is None else open_store(out, "w")
@@ -81,7 +85,7 @@ def repair(
     done: set[str] = set()
     if spec is not None:
         reader = ShardReader(store, as_spec(spec))
-        _repair_shards(target, reader, Judge(reader, threads), report, done, threads)
+        _repair_shards(target, reader, Judge(reader, threads), report, done, threads, only)
     else:
         try:
             info = read_info(store)
@@ -90,13 +94,13 @@ def repair(
             return report
         for judge in judges(store, info, threads, report):
             if isinstance(judge, Judge):
-                _repair_shards(target, judge.reader, judge, report, done, threads)
+                _repair_shards(target, judge.reader, judge, report, done, threads, only)
             elif isinstance(judge, UnshardedLayout):
-                _repair_chunk_files(target, judge, report, done, threads)
-            else:
+                _repair_chunk_files(target, judge, report, done, threads, only)
+            elif only is None:
                 _repair_objects(target, judge, report, done)
         for folder in folders_of(info, report):
-            if store.exists(f"{folder}/{INFO}"):
+            if store.exists(f"{folder}/{INFO}") and only is None:
                 below = None if target is store else target.child(folder)
                 report.extend(repair(store.child(folder), below, threads=threads), folder)
                 done.update(f"{folder}/{key}" for key in store.child(folder).list())
@@ -108,11 +112,19 @@ def repair(
 
 
 def _repair_shards(
-    target: Store, reader: ShardReader, judge: Judge, report: Report, done: set[str], threads: int | None
+    target: Store,
+    reader: ShardReader,
+    judge: Judge,
+    report: Report,
+    done: set[str],
+    threads: int | None,
+    only: Sequence[str] | None,
 ) -> None:
+    meant = None if only is None else within(only, reader.prefix.rstrip("/"))
+    shards = None if meant is None or "" in meant else shard_numbers(reader, meant)
     damaged: dict[int, Examination] = {}
     strays: dict[int, list[_Value]] = {}
-    for found in examinations(reader, judge):
+    for found in examinations(reader, judge, shards=shards):
         report.extend(found.report)
         if found.report.ok:
             continue
@@ -273,10 +285,18 @@ def _entries(store: Store, values: list[_Value], backups: Mapping[str, str]) -> 
 
 
 def _repair_chunk_files(
-    target: Store, layout: UnshardedLayout, report: Report, done: set[str], threads: int | None
+    target: Store,
+    layout: UnshardedLayout,
+    report: Report,
+    done: set[str],
+    threads: int | None,
+    only: Sequence[str] | None,
 ) -> None:
     own = Report()
-    verify_chunk_files(layout, own, fast=False, threads=threads)
+    meant = None if only is None else within(only, layout.scale.folder)
+    if meant is not None and not meant:
+        return
+    verify_chunk_files(layout, own, fast=False, threads=threads, only=meant)
     report.extend(own)
     for problem in own.problems:
         if not problem.fatal:
@@ -292,7 +312,7 @@ def _repair_chunk_files(
             target.delete(problem.where)
 
 
-def compact(store: Store, *, only: str | None = None, threads: int | None = None) -> Report:
+def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Write shards of chunks and skeletons anew that hold bytes which belong to nothing.
 
     Damaged shards are left alone, and told. So are those of meshes: what their index does not mention is fragments.
@@ -303,7 +323,7 @@ def compact(store: Store, *, only: str | None = None, threads: int | None = None
             continue
         reader = judge.reader
         for found in examinations(reader, judge, fast=True):
-            if only not in (None, reader.key(found.shard), reader.prefix.rstrip("/")):
+            if only is not None and not {reader.key(found.shard), reader.prefix.rstrip("/")} & {*only}:
                 continue
             report.count("shards")
             report.problems.extend(found.report.problems)

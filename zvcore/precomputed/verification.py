@@ -22,6 +22,7 @@ from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeleton, Skeletons
 from zvcore.report import Problem, Report
 from zvcore.stores import open_store
+from zvcore.stores.choosing import within
 from zvcore.stores.copying import is_backup
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "examinations",
     "folders_of",
     "judges",
+    "shard_numbers",
     "verify",
     "verify_chunk_files",
     "verify_objects",
@@ -57,14 +59,14 @@ def verify(
     path: str | os.PathLike[str] | Store,
     *,
     spec: ShardingSpec | Mapping[str, Any] | str | None = None,
-    only: str | None = None,
+    only: Sequence[str] | None = None,
     fast: bool = False,
     threads: int | None = None,
 ) -> Report:
     """Look at all of a volume with its skeletons and meshes, a folder of these, or, with `spec`, a bare sharded store.
 
-    With `fast`, values are not decoded: shards are checked by their indices only. With `only`, nothing but that object
-    (or what lies in that folder) is looked at.
+    With `fast`, values are not decoded: shards are checked by their indices only. With `only`, nothing but these
+    objects (or what lies in these folders) is looked at; without any, the documents.
     """
     store = open_store(path, "r")
     report = Report()
@@ -80,25 +82,23 @@ def verify(
         return report
     for judge in found:
         if isinstance(judge, Judge):
-            if _within(only, judge.reader.prefix):
-                _verify_shards(judge.reader, judge, report, fast, only)
+            meant = None if only is None else within(only, judge.reader.prefix.rstrip("/"))
+            if meant is None or meant:
+                _verify_shards(judge.reader, judge, report, fast, meant)
         elif isinstance(judge, UnshardedLayout):
-            if _within(only, f"{judge.scale.folder}/"):
-                verify_chunk_files(judge, report, fast, threads, only)
+            meant = None if only is None else within(only, judge.scale.folder)
+            if meant is None or meant:
+                verify_chunk_files(judge, report, fast, threads, meant)
         elif only is None:
             verify_objects(judge, report)
         else:
-            _verify_object(judge, only, report)
+            for key in only:
+                _verify_object(judge, key, report)
     for folder in folders_of(info, report):
-        if _within(only, f"{folder}/"):
-            below = None if only is None or only == folder else only.removeprefix(f"{folder}/")
-            _verify_folder(store, folder, below, fast, threads, report)
+        meant = None if only is None else within(only, folder)
+        if meant is None or meant:
+            _verify_folder(store, folder, None if meant and "" in meant else meant, fast, threads, report)
     return report
-
-
-def _within(only: str | None, folder: str) -> bool:
-    """Whether an object or folder that is meant lies in this folder (with its slash)."""
-    return only is None or f"{only}/".startswith(folder)
 
 
 def folders_of(info: Mapping[str, Any], report: Report) -> list[str]:
@@ -117,7 +117,7 @@ def folders_of(info: Mapping[str, Any], report: Report) -> list[str]:
 
 
 def _verify_folder(
-    store: Store, folder: str, only: str | None, fast: bool, threads: int | None, report: Report
+    store: Store, folder: str, only: Sequence[str] | None, fast: bool, threads: int | None, report: Report
 ) -> None:
     if not store.exists(f"{folder}/{INFO}"):
         # Meshes of old have no document of their own.
@@ -233,36 +233,45 @@ def examinations(
             break
 
 
-def _verify_shards(reader: ShardReader, judge: Judge, report: Report, fast: bool, only: str | None = None) -> None:
-    name = None if only is None else only.removeprefix(reader.prefix)
-    shard = reader.spec.shard_number(name) if name else None
+def _verify_shards(
+    reader: ShardReader, judge: Judge, report: Report, fast: bool, only: Sequence[str] | None = None
+) -> None:
+    """Every shard, or those of these names; "" stands for all."""
+    everything = only is None or "" in only
+    names = reader.store.list_dir(reader.prefix.rstrip("/"))[1] if everything else list(only or ())
+    shards = None if everything else shard_numbers(reader, names)
     stored = 0
-    for found in examinations(reader, judge, fast, None if shard is None else [shard]):
+    for found in examinations(reader, judge, fast, shards):
         stored += len(found.ids)
         report.extend(found.report)
-    if name and shard is None and f"{name}/" != reader.prefix:
-        report.add(f"{reader.prefix}{name}", "the name is that of no shard of this specification")
-    if name:
-        return
-    if isinstance(judge, ChunkJudge) and report.ok:
-        report.count("chunks not stored", math.prod(judge.layout.grid) - stored)
-    for name in reader.store.list_dir(reader.prefix.rstrip("/"))[1]:
+    if isinstance(judge, ChunkJudge) and only is None:
+        report.count("chunks not stored", max(0, math.prod(judge.layout.grid) - stored))
+    for name in names:
         if name.endswith(".shard") and reader.spec.shard_number(name) is None:
             report.add(f"{reader.prefix}{name}", "the name is that of no shard of this specification")
+
+
+def shard_numbers(reader: ShardReader, names: Sequence[str]) -> list[int]:
+    """The shards that files of these names are."""
+    return sorted({number for name in names if (number := reader.spec.shard_number(name)) is not None})
 
 
 _CHUNK_NAME = re.compile(r"(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)(\.gz)?")
 
 
 def verify_chunk_files(
-    layout: UnshardedLayout, report: Report, fast: bool, threads: int | None, only: str | None = None
+    layout: UnshardedLayout, report: Report, fast: bool, threads: int | None, only: Sequence[str] | None = None
 ) -> None:
-    """Every file of a scale without shards: named after a chunk, and decoded to the bytes of its shape."""
+    """Every file of a scale without shards: named after a chunk, and decoded to the bytes of its shape.
+
+    With `only`, those of these names; "" stands for all.
+    """
     scale = layout.scale
     keys, places = [], []
-    for name in layout.store.list_dir(scale.folder)[1]:
+    everything = only is None or "" in only
+    for name in layout.store.list_dir(scale.folder)[1] if everything else list(only or ()):
         key = f"{scale.folder}/{name}"
-        if is_backup(name) or only not in (None, scale.folder, key):
+        if is_backup(name):
             continue
         match = _CHUNK_NAME.fullmatch(name)
         position = None if match is None else _position(layout, [int(text) for text in match.groups()[:6]])

@@ -10,6 +10,7 @@ import numpy as np
 from zvcore.engine import ABSENT, Buffers, index_cache
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.report import Problem, Report
+from zvcore.stores.choosing import within
 from zvcore.stores.copying import back_up, copy_all
 from zvcore.zarr3.inspection import walk
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
@@ -17,6 +18,8 @@ from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.verification import Checker, check_documents
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from zvcore.stores import Store
@@ -27,7 +30,9 @@ __all__ = ["compact", "repair", "write_shard"]
 _PIECE_BYTES = 8 << 20
 
 
-def repair(store: Store, out: Store | None = None, *, only: str | None = None, threads: int | None = None) -> Report:
+def repair(
+    store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
+) -> Report:
     """Take out chunks that cannot be decoded, and rewrite shards with the chunks that can.
 
     What is left out reads as the fill value afterwards. With `out`, that is done in a copy of everything; without, the
@@ -41,20 +46,20 @@ def repair(store: Store, out: Store | None = None, *, only: str | None = None, t
     report = Report()
     report.problems.extend(check_documents(target).problems)
     for path, array in walk(target):
-        below = None if only is None else _within(only, path)
-        if only is not None and below is None and path != only:
+        below = None if only is None else list(only) if not path else within(only, path)
+        if below is not None and not below:
             continue
+        if below and "" in below:
+            below = None
         part = Report()
         _repair_array(array, part, below, keep=out is None, threads=threads)
         report.extend(part, path)
     return report
 
 
-def _within(only: str, path: str) -> str | None:
-    return only if not path else only.removeprefix(f"{path}/") if only.startswith(f"{path}/") else None
-
-
-def _repair_array(array: Zarr3Array, report: Report, only: str | None, keep: bool, threads: int | None) -> None:
+def _repair_array(
+    array: Zarr3Array, report: Report, only: Sequence[str] | None, keep: bool, threads: int | None
+) -> None:
     checker = Checker(array, report, threads=threads)
     store, layout = array.layout.store, checker.layout
     for key, position in checker.entries(only):
@@ -181,13 +186,15 @@ def _repair_nested(
     report.count("shards rewritten")
 
 
-def compact(store: Store, *, only: str | None = None, threads: int | None = None) -> Report:
+def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Write shards anew that hold bytes which belong to nothing. Shards that are damaged are left alone, and told."""
     report = Report()
     for path, array in walk(store):
-        below = None if only is None else _within(only, path)
-        if only is not None and below is None and path != only:
+        below = None if only is None else list(only) if not path else within(only, path)
+        if below is not None and not below:
             continue
+        if below and "" in below:
+            below = None
         layout: Any = array.layout
         part = Report()
         if isinstance(layout, ShardLayout) and layout.simple:

@@ -16,6 +16,7 @@ from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.report import Problem, Report
+from zvcore.stores.choosing import keys_of, within
 from zvcore.stores.copying import is_backup
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, GroupMetadata, read_document, read_metadata
@@ -39,25 +40,30 @@ _ATTEMPTS = 20
 _OLD = {".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 
 
-def verify(store: Store, *, only: str | None = None, fast: bool = False, threads: int | None = None) -> Report:
+def verify(
+    store: Store, *, only: Sequence[str] | None = None, fast: bool = False, threads: int | None = None
+) -> Report:
     """Look at an array, or a group with all that is in it.
 
     With `fast`, chunks are not decoded: only shard indexes, checksums and the sizes that are known are checked. With
-    `only`, nothing but that object (or what lies in that folder) is looked at.
+    `only`, nothing but these objects (or what lies in these folders) is looked at; without any, the documents.
     """
     report = Report()
-    _node(store, report, only, fast, threads, chunks=True)
+    if only is not None and not only:
+        _node(store, report, None, fast, threads, chunks=False)
+    else:
+        _node(store, report, only, fast, threads, chunks=True)
     return report
 
 
 def check_documents(store: Store) -> Report:
     """`verify` without a look at any chunk."""
-    report = Report()
-    _node(store, report, None, True, None, chunks=False)
-    return report
+    return verify(store, only=(), fast=True)
 
 
-def _node(store: Store, report: Report, only: str | None, fast: bool, threads: int | None, chunks: bool) -> None:
+def _node(
+    store: Store, report: Report, only: Sequence[str] | None, fast: bool, threads: int | None, chunks: bool
+) -> None:
     try:
         metadata = read_metadata(store)
         if isinstance(metadata, ArrayMetadata):
@@ -76,7 +82,7 @@ def _group(
     store: Store,
     metadata: GroupMetadata,
     report: Report,
-    only: str | None,
+    only: Sequence[str] | None,
     fast: bool,
     threads: int | None,
     chunks: bool,
@@ -87,12 +93,12 @@ def _group(
             if name != DOCUMENT and name not in _OLD and not is_backup(name):
                 report.add(name, "not an object of a group", fatal=False)
     for name in folders:
-        if only is not None and only.partition("/")[0] != name:
+        below = None if only is None else within(only, name)
+        if only is not None and not below:
             continue
         if store.exists(f"{name}/{DOCUMENT}"):
-            below = None if only is None else only.partition("/")[2] or None
             member = Report()
-            _node(store.child(name), member, below, fast, threads, chunks)
+            _node(store.child(name), member, None if below and "" in below else below, fast, threads, chunks)
             report.extend(member, name)
         else:
             _no_member(store, name, report)
@@ -190,9 +196,9 @@ class Checker:
         match = self._pattern.fullmatch(key)
         return None if match is None else tuple(int(text) for text in match.groups())
 
-    def entries(self, only: str | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def entries(self, only: Sequence[str] | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
         """(key, place in the grid of objects) of every object that readers look for; tells of the others."""
-        for key in _keys(self.store, only):
+        for key in keys_of(self.store, only):
             position = self.position(key)
             if position is None:
                 if key != DOCUMENT and key not in _OLD and not is_backup(key):
@@ -204,7 +210,7 @@ class Checker:
             else:
                 yield key, position
 
-    def all(self, only: str | None = None) -> None:
+    def all(self, only: Sequence[str] | None = None) -> None:
         """Every object."""
         stored = 0
         sharded = isinstance(self.layout, ShardLayout)
@@ -357,12 +363,6 @@ class Checker:
         error.key = key
         error.chunk = tuple(position.tolist())
         self.report.problems.append(Problem.of(error, key))
-
-
-def _keys(store: Store, only: str | None) -> Iterator[str]:
-    if only is None:
-        return store.list()
-    return iter([only]) if store.exists(only) else store.list(only)
 
 
 def _part(sources: Sources, rows: range) -> Sources:

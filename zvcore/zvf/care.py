@@ -11,19 +11,23 @@ from zvcore.zvf.store import Store
 from zvcore.zvf.validation import validate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zvcore.stores import Store as ByteStore
     from zvcore.zvf.validation import Finding
 
 __all__ = ["compact", "inspect", "repair", "verify"]
 
 
-def verify(store: ByteStore, *, only: str | None = None, fast: bool = False, threads: int | None = None) -> Report:
+def verify(
+    store: ByteStore, *, only: Sequence[str] | None = None, fast: bool = False, threads: int | None = None
+) -> Report:
     """Look at all arrays, then at what they say of each other, as `validate` does.
 
     With `fast`, neither chunks nor cells are decoded: structure, metadata and checksums are looked at.
     """
     report = zarr3.verify(store, only=only, fast=fast, threads=threads)
-    if only is not None:
+    if only:
         return report
     # What cannot be read is told once, by its bytes.
     broken = [problem for problem in report.problems if problem.fatal]
@@ -55,7 +59,7 @@ def _problem(finding: Finding) -> Problem:
 
 
 def repair(
-    store: ByteStore, out: ByteStore | None = None, *, only: str | None = None, threads: int | None = None
+    store: ByteStore, out: ByteStore | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
 ) -> Report:
     """Take out chunks that cannot be decoded, as for Zarr. Which objects miss something then, the losses say.
 
@@ -75,7 +79,7 @@ def repair(
     return report
 
 
-def compact(store: ByteStore, *, only: str | None = None, threads: int | None = None) -> Report:
+def compact(store: ByteStore, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Write shards anew that hold bytes which belong to nothing."""
     return zarr3.compact(store, only=only, threads=threads)
 

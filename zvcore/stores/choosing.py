@@ -1,0 +1,31 @@
+"""Some of the objects of a store, as who looks at a part of it names them: by their keys, or by those of folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zvcore.stores.base import Store
+
+__all__ = ["keys_of", "within"]
+
+
+def within(only: Sequence[str], name: str) -> list[str]:
+    """Those of the keys that lie in a folder, as they are called there; "" is the folder itself."""
+    if not name:
+        return list(only)
+    return [key.removeprefix(name).removeprefix("/") for key in only if key == name or key.startswith(f"{name}/")]
+
+
+def keys_of(store: Store, only: Sequence[str] | None) -> Iterator[str]:
+    """The objects that are meant: all, or these and those in these folders."""
+    if only is None:
+        yield from store.list()
+        return
+    for key in only:
+        if store.exists(key):
+            yield key
+        else:
+            yield from store.list(key)
