@@ -17,7 +17,7 @@ native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*
 
 .PHONY: zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
 help:
-	@echo 'make demo       see zvcore work'
+	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
 	@echo 'make coverage   all tests, and which lines of Python they reach'
 	@echo 'make zarr-suite zarr-python''s own tests with the pipeline of zvcore'
@@ -65,7 +65,7 @@ venv build: $(stamps)/installed
 # -- what people run ------------------------------------------------------------------------------------------------
 
 demo: $(stamps)/installed
-	$(py) examples/first_steps.py
+	$(py) examples/demo.py demo-out $(ARGS)
 
 test: $(stamps)/installed $(stamps)/group-test
 	$(py) -m pytest $(ARGS)
