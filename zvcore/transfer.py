@@ -17,7 +17,7 @@ from zvcore.engine.packer import Packer
 from zvcore.engine.read import fetch_native, read_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.write import encode_chunks, encode_many
-from zvcore.errors import ConflictError
+from zvcore.errors import ConflictError, ReadOnlyError
 from zvcore.stores.base import give_way
 from zvcore.stores.writing import ANYTHING
 
@@ -183,6 +183,7 @@ def write(
     """Assign `value`, which has the selection's `result_shape` and the array's dtype, to the selected items."""
     if value.size == 0:
         return
+    _check_writable(layout)
     positions = selection.positions(layout.form.shape)
     covered = selection.covered(positions, layout.form.shape)
     steps = _Steps(progress, len(positions))
@@ -190,6 +191,12 @@ def write(
         _write_chunks(layout, selection, positions, covered, value, threads, steps)
     else:
         _write_shards(layout, selection, positions, covered, value, threads, steps)
+
+
+def _check_writable(layout: Layout) -> None:
+    # The engine's threads write files without asking the store.
+    if layout.store.read_only:
+        raise ReadOnlyError(f"{layout.store.root} was opened for reading")
 
 
 def _encode(
@@ -546,6 +553,7 @@ def encode(
 
 def put(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
     """Store encoded chunks as they are, whether several lie in one object or not; absent ones are taken out."""
+    _check_writable(layout)
     if layout.sharded:
         update(layout, positions, chunks)
     else:
@@ -554,6 +562,7 @@ def put(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> No
 
 def update(layout: Layout, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
     """Put encoded chunks into their shards as they are; absent ones are taken out."""
+    _check_writable(layout)
     for key, rows in sorted(layout.shards(positions), key=lambda group: group[0]):
         for attempt in range(_ATTEMPTS):
             try:
@@ -579,6 +588,7 @@ def write_gathered(
 
     Chunks that are missing altogether stay as they are; those that are missing in part are completed from the store.
     """
+    _check_writable(layout)
     selection = Selection.basic(tuple(slice(start, stop) for start, stop in box), layout.shape)
     if not missing:
         write(layout, selection, values, threads, None)

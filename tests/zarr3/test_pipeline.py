@@ -197,6 +197,46 @@ def test_single_values_are_written_by_the_engine(tmp_path, monkeypatch):
         assert (array[...] == mirror).all()
 
 
+@pytest.mark.parametrize("shards", [None, (20, 12)])
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_arrays_that_are_resized(tmp_path, kind, shards):
+    """zarr-python does not tell a pipeline: what it takes for the end may be in the middle by now."""
+    store = tmp_path if kind == "local" else zarr.storage.MemoryStore()
+    array = zarr.create_array(store, shape=(13, 11), chunks=(5, 4), shards=shards, dtype="i4", fill_value=-1)
+    mirror = np.arange(143, dtype="i4").reshape(13, 11)
+    array[...] = mirror
+    array.append(np.arange(44, dtype="i4").reshape(4, 11), axis=0)
+    mirror = np.concatenate([mirror, np.arange(44, dtype="i4").reshape(4, 11)])
+    np.testing.assert_array_equal(array[...], mirror)
+    # Up to the old end, which cut a chunk: the rest of the chunk stays.
+    for key in (np.s_[10:13], np.s_[12], np.s_[0:13, 8:11], np.s_[12, 10]):
+        array[key] = mirror[key] = mirror[key] + 1000
+        np.testing.assert_array_equal(array[...], mirror)
+    array.oindex[[12, 16], :] = mirror[[12, 16]] = 7
+    array.vindex[[16, 11], [0, 10]] = mirror[[16, 11], [0, 10]] = 8
+    np.testing.assert_array_equal(array[...], mirror)
+    np.testing.assert_array_equal(array.oindex[[16, 2], 1:11:3], mirror[[16, 2], 1:11:3])
+    np.testing.assert_array_equal(array.vindex[[16, 2], [1, 10]], mirror[[16, 2], [1, 10]])
+    array.resize((6, 30))
+    grown = np.full((6, 30), -1, "i4")
+    grown[:, :11] = mirror[:6]
+    np.testing.assert_array_equal(array[...], grown)
+    array[3:6, 9:30] = grown[3:6, 9:30] = 5
+    array[...] += 1
+    np.testing.assert_array_equal(array[...], grown + 1)
+
+
+def test_arrays_that_were_opened_for_reading_stay_as_they_are(tmp_path):
+    zarr.create_array(tmp_path, shape=(4, 4), chunks=(2, 2), dtype="u1")[...] = 1
+    zarr.create_array(tmp_path / "s", shape=(4, 4), chunks=(2, 2), shards=(4, 4), dtype="u1")[...] = 1
+    for path in (tmp_path, tmp_path / "s"):
+        array = zarr.open_array(path, mode="r")
+        for key in (np.s_[...], np.s_[0, 0]):
+            with pytest.raises(ValueError, match="read-only"):
+                array[key] = 2
+        assert (array[...] == 1).all()
+
+
 # What a batch for one shard of 8 x 6 at (1, 1) may look like: (selection within the shard, of the values, their shape,
 # axes that the values do not have). Most of these zarr-python itself does not make.
 UNUSUAL = {

@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.layout import Layout
+    from zvcore.stores import Store
 
 __all__ = ["CodecPipeline", "explain"]
 
 # Batches of at most this many bytes are done at once: handing them to a thread would take longer.
 _INLINE_BYTES = 256 << 10
+# How many layouts are kept: an array has one more for each shape that it grows to.
+_LAYOUTS = 16
 _BUILT_IN = frozenset(
     ("blosc", "bytes", "crc32c", "gzip", "sharding_indexed", "transpose", "vlen-bytes", "vlen-utf8", "zstd")
 )
@@ -103,7 +106,7 @@ class CodecPipeline(AbstractPipeline):
     store: Any
 
     def __post_init__(self) -> None:
-        self._layouts: dict[tuple[str, bool], Layout] = {}
+        self._layouts: dict[tuple[str, bool, tuple[int, ...]], Layout] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"metadata": self.metadata, "codecs": self.codecs, "store": self.store}
@@ -170,7 +173,7 @@ class CodecPipeline(AbstractPipeline):
             return ()
         try:
             layout = self._layout_of(batch)
-            selection = self._understood(layout, batch, drop_axes, tuple(out.shape))
+            selection, _ = self._understood(layout, batch, drop_axes, tuple(out.shape))
             target = out.as_ndarray_like()
             if not isinstance(target, np.ndarray) or target.dtype != layout.form.dtype:
                 raise _NotOurs("the output is no numpy array of the array's type")
@@ -188,12 +191,16 @@ class CodecPipeline(AbstractPipeline):
             if not isinstance(values, np.ndarray):
                 raise _NotOurs("the values are no numpy array")
             layout = self._layout_of(batch)
+            if layout.store.read_only:
+                raise _NotOurs("not to be written: zarr-python says so in its own words")
             if values.dtype != layout.form.dtype:
                 values = values.astype(layout.form.dtype)
             try:
                 shape = None if values.shape == () else tuple(values.shape)
-                selection = self._understood(layout, batch, drop_axes, shape)
+                selection, key = self._understood(layout, batch, drop_axes, shape)
                 values = np.broadcast_to(values, selection.result_shape)
+                if key is not None and all(item[4] for item in batch):
+                    layout, selection = self._to_the_end(layout, key, selection)
             except _NotOurs:
                 selection, values = self._item_by_item(layout, batch, values, drop_axes)
             await self._run(layout, values.size * layout.form.dtype.itemsize, _write, layout, selection, values)
@@ -223,13 +230,30 @@ class CodecPipeline(AbstractPipeline):
             raise _NotOurs("not chunks of the array's own store")
         if spec.fill_value is None:
             raise _NotOurs("no fill value")
-        prefix, _ = self._place(getter.path)
-        return self._layout(prefix, bool(spec.config.write_empty_chunks))
+        prefix, first = self._place(getter.path)
+        last = self._place(batch[-1][0].path)[1]
+        # The array may have been resized without a word to its pipeline: beyond the shape that we know there may be
+        # more, so a chunk at that end is like any other, unless zarr-python says that it is given as a whole.
+        shape = tuple(
+            max(-(-bound // extent), one + 1, other + 1) * extent
+            for bound, extent, one, other in zip(
+                self.metadata.shape, self.metadata.chunk_shape, first, last, strict=True
+            )
+        )
+        return self._layout(prefix, bool(spec.config.write_empty_chunks), shape)
+
+    def _to_the_end(self, layout: Layout, key: tuple[Any, ...], selection: Selection) -> tuple[Layout, Selection]:
+        """For chunks that are given as a whole: the layout of an array that ends where we know it to end."""
+        shape = self.metadata.shape
+        if any(isinstance(one, slice) and one.stop > bound for one, bound in zip(key, shape, strict=True)):
+            return layout, selection
+        layout = self._layout(layout.store, layout.store_empty, shape)
+        return layout, Selection.basic(key, shape)
 
     def _understood(
         self, layout: Layout, batch: list[Any], drop_axes: tuple[int, ...], shape: tuple[int, ...] | None
-    ) -> Selection:
-        """The whole selection that zarr-python cut into this batch."""
+    ) -> tuple[Selection, tuple[Any, ...] | None]:
+        """The whole selection that zarr-python cut into this batch, and its key if it is one of numbers and slices."""
         within, outside = batch[0][2], batch[0][3]
         within = within if isinstance(within, tuple) else (within,)
         ndim = len(layout.shape)
@@ -240,8 +264,8 @@ class CodecPipeline(AbstractPipeline):
         if all(isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "iu" for one in within) and not (
             isinstance(outside, tuple) and len(outside) > 1
         ):
-            return self._points(layout, batch)
-        return self._orthogonal(layout, batch, drop_axes)
+            return self._points(layout, batch), None
+        return self._orthogonal(layout, batch, drop_axes), None
 
     def _item_by_item(
         self, layout: Layout, batch: list[Any], values: npt.NDArray[Any], drop_axes: tuple[int, ...]
@@ -270,7 +294,9 @@ class CodecPipeline(AbstractPipeline):
         points = tuple(np.concatenate(column) for column in columns)
         return Selection.points(points, layout.shape, layout.form.shape), np.concatenate(items)
 
-    def _basic(self, layout: Layout, batch: list[Any], shape: tuple[int, ...] | None) -> Selection:
+    def _basic(
+        self, layout: Layout, batch: list[Any], shape: tuple[int, ...] | None
+    ) -> tuple[Selection, tuple[Any, ...]]:
         getter, _, within, outside = batch[0][:4]
         within = within if isinstance(within, tuple) else (within,)
         outside = outside if isinstance(outside, tuple) else (outside,)
@@ -297,7 +323,7 @@ class CodecPipeline(AbstractPipeline):
         selection = Selection.basic(tuple(key), layout.shape)
         if selection.result_shape != shape:
             raise _NotOurs("the shapes do not fit")
-        return selection
+        return selection, tuple(key)
 
     def _orthogonal(self, layout: Layout, batch: list[Any], drop_axes: tuple[int, ...]) -> Selection:
         ndim = len(layout.shape)
@@ -373,19 +399,23 @@ class CodecPipeline(AbstractPipeline):
             raise _NotOurs("points that leave gaps in the output")
         return Selection.points(tuple(columns), layout.shape, layout.form.shape)
 
-    def _layout(self, prefix: str, store_empty: bool) -> Layout:
-        layout = self._layouts.get((prefix, store_empty))
+    def _layout(self, place: str | Store, store_empty: bool, shape: tuple[int, ...]) -> Layout:
+        """The layout of the array at this place in the store, as if it had this shape."""
+        name = (place if isinstance(place, str) else place.root, store_empty, shape)
+        layout = self._layouts.get(name)
         if layout is None:
-            store = as_store(self.store)
-            if prefix:
-                store = store.child(prefix)
-            sharded = self.metadata.pipeline.sharding is not None
+            if isinstance(place, str):
+                store = as_store(self.store)
+                place = store.child(place) if place else store
+            metadata = self.metadata if shape == self.metadata.shape else self.metadata.resized(shape)
             layout = (
-                ShardLayout(store, self.metadata, store_empty, order_in_shard="morton")
-                if sharded
-                else ChunkLayout(store, self.metadata, store_empty)
+                ShardLayout(place, metadata, store_empty, order_in_shard="morton")
+                if metadata.pipeline.sharding is not None
+                else ChunkLayout(place, metadata, store_empty)
             )
-            self._layouts[prefix, store_empty] = layout
+            if len(self._layouts) >= _LAYOUTS:
+                self._layouts.clear()
+            self._layouts[name] = layout
         return layout
 
     def _place(self, path: str) -> tuple[str, tuple[int, ...]]:
