@@ -30,12 +30,10 @@ def show_versions() -> None:
 
 def versions() -> dict[str, Any]:
     """What `show_versions` prints, as plain values."""
-    import numpy as np
-
     from zvcore import _build
     from zvcore._version import __version__
-    from zvcore.engine import default_thread_count
     from zvcore.kernels import cpu
+    from zvcore.threads import default_thread_count
 
     return {
         "zvcore": __version__,
@@ -43,7 +41,7 @@ def versions() -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "gil": gil_state(),
         "platform": platform.platform(),
-        "numpy": np.__version__,
+        "numpy": version_of("numpy"),
         "simd": {"path": cpu.simd_path(), "processor": list(cpu.cpu_features())},
         "threads": default_thread_count(),
         "build": {

@@ -2,8 +2,6 @@
 
 import sys
 
-import numpy as np
-
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 
 cimport cython
@@ -86,8 +84,22 @@ def decode_limit(max_size):
     return min(max_size, PY_SSIZE_T_MAX)
 
 
+# numpy, once somebody encodes or decodes: to look at a codec takes no more than the codec.
+cdef object np = None
+
+
+cdef int need_numpy() except -1:
+    global np
+    if np is None:
+        import numpy
+
+        np = numpy
+    return 0
+
+
 def readable_bytes(data):
     """A memoryview of the bytes of any buffer, in C order, copied only when they do not lie so."""
+    need_numpy()
     if isinstance(data, np.ndarray):
         refuse_objects(data.dtype.hasobject)
         # Through uint8: some dtypes (datetime64, bfloat16) have no buffer format of their own.
@@ -123,6 +135,7 @@ cdef int get_input(object data, Py_buffer *view) except -1:
 
 
 cdef int get_output(object out, Py_buffer *view) except -1:
+    need_numpy()
     if isinstance(out, np.ndarray):
         refuse_objects(out.dtype.hasobject)
         if out.flags.c_contiguous and out.flags.writeable:

@@ -20,6 +20,7 @@ from zvcore.codecs.chain cimport CodecChain, Stages, give_workers, take_workers
 from zvcore.codecs.native cimport status_error
 
 from zvcore.errors import CorruptDataError, ZvcoreError
+from zvcore.threads import default_thread_count as find_default_thread_count
 
 
 cdef extern from "pool.h" nogil:
@@ -552,15 +553,7 @@ cdef int thread_count(object threads) except -1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         return min(count, 256)
     if default_threads == 0:
-        text = os.environ.get("ZVCORE_THREADS", "")
-        if text:
-            if not text.isdigit() or int(text) < 1:
-                raise ValueError(f"ZVCORE_THREADS must be a positive number, not {text!r}")
-            default_threads = min(int(text), 256)
-        elif hasattr(os, "sched_getaffinity"):
-            default_threads = len(os.sched_getaffinity(0))
-        else:
-            default_threads = os.cpu_count() or 1
+        default_threads = find_default_thread_count()
     return default_threads
 
 
