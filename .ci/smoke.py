@@ -1,4 +1,5 @@
-"""Whether an installed zvcore works: every codec there and back, by its C library (`--bundled`: by the wheel's copy).
+"""Whether an installed zvcore works: every codec there and back, by its C library (`--bundled`: by the wheel's copy);
+every format written, converted and verified.
 
 Needs nothing but zvcore itself.
 """
@@ -7,12 +8,13 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import zvcore
-from zvcore import codecs, kernels
+from zvcore import codecs, kernels, zvf
 
 NATIVE = {
     "gzip": "libdeflate",
@@ -40,6 +42,23 @@ def check_codecs(native: bool) -> None:
         print(f"{name:6} {len(payload) / len(stored):6.1f} : 1  {what}")
 
 
+def check_formats(folder: Path) -> None:
+    values = np.random.default_rng(7).integers(0, 200, (20, 30, 40), dtype=np.uint16)
+    zvcore.create(folder / "n5", format="n5", shape=values.shape, dtype="u2", chunks=(8, 8, 8), codec="lz4")[...] = (
+        values
+    )
+    zvcore.convert(folder / "n5", folder / "zarr", format="zarr3", chunks=(8, 8, 8), shards=(16, 16, 16), verify=True)
+    zvcore.convert(folder / "zarr", folder / "precomputed", format="precomputed", sharding="advise", verify=True)
+    assert np.array_equal(zvcore.open(folder / "zarr")[...], values.T)
+    assert np.array_equal(zvcore.open(folder / "precomputed")[0][..., 0], values)
+    zvf.write_points(folder / "zvf", values[0, :, :3].astype("f4"), chunk_shape=(50.0,) * 3, shard_shape=2)
+    assert len(zvf.open(folder / "zvf").level(0).read().positions) == len(values[0])
+    for name in ("n5", "zarr", "precomputed", "zvf"):
+        report = zvcore.verify(folder / name)
+        assert report.ok, str(report)
+        print(f"{name}: {report}")
+
+
 def check_bundled() -> None:
     """Linux: what the process has loaded comes from the folder that auditwheel put beside the package."""
     package = Path(zvcore.__file__).parent
@@ -61,5 +80,7 @@ if __name__ == "__main__":
     check_codecs(native="--fallback" not in sys.argv)
     if "--bundled" in sys.argv:
         check_bundled()
+    with tempfile.TemporaryDirectory() as temporary:
+        check_formats(Path(temporary))
     assert Path(zvcore.get_include(), "zv_codec.h").is_file()
     print("all well")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
 
 from zvcore.engine import encode_many
 from zvcore.errors import UnsupportedError
@@ -16,6 +15,8 @@ from zvcore.kernels import encode_minishard_index
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from typing_extensions import Buffer
 
     from zvcore.codecs import CodecChain
     from zvcore.precomputed.entries import U64, Entries

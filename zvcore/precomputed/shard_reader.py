@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
 
 from zvcore import codecs
 from zvcore.codecs import Codec, CodecChain
@@ -21,6 +20,8 @@ from zvcore.precomputed.external_sort import pieces_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from typing_extensions import Buffer
 
     from zvcore.precomputed.sharding_spec import ShardingSpec
     from zvcore.stores import Snapshot, Stamp, Store

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
 
 from zvcore.codecs import CodecChain
 from zvcore.engine import index_cache
@@ -21,6 +20,8 @@ from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from typing_extensions import Buffer
 
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
     from zvcore.stores import Stamp

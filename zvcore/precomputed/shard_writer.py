@@ -6,11 +6,10 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
 
 from zvcore.codecs import CodecChain
 from zvcore.engine import encode_many, index_cache
@@ -23,9 +22,12 @@ from zvcore.precomputed.shard_reader import ShardReader, group_starts
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores import Store, open_store
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 __all__ = ["Item", "encoded_entries", "write_sharded"]
 
-Item = tuple[SupportsIndex, Buffer] | tuple[SupportsIndex, Buffer, Buffer]
+Item: TypeAlias = "tuple[SupportsIndex, Buffer] | tuple[SupportsIndex, Buffer, Buffer]"
 
 # Values are taken and compressed in batches of so many bytes, each value counting for some overhead.
 _BATCH_BYTES = 4 << 20

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
 
 from zvcore.engine import Buffers, fetch
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, ZvcoreError
@@ -22,6 +21,8 @@ from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
     import os
+
+    from typing_extensions import Buffer
 
     from zvcore.precomputed.shard_writer import Item
 
