@@ -26,6 +26,7 @@ __all__ = ["create", "detect", "open"]
 FORMATS = ("zvf", "n5", "zarr3", "precomputed")
 # By these two nearly everything is told apart.
 _DOCUMENTS = ("zarr.json", "attributes.json")
+_OTHER_DOCUMENTS = ("info", ".zarray", ".zgroup")
 
 Path = str | os.PathLike[str] | Store
 Mode = Literal["r", "r+", "w"]
@@ -69,7 +70,7 @@ def open(
     store = open_store(path, mode, storage_options)
     if format is not None:
         return package(format).open(store, mode, **options)
-    with store.looking_at(_DOCUMENTS):
+    with store.looking_at(_DOCUMENTS, _OTHER_DOCUMENTS):
         format = detect(store)
         if format is not None:
             return package(format).open(store, mode, **options)

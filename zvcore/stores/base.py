@@ -211,8 +211,10 @@ class Store(ABC):
 
     # --- the store itself
 
-    def looking_at(self, keys: Sequence[str]) -> AbstractContextManager[None]:
-        """Within this, a remote store fetches these objects at once when one of them is asked for, and only once."""
+    def looking_at(self, keys: Sequence[str], otherwise: Sequence[str] = ()) -> AbstractContextManager[None]:
+        """Within this, a remote store asks for each object once. It fetches `keys` at once, and `otherwise` if there is
+        none of them.
+        """
         return nullcontext()
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +30,7 @@ _MULTIPART_FROM = 32 << 20
 _MOST_PARTS = 9_000
 # Connections that break in the middle of an answer; obstore itself repeats only what fails before.
 _READ_ATTEMPTS = 4
+_WRITE_ATTEMPTS = 4
 _LISTED_AT_ONCE = 1000
 _NOTHING = memoryview(b"")
 
@@ -146,24 +148,51 @@ class ObstoreClient(Client):
             mode = {name: value for name, value in known.items() if value is not None}
             if not mode:
                 raise UnsupportedError("the server does not tell versions apart: no safe change", key=path)
-        try:
-            if mode == "overwrite" and size >= _MULTIPART_FROM:
-                part = max(_PART_BYTES, size // _MOST_PARTS)
-                obstore.put(self._writing, path, _cut(views, part), use_multipart=True, chunk_size=part)
+        whole: bytes | None = None
+        if mode != "overwrite" or size < _MULTIPART_FROM:
+            whole = parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(views)
+        for attempt in range(_WRITE_ATTEMPTS):
+            try:
+                if whole is None:
+                    part = max(_PART_BYTES, size // _MOST_PARTS)
+                    obstore.put(self._writing, path, _cut(views, part), use_multipart=True, chunk_size=part)
+                else:
+                    obstore.put(self._writing, path, whole, mode=mode, use_multipart=False)
+            except (exceptions.GenericError, TimeoutError) as error:
+                if condition is not ANYTHING and "409" in str(error):
+                    # S3's word for two conditional writes at the same moment.
+                    raise ChangedError("the object is being changed", key=path) from None
+                # Where the answer got lost, obstore does not repeat a write.
+                if attempt == _WRITE_ATTEMPTS - 1 or not _is_passing(error):
+                    raise failure(error, path) from None
+                time.sleep(0.1 * 2**attempt)
+                if mode != "overwrite" and self._has_arrived(path, whole, condition):
+                    return
+            except BaseException as error:
+                raise self._put_failure(error, path, condition) from None
             else:
-                whole = parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(views)
-                obstore.put(self._writing, path, whole, mode=mode, use_multipart=False)
-        except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
-            raise ChangedError("the object has changed", key=path) from None
-        except FileNotFoundError as error:
+                return
+
+    def _has_arrived(self, path: str, whole: bytes | None, condition: Version | Anything | None) -> bool:
+        """Whether what was stored under a condition, but not confirmed, is there."""
+        found = self.head(path)
+        if found == condition:
+            return False
+        there = None if found is None or whole is None or found.size != len(whole) else self.get(path, 0, None, found)
+        if there is None or bytes(there.data) != whole:
+            raise ChangedError("the object has changed", key=path)
+        return True
+
+    def _put_failure(self, error: BaseException, path: str, condition: Version | Anything | None) -> BaseException:
+        if isinstance(error, exceptions.PreconditionError | exceptions.AlreadyExistsError):
+            return ChangedError("the object has changed", key=path)
+        if isinstance(error, FileNotFoundError):
             if isinstance(condition, Version):
-                raise ChangedError("the object is gone", key=path) from None
-            raise NotFoundError(f"there is no place to store it: {first_line(error)}", key=path) from None
-        except (exceptions.BaseError, TimeoutError) as error:
-            if condition is not ANYTHING and "409" in str(error):
-                # S3's word for two conditional writes at the same moment.
-                raise ChangedError("the object is being changed", key=path) from None
-            raise failure(error, path) from None
+                return ChangedError("the object is gone", key=path)
+            return NotFoundError(f"there is no place to store it: {first_line(error)}", key=path)
+        if isinstance(error, exceptions.BaseError | TimeoutError):
+            return failure(error, path)
+        return error
 
     def delete(self, paths: Iterable[str]) -> None:
         names = list(paths)
@@ -197,6 +226,8 @@ class ObstoreClient(Client):
     def _listing_failure(self, error: Exception, folder: str) -> Exception:
         if self._is_http:
             return UnsupportedError("this web server does not list what it has", key=folder)
+        if "404 Not Found" in first_line(error):
+            return NotFoundError("there is no such bucket, or nobody by that access key", key=folder)
         return failure(error, folder)
 
 
@@ -224,10 +255,12 @@ def _cut(views: Sequence[memoryview], size: int) -> Iterator[bytes]:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether the same request may go well another time: not what the server has considered and refused."""
-    text = str(error)
+    """Whether the same request may go well another time: not what the server has considered and refused, nor what
+    obstore has repeated in vain.
+    """
+    text = first_line(error)
     return isinstance(error, TimeoutError) or (
-        type(error) is exceptions.GenericError and "Server returned" not in text and "max_retries" not in text
+        type(error) is exceptions.GenericError and "Server returned" not in text and " retries" not in text
     )
 
 

@@ -275,14 +275,18 @@ class RemoteStore(Store):
     # --- several documents at once
 
     @contextmanager
-    def looking_at(self, keys: Sequence[str]) -> Iterator[None]:
+    def looking_at(self, keys: Sequence[str], otherwise: Sequence[str] = ()) -> Iterator[None]:
         me = threading.get_ident()
         if me in self._shared.looking:
             yield
             return
-        paths = [self._path(key) for key in keys]
-        found = side_by_side(lambda path: self._client.get(path, 0, None, None), paths)
-        self._shared.looking[me] = dict(zip(paths, found, strict=True))
+        near: dict[str, Found | None] = {}
+        for names in (keys, otherwise):
+            if not any(near.values()):
+                paths = [self._path(key) for key in names]
+                found = side_by_side(lambda path: self._client.get(path, 0, None, None), paths)
+                near.update(zip(paths, found, strict=True))
+        self._shared.looking[me] = near
         try:
             yield
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import secrets
@@ -98,7 +99,9 @@ class SpooledWriter(ObjectWriter):
                 self._store.put_if_unchanged(self._key, data, self._unchanged)
         finally:
             if isinstance(data, mmap.mmap):
-                data.close()
+                # What an error on its way up still looks at goes when that does.
+                with contextlib.suppress(BufferError):
+                    data.close()
 
     def _abandon(self) -> None:
         self._file.close()

@@ -1,0 +1,396 @@
+"""Arrays of every format in an object store: how many requests they cost, and what happens when those go wrong."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.engine import index_cache
+from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, StoreError, ZvcoreError
+from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.stores.servers import S3, Fault, Proxy, Request
+
+SHARDED = {"chunks": (16, 16, 16), "shards": (32, 32, 32)}
+FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    "zarr3": ("zarr3", {"chunks": (16, 16, 16)}),
+    "zarr3-sharded": ("zarr3", SHARDED),
+    "zarr3-index-first": ("zarr3", {**SHARDED, "index_location": "start"}),
+    "n5": ("n5", {"chunks": (16, 16, 16)}),
+    "precomputed": ("precomputed", {"chunks": (16, 16, 16)}),
+    "precomputed-sharded": ("precomputed", {"chunks": (16, 16, 16), "sharding": "advise"}),
+}
+SHAPE = (40, 36, 32)
+
+
+def values() -> np.ndarray:
+    return np.random.default_rng(0).integers(1, 200, SHAPE, np.uint16)
+
+
+@pytest.fixture
+def url(s3: S3) -> str:
+    return s3.url(f"remote-{uuid.uuid4()}")
+
+
+def create(url: str, s3: S3, kind: str) -> tuple[zvcore.Array, np.ndarray]:
+    """An array with something in it."""
+    format, options = FORMATS[kind]
+    array = zvcore.create(url, format=format, shape=SHAPE, dtype=np.uint16, storage_options=s3.options, **options)
+    data = values().reshape(array.shape)
+    array[...] = data
+    return array, data
+
+
+def reopen(url: str, s3: S3, mode: str = "r") -> zvcore.Array:
+    """As another process would find it."""
+    index_cache().clear()
+    found = zvcore.open(url, mode, storage_options=s3.options)
+    return found if isinstance(found, zvcore.Array) else found[0]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format(s3: S3, url: str, kind: str) -> None:
+    array, data = create(url, s3, kind)
+    data = data.copy()
+    other = reopen(url, s3, "r+")
+    assert np.array_equal(other[...], data)
+    other[3:30, 5:20, 7:9] = 7
+    data[3:30, 5:20, 7:9] = 7
+    # What the first has in its cache is not what is there any more.
+    assert np.array_equal(array[...], data)
+    array[:16, :16, :16] = 0
+    data[:16, :16, :16] = 0
+    assert np.array_equal(other[...], data)
+    other[...] = 0
+    assert not array[...].any()
+    with pytest.raises(ReadOnlyError):
+        reopen(url, s3)[0, 0, 0] = 1
+    again = pickle.loads(pickle.dumps(other))
+    assert not np.asarray(again[...]).any()
+
+
+def requests_of(proxy: Proxy, action: Callable[[], object]) -> list[str]:
+    """ "GET c/0/0/0 16-31" for each request that the action makes."""
+    proxy.forget()
+    action()
+    return sorted(
+        " ".join([one.method, one.path.partition("?")[0].split("/", 3)[-1], *filter(None, [one.range])])
+        for one in proxy.requests
+    )
+
+
+def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> None:
+    _, data = create(url, s3, "zarr3-sharded")
+    found: list[zvcore.Array] = []
+    assert requests_of(proxy, lambda: found.append(reopen(url, s3))) == ["GET attributes.json", "GET zarr.json"]
+    array = found[0]
+    index = 16 * 8 + 4
+    # The index and one chunk; then chunks only, each with the condition that the shard is still the same.
+    assert len(first := requests_of(proxy, lambda: array[0:16, 0:16, 0:16])) == 2
+    assert f"GET c/0/0/0 -{index}" in first
+    assert len(requests_of(proxy, lambda: array[0:16, 0:16, 16:32])) == 1
+    assert proxy.requests[0].headers["if-match"]
+    # Chunks that lie together come together: one request for each of the shards, whose indexes are read first.
+    assert len(requests_of(proxy, lambda: array[...])) == 3 + 4
+    assert len(requests_of(proxy, lambda: array[...])) == 4
+    opened = requests_of(proxy, lambda: zvcore.open(url, format="zarr3", storage_options=s3.options))
+    assert opened == ["GET zarr.json"]
+    # Whole shards are written without looking at them.
+    writable = reopen(url, s3, "r+")
+    assert requests_of(proxy, lambda: writable.write(np.s_[:32, :32], data[:32, :32])) == ["PUT c/0/0/0"]
+    changed = requests_of(proxy, lambda: writable.write(np.s_[:16, :16, :16], data[:16, :16, :16]))
+    assert [one.split()[0] for one in changed] == ["GET", "GET", "PUT"]
+
+
+@pytest.mark.parametrize(("kind", "opening", "cold"), [("n5", 2, 1), ("precomputed-sharded", 5, 3), ("zarr3", 2, 1)])
+def test_requests_of_other_formats(s3: S3, url: str, proxy: Proxy, kind: str, opening: int, cold: int) -> None:
+    _, data = create(url, s3, kind)
+    found: list[zvcore.Array] = []
+    assert len(requests_of(proxy, lambda: found.append(reopen(url, s3)))) == opening
+    region = np.s_[0:16, 0:16, 0:16]
+    assert len(requests_of(proxy, lambda: found[0][region])) == cold
+    assert len(requests_of(proxy, lambda: found[0][region])) == 1
+    assert np.array_equal(found[0][region], data[region])
+
+
+def test_near_ranges_come_together(s3: S3, url: str, proxy: Proxy) -> None:
+    store = open_store(url, "w", s3.options)
+    data = np.random.default_rng(1).bytes(1 << 20)
+    store.put("x", data)
+    stamp = store.stamp("x")
+    ranges = [(1000, 10), (1500, 20), (0, 5), (900_000, 100), (1510, 0)]
+    proxy.forget()
+    parts = store.get_ranges("x", ranges, stamp=stamp)
+    assert parts == [data[start : start + length] for start, length in ranges]
+    assert sorted(one.range for one in proxy.requests) == ["0-1519", "900000-900099"]
+    proxy.forget()
+    assert store.get_ranges("x", ranges) == parts
+    assert [one.range for one in proxy.requests] == ["0-900099"]
+
+
+def test_large_objects_are_stored_in_parts_and_read_in_parts(s3: S3, url: str, proxy: Proxy) -> None:
+    store = open_store(url, "w", s3.options)
+    data = np.random.default_rng(1).bytes((33 << 20) + 5)
+    with store.writer("x") as writer:
+        writer.write_at(0, data[: 20 << 20])
+        writer.write_at(20 << 20, data[20 << 20 :])
+    assert [one.method for one in proxy.requests].count("PUT") == 5
+    stamp = store.stamp("x")
+    proxy.forget()
+    assert store.get_ranges("x", [(3, (33 << 20) - 7)], stamp=stamp) == [data[3:-9]]
+    assert len(proxy.requests) == 5
+    # With a condition it has to be one request.
+    proxy.forget()
+    with store.writer("x", stamp) as writer:
+        writer.write_at(0, data[:-1])
+    assert [one.method for one in proxy.requests] == ["PUT"]
+    with pytest.raises(ConflictError), store.writer("x", stamp) as writer:
+        writer.write_at(0, b"late")
+    assert store.size("x") == len(data) - 1
+
+
+# --- when requests go wrong
+
+
+@pytest.mark.parametrize("fault", [500, 503, "reset", "cut", 0.3])
+def test_passing_faults_are_overcome(s3: S3, url: str, proxy: Proxy, fault: Fault) -> None:
+    array, data = create(url, s3, "zarr3-sharded")
+    count = 0
+
+    def spoil(request: Request) -> Fault | None:
+        nonlocal count
+        count += 1
+        # A reset while writing may come after the server has done its work; it is repeated all the same.
+        return fault if count % 3 == 1 and not (fault == "cut" and request.method != "GET") else None
+
+    proxy.spoil = spoil
+    array[5:20, 5:20, 5:20] = 3
+    expected = data.copy()
+    expected[5:20, 5:20, 5:20] = 3
+    assert np.array_equal(reopen(url, s3)[...], expected)
+    assert count >= 4
+
+
+@pytest.mark.parametrize("fault", [500, "reset"])
+def test_lasting_faults_are_clear_errors(s3: S3, url: str, proxy: Proxy, fault: Fault) -> None:
+    create(url, s3, "zarr3-sharded")
+    options = {**s3.options, "retry_config": {"max_retries": 1}}
+    array = zvcore.open(url, "r+", storage_options=options)
+    proxy.spoil = lambda _: fault
+    for action in (
+        lambda: array[...],
+        lambda: array.write(..., 1),
+        lambda: zvcore.open(url, storage_options=options),
+        lambda: list(open_store(url, "r", options).list()),
+        lambda: open_store(url, "r+", options).delete("zarr.json"),
+    ):
+        with pytest.raises(StoreError, match=r"500|error sending|connection|closed") as caught:
+            action()
+        assert isinstance(caught.value, OSError)
+        assert caught.value.key
+        assert "\n" not in str(caught.value)
+
+
+def test_refused_access_is_no_missing_data(s3: S3, url: str, proxy: Proxy) -> None:
+    create(url, s3, "zarr3-sharded")
+    array = reopen(url, s3)
+    proxy.spoil = lambda request: 403 if "/c/" in request.path else None
+    with pytest.raises(StoreError, match="refused"):
+        array[...]
+
+
+def test_what_is_not_there(s3: S3, url: str) -> None:
+    for mode in ("r", "r+"):
+        with pytest.raises(NotFoundError, match="there is nothing here"):
+            zvcore.open(url, mode, storage_options=s3.options)
+    with pytest.raises(ZvcoreError, match="bucket"):
+        zvcore.open("s3://no-such-bucket/a", storage_options=s3.options)
+    with pytest.raises(ZvcoreError, match="bucket"):
+        zvcore.create("s3://no-such-bucket/a", format="n5", shape=(4,), dtype="u1", storage_options=s3.options)
+    zvcore.create(url, format="zarr3", shape=(4,), dtype="u1", storage_options=s3.options)
+    with pytest.raises(ConflictError):
+        zvcore.create(url, format="zarr3", shape=(4,), dtype="u1", storage_options=s3.options)
+
+
+# --- when others change objects
+
+
+@pytest.mark.parametrize("kind", ["zarr3-sharded", "zarr3-index-first", "precomputed-sharded"])
+def test_a_shard_that_changes_between_its_index_and_its_chunks(s3: S3, url: str, proxy: Proxy, kind: str) -> None:
+    writer, data = create(url, s3, kind)
+    times = 0
+
+    def spoil(request: Request) -> None:
+        nonlocal times
+        is_data = "if-match" in request.headers and request.method == "GET"
+        if is_data and times < 3:
+            times += 1
+            proxy.spoil = None
+            writer[...] = data + times
+            proxy.spoil = spoil
+
+    array = reopen(url, s3)
+    proxy.spoil = spoil
+    assert np.array_equal(array[...], data + times)
+    assert times >= 1
+
+
+def test_a_shard_that_always_changes_is_an_error(s3: S3, url: str, proxy: Proxy, monkeypatch: Any) -> None:
+    writer, data = create(url, s3, "zarr3-sharded")
+    monkeypatch.setattr("zvcore.transfer._ATTEMPTS", 3)
+    array = reopen(url, s3)
+    times = 0
+
+    def spoil(request: Request) -> None:
+        nonlocal times
+        if request.method == "GET" and "if-match" in request.headers:
+            times += 1
+            proxy.spoil = None
+            writer[...] = data + times
+            proxy.spoil = spoil
+
+    proxy.spoil = spoil
+    with pytest.raises(ConflictError, match="replaced faster than"):
+        array[:16, :16, :16]
+    assert times == 3
+
+
+def test_chunks_that_appear_are_seen(s3: S3, url: str) -> None:
+    """An index in the cache that says "nothing there" is not believed without asking."""
+    writer = zvcore.create(url, format="zarr3", shape=SHAPE, dtype="u2", storage_options=s3.options, **SHARDED)
+    array = reopen(url, s3)
+    assert not array[...].any()
+    writer[0, 0, 0] = 5
+    assert array[0, 0, 0] == 5
+    assert array[20, 20, 20] == 0  # the index of this shard is known now, and has nothing there
+    other = pickle.loads(pickle.dumps(writer))
+    other[20, 20, 20] = 6
+    assert array[20, 20, 20] == 6
+
+
+@pytest.mark.parametrize("kind", ["zarr3-sharded", "precomputed-sharded", "n5", "zarr3"])
+@pytest.mark.parametrize("shared", [True, False], ids=["same-chunk", "other-chunks"])
+def test_another_writer_in_the_middle_of_a_change(s3: S3, url: str, proxy: Proxy, kind: str, shared: bool) -> None:
+    ours, data = create(url, s3, kind)
+    theirs = pickle.loads(pickle.dumps(ours))
+    done = False
+
+    def spoil(request: Request) -> None:
+        nonlocal done
+        if request.method == "PUT" and not done:
+            done = True
+            theirs[(9, 9, 9) if shared else (20, 20, 20)] = 0
+
+    proxy.spoil = spoil
+    ours[1, 1, 1] = 300
+    expected = data.copy()
+    expected[1, 1, 1] = 300
+    expected[(9, 9, 9) if shared else (20, 20, 20)] = 0
+    assert done
+    assert np.array_equal(reopen(url, s3)[...], expected)
+
+
+def test_emptying_a_chunk_does_not_remove_what_another_writer_has_put_there(s3: S3, url: str, proxy: Proxy) -> None:
+    for kind in ("n5", "zarr3-sharded", "precomputed-sharded", "zarr3"):
+        array, _ = create(f"{url}/{kind}", s3, kind)
+        array[...] = 0
+        array[2, 2, 2] = 9
+        theirs = pickle.loads(pickle.dumps(array))
+        done = False
+
+        def spoil(request: Request, theirs: zvcore.Array = theirs) -> None:
+            nonlocal done
+            if request.method in ("PUT", "DELETE") and not done:
+                done = True
+                theirs[3, 3, 3] = 8
+
+        proxy.spoil = spoil
+        array[2, 2, 2] = 0
+        proxy.spoil = None
+        assert done
+        assert array[3, 3, 3] == 8, kind
+        assert array[2, 2, 2] == 0
+
+
+def _count(url: str, options: dict[str, Any], numbers: range, barrier: Any) -> None:
+    found = zvcore.open(url, "r+", storage_options=options)
+    array = found if isinstance(found, zvcore.Array) else found[0]
+    barrier.wait(60)
+    flat = np.array(np.unravel_index(list(numbers), (4, 4, 4))).T
+    for x, y, z in flat.tolist():
+        array[x, y, z] = 1 + x * 16 + y * 4 + z
+    found.attrs[f"writer-{numbers.start}"] = True
+
+
+@pytest.mark.parametrize("kind", ["zarr3-sharded", "n5"])
+def test_processes_that_write_one_object_lose_nothing(s3_process: S3, kind: str) -> None:
+    url = s3_process.url(f"processes-{uuid.uuid4()}")
+    array, _ = create(url, s3_process, kind)
+    array[:4, :4, :4] = 0
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(2)
+    workers = [
+        context.Process(target=_count, args=(url, s3_process.options, range(start, 16, 2), barrier))
+        for start in range(2)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    found = reopen(url, s3_process)
+    assert found[0, :4, :4].ravel().tolist() == [1 + i for i in range(16)]
+    assert {name for name in found.attrs if name.startswith("writer")} == {"writer-0", "writer-1"}
+
+
+def test_threads_that_change_attributes_lose_nothing(s3_process: S3) -> None:
+    url = s3_process.url(f"threads-{uuid.uuid4()}")
+    create(url, s3_process, "zarr3")
+    arrays = [reopen(url, s3_process, "r+") for _ in range(4)]
+
+    def write(number: int) -> None:
+        for i in range(3):
+            arrays[number].attrs[f"{number}-{i}"] = i
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(reopen(url, s3_process).attrs) == 12
+
+
+def test_a_server_that_gives_less_than_it_was_asked_for(s3: S3, url: str, monkeypatch: Any) -> None:
+    array, _ = create(url, s3, "zarr3-sharded")
+    client = array.layout.store._client
+    get = client.get
+
+    def short(*args: Any) -> Any:
+        found = get(*args)
+        return found._replace(data=found.data[:-1])
+
+    array[0, 0, 0]
+    monkeypatch.setattr(client, "get", short)
+    with pytest.raises(CorruptDataError, match="another number of bytes"):
+        array[0, 0, 0]
+
+
+def test_names_that_urls_would_misread(s3: S3, url: str) -> None:
+    for name in ("a b", "a+b", "50%", "ä/ö", "q?x#y", "a=b&c", "~"):
+        array = zvcore.create(
+            f"{url}/{name}", format="zarr3", shape=(4,), dtype="u1", chunks=(4,), storage_options=s3.options
+        )
+        array[...] = 5
+        assert zvcore.open(f"{url}/{name}", storage_options=s3.options)[...].tolist() == [5] * 4
+        assert sorted(open_store(f"{url}/{name}", "r", s3.options).list()) == ["c/0", "zarr.json"]
+    assert {"a b", "50%", "q?x#y"} <= set(open_store(url, "r", s3.options).list_dir()[0])

@@ -1,0 +1,242 @@
+"""How addresses and options become stores: web servers, fsspec, credentials, what is not installed."""
+
+from __future__ import annotations
+
+import http.server
+import importlib.util
+import pickle
+import subprocess
+import sys
+import uuid
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import numpy as np
+import pytest
+
+import zvcore
+from tests.stores.servers import KEY, SECRET, web_server
+from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
+from zvcore.stores import addresses, open_store
+
+if TYPE_CHECKING:
+    from tests.stores.servers import S3
+
+DATA = np.random.default_rng(0).integers(1, 200, (40, 36, 32), np.uint16)
+
+
+class Ranges(http.server.SimpleHTTPRequestHandler):
+    """A plain web server that knows ranges and, as some do, no entity tags."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path))
+        wanted = self.headers.get("Range", "").removeprefix("bytes=")
+        if not wanted or not path.is_file():
+            super().do_GET()
+            return
+        data = path.read_bytes()
+        first, _, last = wanted.partition("-")
+        start = int(first) if first else max(0, len(data) - int(last))
+        stop = min(int(last) + 1, len(data)) if first and last else len(data)
+        if start >= stop:
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(data)}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(data)}")
+        self.send_header("Content-Length", str(stop - start))
+        self.send_header("Last-Modified", self.date_time_string(path.stat().st_mtime))
+        self.end_headers()
+        self.wfile.write(data[start:stop])
+
+
+def make(folder: Path) -> None:
+    """The same volume in every format."""
+    for name, format, options in (
+        ("zarr", "zarr3", {"chunks": (16, 16, 16), "shards": (32, 32, 32)}),
+        ("n5", "n5", {"chunks": (16, 16, 16)}),
+        ("precomputed", "precomputed", {"chunks": (16, 16, 16), "sharding": "advise"}),
+    ):
+        array = zvcore.create(folder / name, format=format, shape=DATA.shape, dtype=DATA.dtype, **options)
+        array[...] = DATA.reshape(array.shape)
+
+
+@pytest.mark.parametrize("server", [Ranges, http.server.SimpleHTTPRequestHandler], ids=["ranges", "no-ranges"])
+@pytest.mark.parametrize("through", ["obstore", "fsspec"])
+def test_web_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Any, through: str) -> None:
+    if through == "fsspec":
+        hide(monkeypatch, "obstore")
+    make(tmp_path / "a folder")
+    with web_server(tmp_path, server) as address:
+        root = f"{address}/a%20folder"
+        for name in ("zarr", "n5", "precomputed"):
+            found = zvcore.open(f"{root}/{name}")
+            array = found if isinstance(found, zvcore.Array) else found[0]
+            assert np.array_equal(np.asarray(array[...]).squeeze(), DATA), name
+            assert np.array_equal(np.asarray(array[20:30, 3:5, 7:9]).squeeze(), DATA[20:30, 3:5, 7:9])
+        with pytest.raises(NotFoundError, match="nothing here"):
+            zvcore.open(f"{root}/nothing")
+        for mode in ("r+", "w"):
+            with pytest.raises(UnsupportedError, match="only read"):
+                open_store(f"{root}/zarr", mode)
+        store = open_store(root)
+        assert store.get("zarr/zarr.json", 10**9, 5) == b""
+        if through == "obstore":
+            with pytest.raises(UnsupportedError, match="does not list"):
+                list(store.list())
+            with pytest.raises(UnsupportedError, match="no folder of objects"):
+                open_store(f"{root}/zarr?token=1")
+    with pytest.raises(StoreError):
+        zvcore.open(
+            f"{root}/zarr", storage_options={"retry_config": {"max_retries": 0}} if through == "obstore" else {}
+        )
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """As if these were not installed."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(addresses.importlib.util, "find_spec", lambda name: None if name in names else find(name))
+
+
+def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnsupportedError, match=r"nothing.*no-such-scheme:"):
+        zvcore.open("no-such-scheme://a/b")
+    hide(monkeypatch, "obstore", "fsspec")
+    for url in ("s3://bucket/a", "gs://bucket/a", "az://container/a", "https://example.org/a"):
+        with pytest.raises(UnsupportedError, match=r'need obstore: pip install "zvcore\[remote\]"'):
+            zvcore.open(url)
+    with pytest.raises(UnsupportedError, match=r"zvcore\[fsspec\]"):
+        zvcore.open("sftp://host/a")
+
+
+def test_without_remote_addresses_nothing_of_them_is_loaded(tmp_path: Path) -> None:
+    code = (
+        f"import sys, zvcore; zvcore.create({str(tmp_path / 'a')!r}, format='zarr3', shape=(3,), dtype='u1')[...] = 1;"
+        "print([name for name in ('obstore', 'fsspec', 'asyncio', 'zvcore.stores.remote') if name in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert out.strip() == "[]"
+
+
+def test_stores_of_other_services_are_made() -> None:
+    """Without asking them anything."""
+    key = "c2VjcmV0"
+    for url, options, root in (
+        ("gs://bucket/a/b", {"skip_signature": True}, "gs://bucket/a/b"),
+        ("az://container/a", {"account_name": "one", "account_key": key}, "az://container/a"),
+        ("abfs://container@one.dfs.core.windows.net/a", {"account_key": key}, None),
+        ("s3://bucket", {"skip_signature": True, "region": "us-east-1"}, "s3://bucket"),
+    ):
+        store = open_store(url, "w", options)
+        assert store.root == (root or url)
+        assert store.remote
+        assert pickle.loads(pickle.dumps(store)).object_id("x") == store.object_id("x")
+        assert store.child("b").root == f"{store.root}/b"
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "error", "words"),
+    [
+        ("s3:///a", {}, ValueError, "names no bucket"),
+        ("http:///a", {}, ValueError, "names no host"),
+        ("s3://bucket/a/../b", {}, InvalidKeyError, "bucket"),
+        ("s3://bucket/a", {"no_such_option": 1}, ValueError, "no_such_option"),
+        ("s3://bucket/a", {"endpoint": "http://example.org"}, ValueError, "allow_http=True"),
+        ("s3://bucket/a", {"profile": "no-such-profile"}, ValueError, "no-such-profile"),
+    ],
+)
+def test_wrong_options(url: str, options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        zvcore.open(url, storage_options=options)
+
+
+def test_storage_options_are_for_object_stores(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="are for object stores"):
+        zvcore.create(tmp_path, format="n5", shape=(3,), dtype="u1", storage_options={"region": "x"})
+
+
+def test_credentials_from_files_and_the_environment(
+    s3_process: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    url = s3_process.url(f"credentials-{uuid.uuid4()}")
+    (tmp_path / "credentials").write_text(
+        f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
+        "[wrong]\naws_access_key_id = nobody\naws_secret_access_key = nothing\n"
+    )
+    (tmp_path / "config").write_text(
+        f"[default]\nregion = us-east-1\nendpoint_url = {s3_process.endpoint}\n[profile wrong]\nregion = eu-west-1\n"
+    )
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    zvcore.create(url, format="zarr3", shape=(4,), dtype="u1")[...] = 3
+    assert zvcore.open(url)[...].tolist() == [3] * 4
+    settings = addresses._with_aws_files({"profile": "wrong"})
+    assert settings == {"region": "eu-west-1", "access_key_id": "nobody", "secret_access_key": "nothing"}
+    # What is said outright, and the environment, come first.
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    assert zvcore.open(url, storage_options={"endpoint": s3_process.endpoint})[...].tolist() == [3] * 4
+
+
+# --- fsspec
+
+
+def test_fsspec_reads_and_writes(tmp_path: Path) -> None:
+    """A file system that obstore does not know: files below a folder of this machine."""
+    url = f"local://{tmp_path}/data"
+    array = zvcore.create(url, format="zarr3", shape=DATA.shape, dtype=DATA.dtype, chunks=(16,) * 3, shards=(32,) * 3)
+    array[...] = DATA
+    array[1, 1, 1] = 0
+    expected = DATA.copy()
+    expected[1, 1, 1] = 0
+    assert np.array_equal(zvcore.open(url)[...], expected)
+    assert np.array_equal(zvcore.open(tmp_path / "data")[...], expected)
+    store = open_store(url, "r+")
+    assert sorted(store.list()) == sorted(open_store(tmp_path / "data").list())
+    assert store.list_dir("c")[0] == ["0", "1"]
+    stamp = store.stamp("zarr.json")
+    store.put_if_unchanged("zarr.json", bytes(store.get("zarr.json") or b""), stamp)
+    with pytest.raises(ConflictError):
+        store.put_if_unchanged("zarr.json", b"{}", stamp)
+    with pytest.raises(ConflictError):
+        store.get("zarr.json", stamp=stamp)
+    with pytest.raises(ConflictError):
+        store.put_if_unchanged("zarr.json", b"{}", None)
+    assert store.delete("c/0/0/0") and not store.delete("c/0/0/0")
+    assert store.delete_prefix("c") == 7
+    assert np.array_equal(zvcore.open(url)[...], np.zeros_like(DATA))
+
+
+def test_fsspec_reads_archives(tmp_path: Path) -> None:
+    make(tmp_path)
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for path in tmp_path.rglob("*"):
+            if path.is_file() and path.suffix != ".zip":
+                archive.write(path, path.relative_to(tmp_path))
+    for name in ("zarr", "n5"):
+        assert np.array_equal(zvcore.open(f"zip://{name}::file://{tmp_path}/all.zip")[...], DATA)
+
+
+@pytest.mark.parametrize("fail", [PermissionError("no"), RuntimeError("odd"), OSError("gone")])
+def test_errors_of_fsspec_become_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail: Exception) -> None:
+    url = f"local://{tmp_path}/data"
+    zvcore.create(url, format="zarr3", shape=(4,), dtype="u1", chunks=(4,))[...] = 1
+    array = zvcore.open(url)
+
+    def failing(*_: Any, **__: Any) -> bytes:
+        raise fail
+
+    monkeypatch.setattr(fsspec.get_filesystem_class("local"), "cat_file", failing)
+    with pytest.raises(StoreError, match=type(fail).__name__):
+        array[...]
