@@ -15,13 +15,14 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
+.PHONY: browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
 	@echo 'make coverage   all tests, and which lines of Python they reach'
 	@echo 'make zarr-suite zarr-python''s own tests with the pipeline of zvcore'
 	@echo 'make vectors-suite  zarr-vectors''s own tests with the encoders of zvcore'
+	@echo 'make browser-test Neuroglancer in Chromium looks at what zvcore serve offers (fetches both; docs/serve.md)'
 	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=400)'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
@@ -81,6 +82,10 @@ bench: $(stamps)/installed $(stamps)/group-bench
 # One benchmark after the other under pytest-benchmark, for looking at a few of them: make bench-pytest ARGS="-k crc32c".
 bench-pytest: $(stamps)/installed $(stamps)/group-bench
 	$(py) -m pytest bench --benchmark-enable --benchmark-only $(ARGS)
+
+# Chromium and Node come from the system's packages, Neuroglancer from the npm registry. docs/serve.md says how it went.
+browser-test: $(stamps)/installed $(stamps)/group-test
+	$(py) tests/browser/run.py
 
 # Each benchmark once, without timing: do they still run?
 bench-smoke: $(stamps)/installed $(stamps)/group-bench

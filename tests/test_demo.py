@@ -34,7 +34,7 @@ def test_the_demo_needs_no_other_package(tmp_path: Path) -> None:
         "class Refuse:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name.partition('.')[0] in OTHERS: raise ImportError(name)\n"
-        "OTHERS = {'zarr', 'numcodecs', 'tqdm', 'dask', 'distributed', 'fsspec', 'obstore', 'imagecodecs'}\n"
+        "OTHERS = {'zarr', 'numcodecs', 'tqdm', 'dask', 'distributed', 'fsspec', 'obstore', 'typing_extensions'}\n"
         "sys.meta_path.insert(0, Refuse())\n"
         f"sys.argv = ['demo.py', {str(tmp_path / 'out')!r}, '--small']\n"
         f"sys.path.insert(0, {str(ROOT / 'examples')!r})\n"

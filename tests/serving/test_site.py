@@ -63,7 +63,7 @@ def test_links_hold_a_state(datasets: dict[str, dict]) -> None:
     assert (layer["type"], layer["source"]) == ("image", datasets["a.zarr"]["source"])
     black, white = layer["shaderControls"]["normalized"]["range"]
     assert image().min() <= black < white <= image().max()
-    assert list(state["dimensions"]) == ["x", "y", "z"]
+    assert list(state["dimensions"]) == state["displayDimensions"] == ["x", "y", "z"]
     labels = json.loads(unquote(datasets["c"]["neuroglancer"].partition("#!")[2]))["layers"][0]
     assert labels["type"] == "segmentation"
 

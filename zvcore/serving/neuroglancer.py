@@ -94,8 +94,9 @@ def state(
         layer["segments"] = segments
     found: dict[str, Any] = {"layers": [layer], "layout": "4panel"}
     if axes:
-        # The order here is that of the panels. Plain Zarr arrays have no units.
+        # Neuroglancer heeds the second only where the first says which axes there are. Plain Zarr arrays have no units.
         found["dimensions"] = {name: [1, ""] for name in axes}
+        found["displayDimensions"] = axes[:3]
     return found
 
 

@@ -1,0 +1,63 @@
+// Looks at the server's page in Chromium, follows its links to Neuroglancer and takes a picture of each:
+// node look.mjs CHROMIUM URL FOLDER < JSON of views by path; what was seen goes to stdout as JSON.
+import puppeteer from "puppeteer-core";
+import { readFileSync } from "node:fs";
+
+const [chromium, base, out] = process.argv.slice(2);
+const views = JSON.parse(readFileSync(0, "utf8"));
+const seen = { page: {}, views: {} };
+
+const browser = await puppeteer.launch({
+  executablePath: chromium,
+  // No graphics card: WebGL in software. No sandbox: containers often run as root.
+  args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"],
+});
+seen.browser = await browser.version();
+const page = await browser.newPage();
+await page.setViewport({ width: 900, height: 700 });
+
+let errors = [];
+page.on("pageerror", (error) => errors.push(`page: ${error.message}`));
+page.on("requestfailed", (request) => {
+  const reason = request.failure()?.errorText;
+  if (reason !== "net::ERR_ABORTED") errors.push(`request: ${request.url()} ${reason}`);
+});
+
+await page.goto(base, { waitUntil: "networkidle0" });
+await page.screenshot({ path: `${out}/page.png`, fullPage: true });
+seen.page = await page.evaluate(() => ({
+  title: document.title,
+  sections: [...document.querySelectorAll("section")].map((section) => ({
+    path: section.querySelector("h2").textContent,
+    picture: section.querySelector("img")?.naturalWidth ?? 0,
+    links: [...section.querySelectorAll("a.go")].map((link) => link.href),
+  })),
+}));
+seen.page.errors = errors;
+
+for (const [name, { link, state }] of Object.entries(views)) {
+  errors = [];
+  const started = Date.now();
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.waitForFunction(() => window.viewer !== undefined, { timeout: 60000 });
+  // The link's own state first, all of it loaded; then close to the data.
+  const ready = () => window.viewer.layerManager.managedLayers.length > 0 && window.viewer.isReady();
+  await page.waitForFunction(ready, { timeout: 90000, polling: 250 });
+  await page.evaluate((state) => {
+    const viewer = window.viewer;
+    viewer.state.restoreState({ ...viewer.state.toJSON(), ...state });
+  }, state);
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await page.waitForFunction(ready, { timeout: 90000, polling: 250 });
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  await page.screenshot({ path: `${out}/${name.replaceAll("/", "_")}.png` });
+  const messages = await page.evaluate(() =>
+    window.viewer.layerManager.managedLayers.flatMap((layer) =>
+      (layer.layer?.dataSources ?? []).map((source) => source.loadState?.error?.message ?? "").filter(Boolean),
+    ),
+  );
+  seen.views[name] = { errors: [...errors, ...messages], seconds: (Date.now() - started) / 1000 };
+}
+await browser.close();
+console.log(JSON.stringify(seen, null, 1));
