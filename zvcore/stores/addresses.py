@@ -53,10 +53,10 @@ class ObstoreMaker:
     root: str
     options: dict[str, Any] = field(default_factory=dict)
 
-    def __call__(self, writing: bool) -> Any:
+    def __call__(self, writing: bool, **more: Any) -> Any:
         import obstore.store
 
-        options = dict(self.options)
+        options = {**self.options, **more}
         connection = {"timeout": _WRITE_TIMEOUT if writing else _READ_TIMEOUT, **options.pop("client_options", {})}
         extra: dict[str, Any] = {"retry_config": options.pop("retry_config", _RETRIES)}
         if "credential_provider" in options:

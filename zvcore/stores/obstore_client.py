@@ -38,9 +38,11 @@ _HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedEr
 
 
 class ObstoreClient(Client):
-    """`make(writing)` makes obstore's store, at the root of a bucket or server; stores for writing wait longer."""
+    """`make(writing, **options)` makes obstore's store, at the root of a bucket or server. Those for writing wait longer
+    for answers.
+    """
 
-    def __init__(self, make: Callable[[bool], Any], *, is_http: bool = False) -> None:
+    def __init__(self, make: Callable[..., Any], *, is_http: bool = False) -> None:
         self._make = make
         self._store = make(False)
         self._is_http = is_http
@@ -51,6 +53,11 @@ class ObstoreClient(Client):
     @cached_property
     def _writing(self) -> Any:
         return self._make(True)
+
+    @cached_property
+    def _listing(self) -> Any:
+        # Web servers that do not list say so by what otherwise is a passing failure.
+        return self._make(False, retry_config={"max_retries": 0}) if self._is_http else self._store
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self._make, self._is_http))
@@ -207,7 +214,7 @@ class ObstoreClient(Client):
 
     def list(self, folder: str) -> builtins.list[str]:
         try:
-            stream = obstore.list(self._store, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
+            stream = obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
             return [found["path"] for page in stream for found in page]
         except FileNotFoundError:
             return []
@@ -216,7 +223,7 @@ class ObstoreClient(Client):
 
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         try:
-            found = obstore.list_with_delimiter(self._store, folder.rstrip("/") or None)
+            found = obstore.list_with_delimiter(self._listing, folder.rstrip("/") or None)
         except FileNotFoundError:
             return [], []
         except (exceptions.BaseError, TimeoutError) as error:
@@ -231,7 +238,7 @@ class ObstoreClient(Client):
         return failure(error, folder)
 
 
-def _rebuild(make: Callable[[bool], Any], is_http: bool) -> ObstoreClient:
+def _rebuild(make: Callable[..., Any], is_http: bool) -> ObstoreClient:
     return ObstoreClient(make, is_http=is_http)
 
 
