@@ -38,9 +38,7 @@ _HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedEr
 
 
 class ObstoreClient(Client):
-    """`make(writing, **options)` makes obstore's store, at the root of a bucket or server. Those for writing wait longer
-    for answers.
-    """
+    """`make(writing, **options)` makes obstore's store, at the root of a bucket or server."""
 
     def __init__(self, make: Callable[..., Any], *, is_http: bool = False) -> None:
         self._make = make
