@@ -9,7 +9,7 @@ from zvcore.converting.geometry import coarser
 from zvcore.converting.journal import Journal, read_journal
 from zvcore.converting.pyramids import CoarseView, factors_of, is_labels, level_shapes, whole
 from zvcore.converting.sources import Pyramid, collect
-from zvcore.converting.steps import plan_copy
+from zvcore.converting.steps import PART_BYTES, plan_copy
 from zvcore.converting.target import Wishes, creation_options, smaller_sharding
 from zvcore.converting.undertaking import Undertaking
 from zvcore.errors import UnsupportedError
@@ -86,7 +86,7 @@ class Growing(Undertaking):
         if not added:
             return destination
         destination.pyramid("", paths, axes, node.name, node.method or method)
-        first = CoarseView(view, shapes[0][1], method, max(1, min(32 << 20, self.memory // 8)))
+        first = CoarseView(view, shapes[0][1], method, max(1, min(PART_BYTES, self.memory // 8)))
         base = plan_copy(first, added[0], False, self.memory, paths[len(node.levels)] or str(array.shape))
         self.fill_levels(base, added[1:], [factors for _, factors in shapes[1:]], method)
         return destination

@@ -20,8 +20,10 @@ __all__ = ["KEY", "Journal", "read_journal"]
 
 KEY = ".zvcore-convert.json"
 _VERSION = 1
-# How often the journal is written: what was done since is done again after a crash.
-_INTERVAL = 0.5
+# The journal is written as often as takes no more than this share of the time; what was done since is done again after
+# a crash.
+_SHARE = 0.02
+_LONGEST = 5.0
 
 
 def fingerprint(task: Mapping[str, Any]) -> str:
@@ -53,7 +55,7 @@ class Journal:
         self._task = dict(task)
         self._mark = fingerprint(task)
         self._lock = threading.Lock()
-        self._written = 0.0
+        self._next = 0.0
         self._done: dict[str, list[list[int]]] = {}
         if found is not None:
             if found.get("mark") != self._mark:
@@ -65,6 +67,7 @@ class Journal:
 
     def begin(self) -> None:
         self._write()
+        self._next = 0.0
 
     def done(self, step: str, count: int) -> list[bool]:
         """For each unit of a step whether it is done."""
@@ -79,7 +82,7 @@ class Journal:
         with self._lock:
             spans = self._done.setdefault(step, [])
             _insert(spans, unit)
-            if time.monotonic() - self._written >= _INTERVAL:
+            if time.monotonic() >= self._next:
                 self._write()
 
     def flush(self) -> None:
@@ -92,8 +95,10 @@ class Journal:
 
     def _write(self) -> None:
         document = {"version": _VERSION, "mark": self._mark, "task": self._task, "done": self._done}
+        started = time.monotonic()
         self._store.put(KEY, json.dumps(document, default=str).encode())
-        self._written = time.monotonic()
+        ended = time.monotonic()
+        self._next = ended + min((ended - started) / _SHARE, _LONGEST)
 
 
 def _insert(spans: list[list[int]], unit: int) -> None:

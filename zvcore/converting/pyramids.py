@@ -32,6 +32,8 @@ Factors = tuple[int, ...]
 
 # What one unit reads at most. More would be lost when a conversion is interrupted.
 _UNIT_BYTES = 2 << 30
+# Fewer units leave threads without work: then a coarser level is made of the one below it when that is written.
+_LEAST_UNITS = 16
 # Slices of at least this many bytes are worth a thread.
 _SLICE_BYTES = 1 << 20
 
@@ -309,6 +311,9 @@ def _carried(base: Copying, targets: Sequence[Array], factors: Sequence[Factors]
         if any(extent % one and extent < bound for extent, one, bound in zip(cell, grain, target.shape, strict=True)):
             break
         span = [extent * factor for extent, factor in zip(span, step, strict=True)]
+        units = math.prod(-(-bound // one) for bound, one in zip(targets[0].shape, span, strict=True))
+        if count and units < _LEAST_UNITS:
+            break
         covered = nbytes_of([min(a, b) for a, b in zip(span, targets[0].shape, strict=True)], dtype)
         if covered > max(_UNIT_BYTES, 8 * clipped) or base.unit_memory + (count + 3) * clipped > memory:
             break

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from zvcore.engine import default_thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["Work", "run_units"]
 
@@ -29,7 +29,7 @@ class Work(Protocol):
 
 
 def run_units(
-    work: Work, units: Iterable[int], *, threads: int | None, memory: int, client: Any = None
+    work: Work, units: Sequence[int], *, threads: int | None, memory: int, client: Any = None
 ) -> Iterator[tuple[int, Any]]:
     """Run these units of a step: (unit, what it returned) as they come.
 
@@ -42,7 +42,7 @@ def run_units(
         yield from run_tasks(client, _run_pickled, units, pickle.dumps(work), threads or 1)
         return
     total = default_thread_count() if threads is None else threads
-    at_once = max(1, min(total, memory // max(1, work.unit_memory)))
+    at_once = max(1, min(total, memory // max(1, work.unit_memory), len(units)))
     yield from _run_here(work, units, at_once, -(-total // at_once))
 
 

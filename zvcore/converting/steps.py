@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from zvcore import transfer
 from zvcore.converting.passage import Passage, Taken
-from zvcore.converting.view import Box, View, stored_size
+from zvcore.converting.view import Box, View, file_sizes
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
 from zvcore.layout import ABSENT
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Copying", "Outcome", "grow", "nbytes_of", "parts_of", "plan_copy", "put", "store_values"]
 
 Positions = npt.NDArray[np.int64]
+
+# How many bytes of values are decoded at once: few enough that their memory is used again and again.
+PART_BYTES = 16 << 20
 
 
 @dataclass
@@ -163,6 +166,10 @@ class Copying:
     def run(self, unit: int, threads: int | None) -> Outcome:
         outcome = Outcome()
         sharded = self.target.layout.sharded
+        if self.passage is None and not self._scattered and (whole := self._whole(unit)) is not None:
+            values, outcome.bytes_in = self.view.read(whole, threads)
+            store_values(self.target, whole, values, threads, outcome)
+            return outcome
         places: list[Positions] = []
         chunks: list[Buffers] = []
         for box in self.boxes(unit):
@@ -176,6 +183,12 @@ class Copying:
         if sharded:
             put(self.target, np.concatenate(places), Buffers.chain(chunks), outcome)
         return outcome
+
+    def _whole(self, unit: int) -> Box | None:
+        """A unit that is decoded at once."""
+        box = self.box(unit)
+        parts = parts_of(box, self.target.chunks, self.view.value_dtype.itemsize, self.part, self.target.order)
+        return box if len(parts) == 1 else None
 
     def store(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
         """Write a box of whole objects, and return its values."""
@@ -225,13 +238,34 @@ class Copying:
 
 def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:
     """Write a box of whole objects."""
+    layout = target.layout
     selection = Selection.basic(_slices(box), target.shape)
+    transfer.write(layout, selection, values, threads, None)
     positions = selection.positions(target.chunks)
-    rows = np.arange(len(positions))
-    encoded = transfer.encode(target.layout, selection, positions, rows, values, threads)
     outcome.values += values.nbytes
-    outcome.encoded += int((encoded.sizes != ABSENT).sum())
-    put(target, positions, encoded, outcome)
+    present, nbytes = stored(target, positions)
+    outcome.encoded += present
+    outcome.empty += len(positions) - present
+    outcome.bytes_out += nbytes
+
+
+def stored(target: Array, positions: Positions) -> tuple[int, int]:
+    """(how many of these chunks are stored, how many bytes their objects have)."""
+    layout = target.layout
+    store = layout.store
+    if layout.sharded:
+        sources = layout.locate(positions)
+        if sources.length is not None:
+            present = int((sources.length != ABSENT).sum())
+        else:
+            present = sum(blob is not None for blob in sources.blobs or ())
+        keys = [key for key, _ in layout.shards(positions)]
+    else:
+        keys = list(layout.keys(positions))
+        present = -1
+    sizes = file_sizes(store.local_root, keys) if store.local_root is not None else [store.size(key) for key in keys]
+    found = [size for size in sizes if size is not None]
+    return (len(found) if present < 0 else present), sum(found)
 
 
 def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome) -> None:
@@ -241,7 +275,7 @@ def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome)
     outcome.empty += int((encoded.sizes == ABSENT).sum())
     if layout.sharded and layout.store.local_root is not None:
         keys = [key for key, _ in layout.shards(positions)]
-        outcome.bytes_out += stored_size(layout.store.local_root, keys)
+        outcome.bytes_out += sum(size or 0 for size in file_sizes(layout.store.local_root, keys))
     else:
         outcome.bytes_out += encoded.nbytes
 
@@ -250,7 +284,7 @@ def plan_copy(view: View | CoarseView, target: Array, effort: bool, memory: int,
     """How an array is filled from a view in at most about `memory` bytes, whatever is under way at once."""
     itemsize = max(view.value_dtype.itemsize, view.array.dtype.itemsize)
     base = target.shards or target.chunks
-    wanted = min(32 << 20, max(1, memory // 8))
+    wanted = min(PART_BYTES, max(1, memory // 8))
     if target.shards is None:
         # Where it costs little, units begin and end where chunks of the source do: none is decoded twice.
         common = tuple(

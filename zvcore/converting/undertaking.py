@@ -12,6 +12,7 @@ from zvcore.converting.running import run_units
 from zvcore.converting.steps import Copying, plan_copy
 from zvcore.converting.verifying import Comparison
 from zvcore.report import ConversionReport
+from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,6 +92,8 @@ class Undertaking(ABC):
                 self._run_step(step, report, threads, client, tell)
         if verify:
             self._verify(report, threads, client, progress)
+        if report.resumed or client is not None:
+            self._clean()
         self.journal.end()
         return report
 
@@ -100,7 +103,7 @@ class Undertaking(ABC):
         report.resumed += sum(done)
         tell(sum(done))
         report.memory = max(report.memory, work.unit_memory)
-        left = (unit for unit, is_done in enumerate(done) if not is_done)
+        left = [unit for unit, is_done in enumerate(done) if not is_done]
         try:
             for unit, outcome in run_units(work, left, threads=threads, memory=self.memory, client=client):
                 self.journal.add(step.name, unit)
@@ -122,3 +125,8 @@ class Undertaking(ABC):
                     report.verified = report.verified and not problems
                     tell(1)
         report.count("parts compared", total)
+
+    def _clean(self) -> None:
+        """Remove what processes that were killed have left beside their objects."""
+        if isinstance(self.store, LocalStore):
+            self.store.clean(older_than=0)

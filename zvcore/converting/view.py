@@ -18,7 +18,7 @@ from zvcore.errors import UnsupportedError
 from zvcore.layout import ABSENT, Layout, Sources
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from zvcore.array import Array
 
@@ -90,22 +90,22 @@ def _counting(layout: Layout, tally: Tally) -> Layout:
             tally.nbytes += int(sources.length[sources.length != ABSENT].sum())
         else:
             assert store.local_root is not None
-            tally.nbytes += stored_size(store.local_root, sources.keys)
+            tally.nbytes += sum(size or 0 for size in file_sizes(store.local_root, sources.keys))
         return sources
 
     clone.locate = clone.locate_one = locate
     return clone  # type: ignore[no-any-return]
 
 
-def stored_size(root: bytes, keys: Any) -> int:
-    """The size of these files together; missing ones have none."""
-    total = 0
+def file_sizes(root: bytes, keys: Iterable[str]) -> list[int | None]:
+    """The sizes of these files; None for missing ones."""
+    sizes: list[int | None] = []
     for key in keys:
         try:
-            total += os.stat(os.path.join(root, os.fsencode(key))).st_size
+            sizes.append(os.stat(os.path.join(root, os.fsencode(key))).st_size)
         except FileNotFoundError:
-            continue
-    return total
+            sizes.append(None)
+    return sizes
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,180 @@
+"""Conversions that are killed, and go on: real processes, SIGKILL."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.converting.journal import KEY, Journal, fingerprint, read_journal
+from zvcore.errors import ConflictError, MetadataError
+from zvcore.stores import open_store
+
+DYING = """
+import json, os, signal, sys
+import zvcore
+
+def tell(done, total):
+    if done >= int(sys.argv[4]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+zvcore.convert(sys.argv[1], sys.argv[2], **json.loads(sys.argv[3]), progress=tell)
+"""
+# So little that the work has many parts.
+MEMORY = 1 << 18
+
+
+def source(path, shape=(96, 90, 70)):
+    values = np.random.default_rng(3).integers(1, 250, shape).astype("uint8")
+    array = zvcore.create(path, format="n5", shape=shape[::-1], dtype="uint8", chunks=(16, 16, 16), codec="gzip")
+    array[...] = values.T
+    return values
+
+
+def killed(src, dst, options, after):
+    answer = subprocess.run(
+        [sys.executable, "-c", DYING, str(src), str(dst), json.dumps({**options, "memory": MEMORY}), str(after)],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert answer.returncode == -signal.SIGKILL, answer.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "zarr3", "shards": [32, 32, 32]},
+        {"format": "zarr3", "shards": [16, 16, 16], "codec": "zstd", "levels": 2},
+        {"format": "n5", "chunks": [24, 24, 24]},
+        {"format": "precomputed", "chunks": [8, 8, 8], "levels": 1},
+    ],
+    ids=["copied", "pyramid", "files", "volume"],
+)
+def test_a_killed_conversion_goes_on(options, tmp_path):
+    values = source(tmp_path / "src")
+    src, dst = tmp_path / "src", tmp_path / "dst"
+    killed(src, dst, options, 5)
+    assert json.loads((dst / KEY).read_text())["task"]
+    # What is there is whole, or not there at all.
+    for path in dst.rglob("*"):
+        if path.is_file() and not path.name.startswith("."):
+            assert path.stat().st_size
+    assert zvcore.verify(dst).ok
+    report = zvcore.convert(src, dst, **options, memory=MEMORY, verify=True)
+    assert report.verified and report.resumed >= 1
+    assert report.resumed < report.units
+    opened = zvcore.open(dst)
+    if options.get("levels"):
+        opened = opened[next(iter(opened))]
+    found = opened[...]
+    if options["format"] == "precomputed":
+        found = found[..., 0]
+    assert np.array_equal(found if options["format"] == "zarr3" else found.T, values)
+    assert not [path for path in dst.rglob(".*") if path.is_file()]
+
+
+def test_killed_again_and_again(tmp_path):
+    values = source(tmp_path / "src")
+    options = {"format": "zarr3", "shards": [32, 32, 32], "codec": "zstd"}
+    killed(tmp_path / "src", tmp_path / "dst", options, 4)
+    killed(tmp_path / "src", tmp_path / "dst", options, 9)
+    report = zvcore.convert(tmp_path / "src", tmp_path / "dst", **options, memory=MEMORY)
+    assert report.resumed
+    assert np.array_equal(zvcore.open(tmp_path / "dst")[...], values)
+
+
+def test_what_was_done_is_not_done_again(tmp_path):
+    source(tmp_path / "src")
+    options = {"format": "zarr3", "shards": (32, 32, 32)}
+
+    class Stop(Exception):
+        pass
+
+    def stop(done, total):
+        if done == 6:
+            raise Stop
+
+    with pytest.raises(Stop):
+        zvcore.convert(tmp_path / "src", tmp_path / "dst", **options, memory=MEMORY, threads=1, progress=stop)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "dst" / "c").rglob("*") if path.is_file()}
+    report = zvcore.convert(tmp_path / "src", tmp_path / "dst", **options, memory=MEMORY, threads=1)
+    assert report.resumed >= 6
+    same = [path for path, stamp in before.items() if path.stat().st_mtime_ns == stamp]
+    assert len(same) >= 6
+
+
+def test_another_conversion_does_not_go_on(tmp_path):
+    values = source(tmp_path / "src")
+    killed(tmp_path / "src", tmp_path / "dst", {"format": "zarr3", "shards": [32, 32, 32]}, 4)
+    with pytest.raises(ConflictError, match="another conversion"):
+        zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3", shards=(64, 64, 64))
+    report = zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3", shards=(64, 64, 64), overwrite=True)
+    assert not report.resumed
+    array = zvcore.open(tmp_path / "dst")
+    assert array.shards == (64, 64, 64) and np.array_equal(array[...], values)
+
+
+def test_begun_anew_when_asked(tmp_path):
+    source(tmp_path / "src")
+    options = {"format": "zarr3", "shards": [32, 32, 32]}
+    killed(tmp_path / "src", tmp_path / "dst", options, 4)
+    with pytest.raises(ConflictError, match="overwrite"):
+        zvcore.convert(tmp_path / "src", tmp_path / "dst", **options, memory=MEMORY, resume=False)
+    report = zvcore.convert(tmp_path / "src", tmp_path / "dst", **options, memory=MEMORY, resume=False, overwrite=True)
+    assert not report.resumed
+
+
+def test_a_finished_conversion_is_not_overwritten(tmp_path):
+    source(tmp_path / "src")
+    zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3")
+    with pytest.raises(ConflictError, match="overwrite"):
+        zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3")
+
+
+def test_source_and_destination_are_two_places(tmp_path):
+    source(tmp_path / "src")
+    for dst in (tmp_path / "src", tmp_path / "src" / "below", tmp_path):
+        with pytest.raises(ConflictError, match="same place"):
+            zvcore.convert(tmp_path / "src", dst, format="zarr3", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"version": 2}',
+        '{"version": 1, "mark": "MARK"}',
+        '{"version": 1, "mark": "MARK", "done": {"0": 3}}',
+        '{"version": 1, "mark": "MARK", "done": {"0": [[3, 2]]}}',
+        '{"version": 1, "mark": "MARK", "done": {"0": [[0, 5], [4, 8]]}}',
+        '{"version": 1, "mark": "MARK", "done": {"0": [[true, 5]]}}',
+        '{"version": 1, "mark": "MARK", "done": {"0": [[-1, 5]]}}',
+    ],
+)
+def test_damaged_journals(text, tmp_path):
+    source(tmp_path / "src")
+    store = open_store(tmp_path / "dst", "w")
+    task = {}
+    store.put(KEY, text.replace("MARK", fingerprint(task)).encode())
+    with pytest.raises((MetadataError, ConflictError)):
+        Journal(store, task, read_journal(store))
+
+
+def test_spans_of_done_units(tmp_path):
+    store = open_store(tmp_path, "w")
+    journal = Journal(store, {}, None)
+    rng = np.random.default_rng(0)
+    units = rng.permutation(200)[:150]
+    for unit in units.tolist():
+        journal.add("a", unit)
+        journal.add("a", unit)
+    flags = np.zeros(200, bool)
+    flags[units] = True
+    assert journal.done("a", 200) == flags.tolist()
+    assert journal.done("b", 3) == [False] * 3
