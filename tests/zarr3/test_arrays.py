@@ -98,7 +98,7 @@ def test_both_ways_with_zarr_python(tmp_path, chain):
     assert (ours[45:3:-7, ::5] == expected[45:3:-7, ::5]).all()
 
 
-@pytest.mark.parametrize("order", ["C", "morton"])
+@pytest.mark.parametrize("order", ["C", "F", "morton"])
 @pytest.mark.parametrize("grid", [(4, 4), (3, 5), (1, 7), (2, 3, 4)])
 def test_shard_bytes_are_zarr_pythons_in_morton_order(tmp_path, order, grid):
     shape = tuple(2 * n for n in grid)
@@ -117,6 +117,17 @@ def test_shard_bytes_are_zarr_pythons_in_morton_order(tmp_path, order, grid):
     assert same == (order == "morton" or grid == (1, 7))
     assert (zvcore.open(tmp_path / "theirs")[...] == values).all()
     assert (zarr.open_array(tmp_path / "ours")[...] == values).all()
+    if grid != (1, 7):
+        assert next(iter(ours.inspect()["shard_details"].values()))["order"] == order
+
+
+def test_a_shard_of_no_axes(tmp_path):
+    for order in ("C", "F", "morton"):
+        array = zvcore.create(
+            tmp_path / order, format="zarr3", shape=(), dtype="f8", chunks=(), shards=(), order_in_shard=order
+        )
+        array[()] = 42.0
+        assert zvcore.open(tmp_path / order)[()] == 42.0
 
 
 def test_the_golden_shard_of_the_facts():

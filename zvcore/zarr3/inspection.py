@@ -11,7 +11,7 @@ from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
 from zvcore.zarr3.shard_check import examine_shard
-from zvcore.zarr3.sharding import ShardLayout
+from zvcore.zarr3.sharding import Order, ShardLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,7 +164,7 @@ def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:
 
 
 def inspect_shard(layout: ShardLayout, key: str) -> dict[str, Any]:
-    """chunks: present inner chunks; live, index, dead: bytes; order: "C", "morton" or "other"; ratio."""
+    """chunks: present inner chunks; live, index, dead: bytes; order: "C", "F", "morton" or "other"; ratio."""
     index = layout.index(key)
     if index is None:
         return {"chunks": 0, "live": 0, "index": 0, "dead": 0, "size": 0, "order": None, "ratio": None}
@@ -179,7 +179,8 @@ def inspect_shard(layout: ShardLayout, key: str) -> dict[str, Any]:
     form = layout.levels[0].sharding.index
     stored = present[np.argsort(index.offsets[present], kind="stable")]
     order = "other"
-    for name in ("C", "morton"):
+    orders: tuple[Order, ...] = ("C", "morton", "F")
+    for name in orders:
         wanted = layout.cell_order(name)
         if np.array_equal(stored, wanted[np.isin(wanted, present)]):
             order = name

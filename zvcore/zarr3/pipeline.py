@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from zarr.abc.codec import Codec
 from zarr.abc.codec import CodecPipeline as AbstractPipeline
+from zarr.codecs import ShardingCodec
 from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.storage import LocalStore
 
@@ -25,7 +26,7 @@ from zvcore.errors import ZvcoreError
 from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.metadata import ArrayMetadata
-from zvcore.zarr3.sharding import ShardLayout
+from zvcore.zarr3.sharding import Order, ShardLayout
 from zvcore.zarr3.zarr_stores import Bridged, as_store
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = ["CodecPipeline", "explain"]
 _INLINE_BYTES = 256 << 10
 # How many layouts are kept: an array has one more for each shape that it grows to.
 _LAYOUTS = 16
+_ORDERS: dict[str, Order] = {"morton": "morton", "lexicographic": "C", "unordered": "C", "colexicographic": "F"}
 _BUILT_IN = frozenset(
     ("blosc", "bytes", "crc32c", "gzip", "sharding_indexed", "transpose", "vlen-bytes", "vlen-utf8", "zstd")
 )
@@ -220,6 +222,12 @@ class CodecPipeline(AbstractPipeline):
             return tuple({"status": "present"} for _ in batch)
         there = await asyncio.gather(*(item[0].exists() for item in batch))
         return tuple({"status": "present" if one else "missing"} for one in there)
+
+    @property
+    def _order(self) -> Order:
+        """The order in which zarr-python's codec lays inner chunks; metadata do not have it."""
+        sharding = next((codec for codec in self.codecs if isinstance(codec, ShardingCodec)), None)
+        return _ORDERS.get(getattr(sharding, "subchunk_write_order", "morton"), "morton")
 
     # --- putting the selection together again
 
@@ -409,7 +417,7 @@ class CodecPipeline(AbstractPipeline):
                 place = store.child(place) if place else store
             metadata = self.metadata if shape == self.metadata.shape else self.metadata.resized(shape)
             layout = (
-                ShardLayout(place, metadata, store_empty, order_in_shard="morton")
+                ShardLayout(place, metadata, store_empty, order_in_shard=self._order)
                 if metadata.pipeline.sharding is not None
                 else ChunkLayout(place, metadata, store_empty)
             )

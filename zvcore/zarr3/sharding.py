@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ShardLayout", "WriteMode"]
 
 WriteMode = Literal["rewrite", "append", "inplace"]
-Order = Literal["C", "morton"]
+Order = Literal["C", "F", "morton"]
 Positions = npt.NDArray[np.int64]
 Uints = npt.NDArray[np.uint64]
 
@@ -118,8 +118,8 @@ class ShardLayout(Layout):
     ) -> None:
         if write_mode not in ("rewrite", "append", "inplace"):
             raise ValueError(f"write_mode is 'rewrite', 'append' or 'inplace', not {write_mode!r}")
-        if order_in_shard not in ("C", "morton"):
-            raise ValueError(f"order_in_shard is 'C' or 'morton', not {order_in_shard!r}")
+        if order_in_shard not in ("C", "F", "morton"):
+            raise ValueError(f"order_in_shard is 'C', 'F' or 'morton', not {order_in_shard!r}")
         if not 0 <= dead_bytes_threshold <= 1:
             raise ValueError(f"dead_bytes_threshold lies between 0 and 1, not at {dead_bytes_threshold}")
         self.dead_bytes_threshold = dead_bytes_threshold
@@ -446,9 +446,9 @@ class ShardLayout(Layout):
                 pieces[place] = part
         return pieces
 
-    def cell_order(self, order: str) -> npt.NDArray[np.int64]:
-        """The cells of a shard along one of the two orders."""
-        return _cell_order(self.levels[0], "C" if order == "C" else "morton")
+    def cell_order(self, order: Order) -> npt.NDArray[np.int64]:
+        """The cells of a shard along one of the orders."""
+        return _cell_order(self.levels[0], order)
 
     @cached_property
     def _write_order(self) -> npt.NDArray[np.int64]:
@@ -555,8 +555,11 @@ class ShardLayout(Layout):
 
 
 def _cell_order(level: Level, order: Order) -> npt.NDArray[np.int64]:
-    if order == "C":
-        return np.arange(level.sharding.index.count)
+    count = level.sharding.index.count
+    if order == "C" or count == 1:
+        return np.arange(count)
+    if order == "F":
+        return np.arange(count).reshape([level.cells[axis] for axis in level.order]).ravel(order="F")
     return _morton(tuple(level.cells[axis] for axis in level.order))
 
 
