@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -116,6 +117,28 @@ def test_selections_against_numpy(data):
     assert (array[...] == mirror).all()
 
 
+def test_other_stores_are_asked_for_an_index_and_then_for_ranges(tmp_path, monkeypatch):
+    """Not for whole shards, and for what lies close together at once."""
+    array = zarr.create_array(tmp_path, shape=(64, 128), chunks=(8, 8), shards=(64, 64), dtype="u2", compressors=None)
+    array[...] = mirror = np.arange(64 * 128, dtype="u2").reshape(64, 128)
+    asked = []
+
+    class Asked(zarr.storage.WrapperStore):
+        async def get(self, key, prototype, byte_range=None):
+            if key.startswith("c/"):
+                asked.append((key, byte_range))
+            return await super().get(key, prototype, byte_range)
+
+    array = zarr.open_array(Asked(zarr.storage.LocalStore(tmp_path)), mode="r")
+    np.testing.assert_array_equal(array[3:5, 60:70], mirror[3:5, 60:70])
+    assert len(asked) == 4
+    assert {key for key, _ in asked} == {"c/0/0", "c/0/1"}
+    assert all(byte_range is not None for _, byte_range in asked)
+    asked.clear()
+    np.testing.assert_array_equal(array[:, 5], mirror[:, 5])
+    assert len(asked) == 2
+
+
 def test_empty_chunks_are_written_when_asked(tmp_path):
     for wanted in (False, True):
         array = zarr.create_array(
@@ -195,6 +218,26 @@ def test_single_values_are_written_by_the_engine(tmp_path, monkeypatch):
         array[key] = value + 1
         mirror[key] = value + 1
         assert (array[...] == mirror).all()
+
+
+def test_many_threads_in_a_store_that_needs_threads_itself(tmp_path):
+    """Each waits for the event loop, whose own threads are few."""
+    store = zarr.storage.WrapperStore(zarr.storage.LocalStore(tmp_path))
+    array = zarr.create_array(store, shape=(40, 40), chunks=(2, 2), shards=(10, 20), dtype="u2")
+    assert zvcore.zarr3.explain(array)["store"] == "bridged"
+    mirror = np.arange(1600, dtype="u2").reshape(40, 40)
+
+    def work(number):
+        array[number] = mirror[number]
+        return array[number]
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    np.testing.assert_array_equal(array[...], mirror)
 
 
 @pytest.mark.parametrize("shards", [None, (20, 12)])

@@ -49,6 +49,7 @@ class Store(ABC):
                    code may then open by itself; else None
     read_only      every write raises `ReadOnlyError`
     remote         every call is a request over a network: what can be asked at once should be, and nothing twice
+    blind          sizes and stamps cost as much as the object itself, and stamps say nothing
     can_lock       whether `lock` works; without it, read-modify-write goes through `put_if_unchanged`
     supports_patch whether `append` and `patch` work
     """
@@ -57,6 +58,7 @@ class Store(ABC):
     local_root: bytes | None = None
     read_only: bool = False
     remote: bool = False
+    blind: bool = False
     can_lock: bool = False
     supports_patch: bool = False
 

@@ -9,8 +9,12 @@ or writes it in one batch. What it cannot do goes to zarr-python's own pipeline;
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +97,25 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "value"):
         return value.value
     raise TypeError(f"{value!r} has no JSON form")
+
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def _workers() -> ThreadPoolExecutor:
+    """Threads of our own: what they wait for, a store of zarr-python may do in the threads of the event loop."""
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(64, thread_name_prefix="zvcore")
+    return _pool
+
+
+def _forget_workers() -> None:
+    global _pool
+    _pool = None
+
+
+os.register_at_fork(after_in_child=_forget_workers)
 
 
 class _NotOurs(Exception):
@@ -213,7 +236,8 @@ class CodecPipeline(AbstractPipeline):
         if nbytes <= _INLINE_BYTES and not isinstance(layout.store, Bridged) and layout.value_codec is None:
             work(*arguments)
         else:
-            await asyncio.to_thread(work, *arguments)
+            run = partial(contextvars.copy_context().run, work, *arguments)
+            await asyncio.get_running_loop().run_in_executor(_workers(), run)
 
     async def _statuses(self, batch: list[Any]) -> tuple[dict[str, str], ...]:
         """Which chunks were there. Only looked up when somebody wants missing ones to be an error."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import zarr
 import zarr.abc.store as zarr_abc
 import zarr.storage
 from zarr.core.buffer import default_buffer_prototype
@@ -15,12 +17,25 @@ from zarr.core.sync import _get_loop
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores import LocalStore, Store
+from zvcore.stores.ranges import coalesce
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
 __all__ = ["as_store"]
+
+# How many requests are under way at once.
+_AT_ONCE = 32
+# What is fetched although nobody wants it rather than asking twice, and the most that is asked for at once: as
+# zarr-python's own `get_ranges`, where it has one, does it.
+_GAP = 1 << 20
+_LARGEST_SPAN = 16 << 20
+_COALESCING = {
+    "max_gap_bytes": "sharding_coalesce_max_gap_bytes",
+    "max_coalesced_bytes": "sharding_coalesce_max_bytes",
+}
+_LARGEST_OBJECT = 1 << 62
 
 # Locks of objects in stores that only this process can lock: by store and key.
 _locks: defaultdict[tuple[int, str], threading.Lock] = defaultdict(threading.Lock)
@@ -92,11 +107,14 @@ class _Foreign(Store):
         raise UnsupportedError("zarr-python empties its own stores", key=prefix)
 
 
+def _beyond(key: str, offset: int, length: int, size: int | None) -> CorruptDataError:
+    text = "the byte range reaches beyond the end of the object"
+    return CorruptDataError(text, key=key, offset=offset, length=length, found=size)
+
+
 def _part(raw: memoryview, offset: int, length: int, key: str) -> memoryview:
     if offset > len(raw) or length > len(raw) - offset:
-        raise CorruptDataError(
-            "the byte range reaches beyond the end of the object", key=key, offset=offset, length=length, found=len(raw)
-        )
+        raise _beyond(key, offset, length, len(raw))
     return raw[offset : offset + length]
 
 
@@ -140,7 +158,11 @@ class ZarrMemory(_Foreign):
 class Bridged(_Foreign):
     """Any other store of zarr-python, through its own asynchronous methods. Called from threads, never from its
     loop.
+
+    Such a store may read a whole object to say how large it is, so nobody asks.
     """
+
+    blind = True
 
     def _wait(self, coroutine: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, _get_loop()).result()
@@ -158,7 +180,7 @@ class Bridged(_Foreign):
 
     def get_many(self, keys: Any) -> Iterator[memoryview | None]:
         async def gather() -> list[Any]:
-            limit = asyncio.Semaphore(32)
+            limit = asyncio.Semaphore(_AT_ONCE)
 
             async def one(key: str) -> Any:
                 async with limit:
@@ -170,18 +192,64 @@ class Bridged(_Foreign):
             yield None if buffer is None else memoryview(buffer.as_numpy_array()).cast("B")
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Any = None) -> list[memoryview] | None:
-        requests = [(self._key(key), zarr_abc.RangeByteRequest(start, start + length)) for start, length in ranges]
-        parts = self._wait(self._store.get_partial_values(default_buffer_prototype(), requests))
-        if any(part is None for part in parts):
-            return None
-        found = [memoryview(part.as_numpy_array()).cast("B") for part in parts]
-        for part, (start, length) in zip(found, ranges, strict=True):
-            if len(part) != length:
-                raise CorruptDataError(
-                    "the byte range reaches beyond the end of the object", key=key, offset=start, length=length,
-                    found=start + len(part),
-                )  # fmt: skip
+        return self.get_ranges_many([(key, ranges, stamp)])[0]
+
+    def get_ranges_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Any]]
+    ) -> list[list[memoryview] | None]:
+        async def gather() -> list[list[memoryview] | None]:
+            limit = asyncio.Semaphore(_AT_ONCE)
+
+            async def one(key: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview] | None:
+                async with limit:
+                    return await self._ranges(key, ranges)
+
+            return await asyncio.gather(*(one(key, ranges) for key, ranges, _ in requests))
+
+        found: list[list[memoryview] | None] = self._wait(gather())
         return found
+
+    async def _ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview] | None:
+        path, prototype = self._key(key), default_buffer_prototype()
+        parts: list[Any] = [None] * len(ranges)
+        for start, length in ranges:
+            if start + length >= _LARGEST_OBJECT:
+                raise _beyond(key, start, length, None)
+        if hasattr(self._store, "get_ranges"):
+            limits = {
+                name: value
+                for name, key_of in _COALESCING.items()
+                if (value := zarr.config.get(f"array.{key_of}", None)) is not None
+            }
+            wanted = [zarr_abc.RangeByteRequest(start, start + length) for start, length in ranges]
+            try:
+                async for group in self._store.get_ranges(path, wanted, prototype=prototype, **limits):
+                    for number, part in group:
+                        parts[number] = None if part is None else memoryview(part.as_numpy_array()).cast("B")
+            except BaseExceptionGroup as errors:
+                _, others = errors.split(FileNotFoundError)
+                if others is not None:
+                    raise others.exceptions[0] from errors
+                return None
+        else:
+            for start, stop, members in coalesce(key, ranges, _LARGEST_OBJECT, _GAP, _LARGEST_SPAN):
+                buffer = await self._store.get(path, prototype, zarr_abc.RangeByteRequest(start, stop))
+                if buffer is None:
+                    return None
+                span = memoryview(buffer.as_numpy_array()).cast("B")
+                for number in members:
+                    offset, length = ranges[number]
+                    parts[number] = span[offset - start : offset - start + length]
+        for part, (start, length) in zip(parts, ranges, strict=True):
+            if part is None or len(part) != length:
+                raise _beyond(key, start, length, None if part is None else start + len(part))
+        return parts
+
+    def each(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        if len(items) < 2:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(min(len(items), _AT_ONCE)) as pool:
+            return list(pool.map(function, items))
 
     def size(self, key: str) -> int | None:
         try:
@@ -190,7 +258,7 @@ class Bridged(_Foreign):
             return None
 
     def stamp(self, key: str) -> Any:
-        # Nothing tells versions apart: each look is a version of its own, and the index cache keeps none of them.
+        # Nothing tells versions apart: each look is a version of its own.
         return None if self.size(key) is None else _Same(object())
 
     def settled(self, stamp: Any) -> bool:
@@ -204,7 +272,5 @@ class Bridged(_Foreign):
         self.put(key, data)
 
     def delete(self, key: str) -> bool:
-        existed = self.size(key) is not None
-        if existed:
-            self._wait(self._store.delete(self._key(key)))
-        return existed
+        self._wait(self._store.delete(self._key(key)))
+        return True
