@@ -210,6 +210,9 @@ class Array:
         self._check_writable()
         transfer.write(self._layout, selection, self._as_values(value, selection.result_shape), threads, progress)
 
+    def check_items(self) -> None:
+        """UnsupportedError where a format keeps something else than items that can be indexed."""
+
     def _check_writable(self) -> None:
         if self._read_only:
             raise ReadOnlyError(

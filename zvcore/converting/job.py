@@ -62,6 +62,7 @@ class Job(Undertaking):
         self.method = method
         self.factors = factors
         self.nodes = collect(source)
+        self._leave_out()
         self._refuse_overlap()
         self._refuse_unclear()
         self.journal = self._journal(overwrite, resume)
@@ -73,6 +74,21 @@ class Job(Undertaking):
         for node in self.nodes:
             found.extend([node] if isinstance(node, Leaf) else node.levels if isinstance(node, Pyramid) else [])
         return found
+
+    def _leave_out(self) -> None:
+        """One array that cannot be converted does not keep the others of its group from it."""
+        kept: list[Node] = []
+        for node in self.nodes:
+            try:
+                if isinstance(node, Leaf):
+                    node.array.check_items()
+            except UnsupportedError as error:
+                if len(self.nodes) == 1:
+                    raise
+                self.left_out.append((node.path, error.message))
+            else:
+                kept.append(node)
+        self.nodes = kept
 
     def _refuse_overlap(self) -> None:
         target = self.store.root.rstrip("/")
@@ -167,9 +183,7 @@ class Job(Undertaking):
         names = [axis.name for axis in leaf.axes]
         channel = next((i for i, name in enumerate(names) if name in ("c", "channel")), None)
         parsed = parse_region(region, leaf.array.shape)
-        check = getattr(leaf.array, "_check_items", None)
-        if check is not None:
-            check()
+        leaf.array.check_items()
         return make_view(leaf.array, self.wishes.format, parsed, channel_axis=channel, dtype=self.dtype, clip=self.clip)
 
     def _lost(self, destination: Destination, path: str, names: Sequence[str]) -> None:

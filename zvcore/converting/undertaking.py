@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from zvcore.converting.pyramids import CoarseView, plan_levels, whole
 from zvcore.converting.running import run_units
 from zvcore.converting.steps import Copying, plan_copy
 from zvcore.converting.verifying import Comparison
+from zvcore.errors import ZvcoreError
 from zvcore.report import ConversionReport
 from zvcore.stores import LocalStore
 
@@ -38,8 +40,9 @@ class Step:
 class Undertaking(ABC):
     """Something that fills arrays of a destination.
 
-    steps    the work
-    pairs    what to compare in the end: (name, what an array should hold, the array)
+    steps      the work
+    pairs      what to compare in the end: (name, what an array should hold, the array)
+    left_out   what the destination will lack: (path, why)
     """
 
     journal: Journal
@@ -49,6 +52,7 @@ class Undertaking(ABC):
         self.memory = memory
         self.steps: list[Step] = []
         self.pairs: list[tuple[str, View | CoarseView, Array]] = []
+        self.left_out: list[tuple[str, str]] = []
 
     @abstractmethod
     def prepare(self) -> Destination:
@@ -83,6 +87,8 @@ class Undertaking(ABC):
     ) -> ConversionReport:
         report = ConversionReport()
         destination = self.prepare()
+        for path, why in self.left_out:
+            report.add(path, f"left out: {why}")
         for note in destination.notes:
             report.add("", note, fatal=False)
         total = sum(len(step.work) for step in self.steps)
@@ -110,6 +116,11 @@ class Undertaking(ABC):
                 for name, number in vars(outcome).items():
                     setattr(report, name, getattr(report, name) + number)
                 tell(1)
+        except ZvcoreError as error:
+            # The array's own keys do not say which array of the group it is.
+            if work.name and error.key is not None and not os.path.isabs(error.key) and "://" not in error.key:
+                error.key = f"{work.name}/{error.key}"
+            raise
         finally:
             self.journal.flush()
 

@@ -88,15 +88,15 @@ class N5Array(WithAttributes, Array):
     # --- items
 
     def _read(self, *args: Any) -> Any:
-        self._check_items()
+        self.check_items()
         return super()._read(*args)
 
     def _write(self, *args: Any) -> None:
         self._check_writable()
-        self._check_items()
+        self.check_items()
         super()._write(*args)
 
-    def _check_items(self) -> None:
+    def check_items(self) -> None:
         if not self.metadata.numeric:
             what = f"a dataset of dataType {self.data_type!r}"
         elif self._attrs.document.get("isLabelMultiset") is True:
