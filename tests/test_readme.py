@@ -9,7 +9,9 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/arrays.md", "docs/precomputed.md", "docs/zarr3.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/arrays.md", "docs/precomputed.md", "docs/zarr3.md", "docs/verify.md", "docs/errors.md"]
+)
 def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)

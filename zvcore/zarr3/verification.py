@@ -358,8 +358,11 @@ class Checker:
     def _tell(self, error: ZvcoreError, sources: Sources, row: int, position: Ints, key: str) -> None:
         if sources.offset is not None and sources.length is not None:
             error.offset, error.length = int(sources.offset[row]), int(sources.length[row])
-        elif sources.blobs is None and error.offset is None:
-            error.located(offset=0, length=self.store.size(key))
+        elif sources.blobs is None:
+            # Offsets in decoded bytes would mislead.
+            error.offset, error.length = 0, self.store.size(key)
+        else:
+            error.offset = error.length = None
         error.key = key
         error.chunk = tuple(position.tolist())
         self.report.problems.append(Problem.of(error, key))
