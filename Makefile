@@ -15,7 +15,7 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean
+.PHONY: browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
@@ -23,7 +23,9 @@ help:
 	@echo 'make zarr-suite zarr-python''s own tests with the pipeline of zvcore'
 	@echo 'make vectors-suite  zarr-vectors''s own tests with the encoders of zvcore'
 	@echo 'make browser-test Neuroglancer in Chromium looks at what zvcore serve offers (fetches both; docs/serve.md)'
+	@echo 'make numcodecs-suite  numcodecs'' fixtures through the codecs of zvcore'
 	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=400)'
+	@echo 'make bench-check  has anything become slower than bench/baseline.json says?'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
 	@echo 'make lint       ruff, cython-lint'
@@ -119,6 +121,15 @@ vectors-suite: $(stamps)/installed $(stamps)/group-test
 	cd $(vectors_suite)/run && PYTHONPATH=. $(abspath $(py)) -m pytest -q -p accelerated $(ARGS) \
 	    $(or $(TESTS),tests --ignore=tests/integration)
 
+# The streams that each version of numcodecs has stored, from its source distribution, through our codecs.
+numcodecs_suite := build/numcodecs-suite
+numcodecs_version ?= 0.16.5
+numcodecs-suite: $(stamps)/installed $(stamps)/group-test
+	mkdir -p $(numcodecs_suite)
+	$(py) -m pip download -q --no-deps --no-binary numcodecs --dest $(numcodecs_suite) numcodecs==$(numcodecs_version)
+	tar -xzf $(numcodecs_suite)/numcodecs-$(numcodecs_version).tar.gz -C $(numcodecs_suite)
+	$(py) -W ignore tests/interop/numcodecs_fixtures.py $(numcodecs_suite)/numcodecs-$(numcodecs_version)/fixture
+
 lint: $(stamps)/group-lint
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
@@ -162,6 +173,10 @@ faults: $(stamps)/installed $(stamps)/group-test
 
 soak: $(stamps)/installed $(stamps)/group-test
 	$(py) -W ignore -m tests.faults.soak --minutes $(or $(MINUTES),10)
+
+# Compares with bench/baseline.json: ratios taken in one run, and instruction counts of kernels. ARGS=--update replaces it.
+bench-check: $(stamps)/installed $(stamps)/group-bench
+	$(py) -W ignore -m bench.check $(ARGS)
 
 # Modules with coverage for libFuzzer and both sanitizers. What is found lies in build/fuzz/findings; docs/fuzzing.md.
 fuzzer := $(CURDIR)/build/fuzzer/site

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from zvcore.codecs import Codec, param
 from zvcore.errors import CorruptDataError, UnsupportedError
@@ -26,6 +27,16 @@ class Zstd(Codec):
     level: int = param(3, low=-131072, high=22, doc="0 means the library's default, 3")
     # tensorstore refuses N5 data that has the member.
     checksum: bool = param(False, sparse=("n5",))
+
+    @classmethod
+    def from_zarr3(cls, obj: Any) -> Self:
+        # numcodecs lets the library bring any level down to its highest: there is data that says level 100.
+        if isinstance(obj, Mapping) and obj.get("name") == "numcodecs.zstd":
+            members = obj.get("configuration")
+            level = members.get("level") if isinstance(members, Mapping) else None
+            if isinstance(members, Mapping) and isinstance(level, int) and level > 22:
+                obj = {**obj, "configuration": {**members, "level": 22}}
+        return super().from_zarr3(obj)
 
     def __zv_codec__(self) -> Any:
         return _zstd and _zstd.codec_table(self.level, self.checksum)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numcodecs
 import numpy as np
 import pytest
 import zstandard
@@ -102,6 +103,14 @@ def test_malformed(stored: bytes, match: str) -> None:
     for options in ({}, {"max_size": len(DATA)}, {"out": bytearray(len(DATA))}):
         with pytest.raises(CorruptDataError, match=match):
             codec.decode(stored, **options)
+
+
+def test_levels_that_numcodecs_lets_the_library_bring_down() -> None:
+    codec = codecs.from_zarr3({"name": "numcodecs.zstd", "configuration": {"level": 100}})
+    assert codec.level == 22
+    assert bytes(codec.decode(numcodecs.Zstd(level=100).encode(b"zvcore" * 9), max_size=54)) == b"zvcore" * 9
+    with pytest.raises(MetadataError):
+        codecs.from_zarr3({"name": "zstd", "configuration": {"level": 100}})
 
 
 def test_spellings() -> None:

@@ -39,7 +39,9 @@ def test_a_killed_writer_leaves_everything_old_or_new(tmp_path: Path, name: str)
             time.sleep(chance.choice((0.002, 0.02, 0.1)) * chance.random())
         finally:
             process.send_signal(signal.SIGKILL)
-            rest = process.communicate()[0].split("\n")[:-1]
+            # Not communicate(), which passes over what readline() has taken from the pipe already.
+            rest = process.stdout.read().split("\n")[:-1]
+            process.communicate()
         begun, done = last + 1, safe
         for line in rest:
             word, value = line.split()
