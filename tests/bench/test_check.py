@@ -1,0 +1,46 @@
+"""The comparison with the baseline: what it lets pass, what it does not, and that a planted loss is seen."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from bench import check, kernel_counts
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_a_loss_beyond_the_margin_is_named() -> None:
+    expected = {"a": 1.0, "b": 2.0, "c": 3.0}
+    found = {"a": 1.14, "b": 2.4, "new": 9.0}
+    losses = check.judge("ratio", found, expected, check.RATIO_MARGIN)
+    assert len(losses) == 1
+    assert losses[0].startswith("ratio: b: 2.4, baseline 2: +20%")
+
+
+def test_another_machine_gets_wider_margins() -> None:
+    here = check.surroundings()
+    assert check.margins(here, here) == (check.RATIO_MARGIN, check.COUNT_MARGIN)
+    assert check.margins(here, {**here, "processor": "another"}) == (check.FOREIGN_RATIO_MARGIN, check.COUNT_MARGIN)
+    assert check.margins(here, {}) == (check.FOREIGN_RATIO_MARGIN, check.FOREIGN_COUNT_MARGIN)
+
+
+def test_a_planted_loss_makes_functions_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.interleaved import best_times
+
+    def work() -> int:
+        return sum(range(20000))
+
+    assert check.planted(work) is work
+    monkeypatch.setattr(check, "PLANT", 1.0)
+    times = best_times({"plain": work, "planted": check.planted(work)}, 0.3, rounds=20)
+    assert times["planted"] > 1.5 * times["plain"]
+
+
+def test_the_baseline_is_about_what_is_measured(tmp_path_factory: pytest.TempPathFactory) -> None:
+    baseline = json.loads(check.BASELINE.read_text())
+    assert set(baseline["ratios"]) == set(check.pairs(tmp_path_factory.mktemp("pairs")))
+    assert set(baseline["instructions"]) == set(kernel_counts.cases())
+    assert all(value > 0 for kind in ("ratios", "instructions") for value in baseline[kind].values())
+    assert all(any(part in name for name in baseline["ratios"]) for part in check.SHORT)
