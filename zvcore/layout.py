@@ -21,6 +21,7 @@ from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+    from contextlib import AbstractContextManager
 
     import numpy.typing as npt
 
@@ -192,6 +193,18 @@ class Layout(ABC):
         `sizes` are those of the chunks at `positions`, ABSENT for those that are not stored.
         """
         raise TypeError(f"{type(self).__name__} has no shards that are written in one go")
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether `stream` works."""
+        return False
+
+    def stream(self, key: str) -> AbstractContextManager[Callable[[npt.NDArray[np.int64], Buffers], None]]:
+        """A way to write a shard anew, part by part: what it gives takes (positions, encoded chunks).
+
+        Leaving it stores the shard; leaving it by an exception, nothing.
+        """
+        raise TypeError(f"{type(self).__name__} has no shards that are written part by part")
 
     def update(
         self, key: str, positions: npt.NDArray[np.int64], chunks: Buffers, stamp: Hashable | Anything | None = ANYTHING

@@ -157,6 +157,9 @@ class Copying:
         cell = [min(a, b) for a, b in zip(self.cell, self.target.shape, strict=True)]
         encoded = nbytes_of(cell, self.target.dtype)
         part = min(self.part, encoded) + nbytes_of(self.target.chunks, self.target.dtype)
+        if self.target.layout.can_stream and self.cell == self.target.shards:
+            # The encoded chunks of a part, and once more together.
+            encoded = min(encoded, 2 * part)
         source = self.view.array.dtype.itemsize
         decoded = part * source // self.target.dtype.itemsize + (part if self.view.dtype is not None else 0)
         return int(1.05 * encoded) + decoded
@@ -169,6 +172,9 @@ class Copying:
         if self.passage is None and not self._scattered and (whole := self._whole(unit)) is not None:
             values, outcome.bytes_in = self.view.read(whole, threads)
             store_values(self.target, whole, values, threads, outcome)
+            return outcome
+        if self._streamed(unit):
+            self._run_in_parts(unit, threads, outcome)
             return outcome
         places: list[Positions] = []
         chunks: list[Buffers] = []
@@ -183,6 +189,24 @@ class Copying:
         if sharded:
             put(self.target, np.concatenate(places), Buffers.chain(chunks), outcome)
         return outcome
+
+    def _streamed(self, unit: int) -> bool:
+        """Whether the unit is a single shard that does not fit into memory, written part by part."""
+        layout = self.target.layout
+        return layout.can_stream and self.cell == self.target.shards and self._whole(unit) is None
+
+    def _run_in_parts(self, unit: int, threads: int | None, outcome: Outcome) -> None:
+        layout = self.target.layout
+        box = self.box(unit)
+        first = [start // extent for (start, _), extent in zip(box, self.target.chunks, strict=True)]
+        key = layout.shards(np.array([first], np.int64))[0][0]
+        itemsize = self.view.value_dtype.itemsize
+        with layout.stream(key) as add:
+            for part in parts_of(box, self.target.chunks, itemsize, self.part, self.target.order):
+                positions, encoded, _ = self._encoded(part, threads, outcome)
+                outcome.empty += int((encoded.sizes == ABSENT).sum())
+                outcome.bytes_out += encoded.nbytes
+                add(positions, encoded)
 
     def _whole(self, unit: int) -> Box | None:
         """A unit that is decoded at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +18,7 @@ from zvcore.stores.writing import ANYTHING, Anything
 from zvcore.zarr3.layout import form_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from zvcore.codecs import CodecChain
     from zvcore.stores import Snapshot, Store
@@ -301,6 +302,41 @@ class ShardLayout(Layout):
         return raw
 
     # --- writing
+
+    @property
+    def can_stream(self) -> bool:
+        return self.simple
+
+    @contextmanager
+    def stream(self, key: str) -> Iterator[Callable[[Positions, Buffers], None]]:
+        form = self.levels[0].sharding.index
+        offsets = np.full(form.count, _NONE)
+        lengths = np.full(form.count, _NONE)
+        at = self.pack_head
+        empty = True
+        with self.store.writer(key) as writer:
+
+            def add(positions: Positions, chunks: Buffers) -> None:
+                nonlocal at, empty
+                sizes = chunks.sizes
+                present = sizes != _NONE
+                slots = self.levels[0].slots(positions)[present]
+                offsets[slots] = np.uint64(at) + np.cumsum(sizes[present]) - sizes[present]
+                lengths[slots] = sizes[present]
+                data, _ = chunks.joined()
+                if len(data):
+                    writer.write_at(at, data.data)
+                    at += len(data)
+                empty = empty and not present.any()
+
+            yield add
+            if empty:
+                writer.discard()
+            else:
+                writer.write_at(0 if form.location == "start" else at, form.build(offsets, lengths))
+        if empty:
+            self.store.delete(key)
+        index_cache().invalidate(self.store, key)
 
     def update(self, key: str, positions: Positions, chunks: Buffers, stamp: Any = ANYTHING) -> None:
         try:
