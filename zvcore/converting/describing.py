@@ -38,6 +38,11 @@ def carried(attrs: Mapping[str, Any], source: str, target: str, same_place: bool
     kept = dict(attrs.items())
     if source != target or not same_place:
         kept = {name: value for name, value in kept.items() if name not in _GEOMETRY[source]}
+    ome = attrs.get("ome")
+    if source == target == "zarr3" and isinstance(ome, dict) and not same_place:
+        # How an image is to be shown, and what its labels mean, stays true.
+        rest = {name: value for name, value in ome.items() if name not in ("multiscales", "version")}
+        kept.update({"ome": rest} if rest else {})
     lost = sorted(_RESERVED & kept.keys()) if target == "n5" else []
     return {name: value for name, value in kept.items() if name not in lost}, lost
 
