@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 import zarr
+import zarr.abc.store
 import zarr.storage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,6 +130,12 @@ def test_other_stores_are_asked_for_an_index_and_then_for_ranges(tmp_path, monke
                 asked.append((key, byte_range))
             return await super().get(key, prototype, byte_range)
 
+        def get_ranges(self, key, byte_ranges, **options):
+            asked.append((key, byte_ranges))
+            return super().get_ranges(key, byte_ranges, **options)
+
+    if not hasattr(zarr.abc.store.Store, "get_ranges"):
+        del Asked.get_ranges
     array = zarr.open_array(Asked(zarr.storage.LocalStore(tmp_path)), mode="r")
     np.testing.assert_array_equal(array[3:5, 60:70], mirror[3:5, 60:70])
     assert len(asked) == 4
