@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +115,7 @@ class Array:
         """How many chunks there are along each axis."""
         return tuple(-(-bound // extent) for bound, extent in zip(self.shape, self.chunks, strict=True))
 
-    @property
+    @cached_property
     def order(self) -> str:
         """The memory order of results: "F" where chunks lie in Fortran order, so that memory lies as stored."""
         axes = self._layout.form.axes

@@ -77,6 +77,9 @@ def read(
     chunk_shape = layout.form.shape
     positions = selection.positions(chunk_shape)
     count = len(positions)
+    if count == 1 and progress is None:
+        _read_window(layout, selection, positions, None, out, threads, None)
+        return
     local = layout.store.local_root is not None
     size = _BATCH_CHUNKS if local else max(1, min(_BATCH_CHUNKS, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
     steps = _Steps(progress, count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -83,7 +84,7 @@ class ShardIndexForm:
     def count(self) -> int:
         return prod(self.chunks)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes that the index takes in the object."""
         if self.codecs is not None:

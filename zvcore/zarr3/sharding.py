@@ -199,12 +199,17 @@ class ShardLayout(Layout):
             offsets, lengths = form.parse(found.data, found.size, key)
             return Index(offsets, lengths, found.stamp, found.size), offsets.nbytes + lengths.nbytes
 
-        span = (0, form.size) if form.location == "start" else (-form.size, None)
+        span = self._index_span
         if self.store.blind:
             raw = self.store.get(key, *span)
             # Where the object ends is not known: the ranges that are read will tell.
             return None if raw is None else Index(*form.parse(raw, None, key), None, 0)
         return index_cache().get_part(self.store, key, span, load, part=form, unchecked=unchecked)
+
+    @cached_property
+    def _index_span(self) -> tuple[int, int | None]:
+        form = self.levels[0].sharding.index
+        return (0, form.size) if form.location == "start" else (-form.size, None)
 
     def locate(self, positions: Positions) -> Sources:
         keys, which = self._group(positions)
