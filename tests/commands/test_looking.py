@@ -82,6 +82,25 @@ def test_info_of_everything(data: Path, name: str, capfd: pytest.CaptureFixture[
     assert '"' in said(capfd, "info", "--attributes", data / "group.zarr")
 
 
+def test_info_tells_the_levels_of_an_image(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    root = zvcore.open(tmp_path / "g", "w", format="zarr3")
+    for name in ("s0", "s1"):
+        root.create_array(name, shape=(4, 4), dtype="u1")[...] = 1
+    levels = [
+        {"path": name, "coordinateTransformations": [{"type": "scale", "scale": [40.0, size]}]}
+        for name, size in (("s0", 8.0), ("s1", 16.0))
+    ]
+    axes = [{"name": "z", "type": "space", "unit": "nanometer"}, {"name": "x", "type": "space"}]
+    root.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": levels}]}
+    text = said(capfd, "info", tmp_path / "g")
+    [head, *rows] = text.split("\n\n")[-1].splitlines()
+    assert head.split() == ["level", "axes", "resolution", "offset", "units"]
+    assert rows[1].split()[:5] == ["s1", "z", "x", "40.0", "16.0"]
+    assert "nanometer" in rows[0]
+    root.attrs["ome"] = {"multiscales": [{"datasets": 5}]}
+    assert "resolution" not in said(capfd, "info", tmp_path / "g")
+
+
 @pytest.mark.parametrize("shard", ["group.zarr/deep/shards/c/0/0/0", "volume/8_8_8/0.shard"])
 def test_info_draws_a_shard(data: Path, shard: str, capfd: pytest.CaptureFixture[str]) -> None:
     text = said(capfd, "info", data / shard)

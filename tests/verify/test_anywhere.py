@@ -173,17 +173,41 @@ def test_a_copy_needs_a_place_of_its_own(tmp_path: Path) -> None:
         zvcore.repair(tmp_path / "a", tmp_path / "a")
 
 
-def test_a_repair_of_vectors_names_the_objects_that_miss_something(tmp_path: Path) -> None:
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("array", ["vertices", "vertex_fragments"])
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_repair_of_vectors_gives_up_what_lost_a_part(tmp_path: Path, sharded: bool, array: str, copied: bool) -> None:
     lines = [np.full((3, 3), at, "f4") for at in (1, 12, 23, 34)]
-    zvf.write_polylines(tmp_path / "v", lines, chunk_shape=(10, 10, 10))
-    file = next(file for file in sorted((tmp_path / "v/0/vertices").rglob("2")) if file.is_file())
-    file.write_bytes(b"broken")
-    report = zvcore.repair(tmp_path / "v")
-    assert file.with_name("2.bak").read_bytes() == b"broken"
-    assert [loss.chunk for loss in report.losses if loss.where == "object_index"] == [2]
-    left = zvcore.verify(tmp_path / "v")
-    assert any("object 2" in problem.what for problem in left.problems)
-    assert not any(problem.where.startswith("0/vertices/c/") for problem in left.problems)
+    lines.append(np.array([[24, 24, 24], [26, 26, 26], [33, 33, 33]], "f4"))  # through two chunks
+    path = tmp_path / "v"
+    colours = [np.arange(len(line), dtype="f4") for line in lines]
+    zvf.write_polylines(path, lines, chunk_shape=(10, 10, 10), vertex_attributes={"colour": colours})
+    if sharded:
+        zvf.shard_store(path, shard_shape=2)
+    file = path / "0" / array / "c" / ("1/1/1" if sharded else "2/2/2")
+    whole = file.read_bytes()
+    if sharded:
+        # Where the bytes of the chunk (2, 2, 2) lie, its shard says.
+        name = f"0/{array}/c/1/1/1"
+        damaged = bytearray(whole)
+        damaged[zvcore.inspect(path / name)["map"][0][0]] ^= 255
+        file.write_bytes(damaged)
+    else:
+        file.write_bytes(b"broken")
+    assert not zvcore.verify(path).ok
+    out = tmp_path / "copy" if copied else None
+    report = zvcore.repair(path, out)
+    fixed = path if out is None else out
+    after = zvcore.verify(fixed)
+    assert after.problems == [], str(after)
+    assert [loss.chunk for loss in report.losses if loss.where == "0/object_index"] == [2, 4]
+    level = zvf.open(fixed).level(0)
+    for id in (0, 1, 3):
+        assert np.array_equal(level.read_object(id), lines[id])
+    for id in (2, 4):
+        assert len(level.read_object(id)) == 0
+    if not copied:
+        assert file.with_name(file.name + ".bak").exists()
 
 
 # --- memory

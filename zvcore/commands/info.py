@@ -183,7 +183,34 @@ def levels(found: dict[str, Any]) -> list[str]:
         for one in found["multiscale"]["levels"]:
             rows.append((one["path"], words(one["resolution"]), words(one["offset"]), words(one["units"])))
         return list(table(rows))
-    return []
+    return image_levels(found)
+
+
+def image_levels(found: dict[str, Any]) -> list[str]:
+    """The levels of an OME-Zarr image."""
+    from zvcore.errors import MetadataError
+    from zvcore.terminal import printable, table
+
+    if found["kind"] != "group" or not {"ome", "multiscales"} & found.get("attributes", {}).keys():
+        return []
+    from zvcore.converting.describing import read_ome
+
+    try:
+        ome = read_ome(found["attributes"], "zarr.json")
+    except (MetadataError, AttributeError, TypeError, ValueError):
+        return []  # `zvcore verify` says what is wrong with it
+    if ome is None:
+        return []
+    rows: list[tuple[str, ...]] = [("level", "axes", "resolution", "offset", "units")]
+    for path, axes in zip(ome.paths, ome.axes, strict=True):
+        told = [
+            [a.name for a in axes],
+            [a.scale for a in axes],
+            [a.offset for a in axes],
+            [a.unit or "-" for a in axes],
+        ]
+        rows.append((printable(path), *(printable(words(one)) for one in told)))
+    return list(table(rows))
 
 
 def drawing(found: dict[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import zarr3
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
+from zvcore.zvf.salvage import settle
 from zvcore.zvf.store import Store
 from zvcore.zvf.validation import validate
 
@@ -59,23 +60,22 @@ def _problem(finding: Finding) -> Problem:
 
 
 def repair(
-    store: ByteStore, out: ByteStore | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
+    store: ByteStore,
+    out: ByteStore | None = None,
+    *,
+    only: Sequence[str] | None = None,
+    threads: int | None = None,
 ) -> Report:
-    """Take out chunks that cannot be decoded, as for Zarr. Which objects miss something then, the losses say.
+    """Take out chunks that cannot be decoded, as for Zarr, and what makes no sense without them.
 
-    The objects' manifests stay as they are: what they name and is gone, reading tells.
+    A chunk that lost its vertices or fragments is given up with its attributes, and so is every object that had a part
+    in it: its manifest is empty then, as that of an object that never was. The losses name each.
     """
     report = zarr3.repair(store, out, only=only, threads=threads)
-    target = store if out is None else out
-    lost = {loss.where.rpartition("/c/")[0] for loss in report.losses}
     try:
-        findings = validate(Store(target), level=3).problems if lost else []
+        settle(store if out is None else out, report, keep=out is None)
     except ZvcoreError as error:
         report.problems.append(Problem.of(error))
-        return report
-    damaged = sorted({finding.object_id for finding in findings if finding.object_id is not None and finding.fatal})
-    for id in damaged:
-        report.lose("object_index", "the object misses fragments", chunk=id)
     return report
 
 

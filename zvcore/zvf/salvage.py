@@ -1,0 +1,173 @@
+"""Bringing a store back in order after chunks of its vertices were lost: nothing then speaks of what is gone.
+
+A chunk without vertices or without its fragments is given up as a whole. Objects that had a part in it are given up
+too: a line with a piece missing would pass for another line. What they have in other chunks stays there, ownerless.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore import zarr3
+from zvcore.kernels import fragments as kernel
+from zvcore.stores.copying import back_up
+from zvcore.zarr3 import Zarr3Array
+from zvcore.zvf.cells import GridCells, coords_key
+from zvcore.zvf.links import deltas, family_node, link_arrays, parse_segment, read_links
+from zvcore.zvf.nodes import document_bytes, join, read_node
+from zvcore.zvf.objects import V1, V2
+from zvcore.zvf.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zvcore.report import Report
+    from zvcore.stores import Store as ByteStore
+    from zvcore.zvf.cells import CellGrid
+    from zvcore.zvf.store import Level
+
+__all__ = ["settle"]
+
+_GROUP = 1024
+
+Coords = tuple[int, ...]
+
+
+def settle(store: ByteStore, report: Report, keep: bool) -> None:
+    """Give up what lost chunks leave without sense, in every level. Stores of before 0.9 are left as they are."""
+    opened = Store(store)
+    for number in opened.levels:
+        level = opened.level(number)
+        if isinstance(level.vertices, GridCells) and isinstance(level.fragments, GridCells):
+            gone = _gone(level.vertices) | _gone(level.fragments)
+            if gone:
+                _Settling(level, gone, report, keep).run()
+
+
+def _gone(grid: CellGrid) -> set[Coords]:
+    """Chunks that the presence list names and the store does not have."""
+    listed = grid.listed()
+    if listed is None:
+        return set()
+    return set(map(tuple, listed.tolist())) - set(map(tuple, grid.stored().tolist()))
+
+
+class _Settling:
+    def __init__(self, level: Level, gone: set[Coords], report: Report, keep: bool) -> None:
+        self.level = level
+        self.store = level.store
+        self.gone = gone
+        self.report = report
+        self.keep = keep
+
+    def run(self) -> None:
+        level = self.level
+        objects = self._objects()
+        grids: list[CellGrid] = [level.vertices, level.fragments]
+        grids += [level.attribute_cells(name)[0] for name in level.attribute_names()]
+        grids += [level.attribute_cells(name, "fragment_attributes")[0] for name in level.fragment_attribute_names()]
+        for grid in grids:
+            if isinstance(grid, GridCells):
+                self._drop_cells(grid, self.gone)
+        for delta in deltas(level):
+            self._drop_links(delta)
+        if objects:
+            self._drop_objects(objects)
+        if level.vertex_count is not None:
+            count = self._count_vertices()
+            self._change(level.path, lambda attrs: attrs["zarr_vectors_level"].update(vertex_count=count))
+
+    def _drop_cells(self, grid: GridCells, which: set[Coords]) -> None:
+        stored = set(map(tuple, grid.stored().tolist()))
+        array = self._array(grid.path)
+        for coords in sorted(which & stored):
+            position = tuple((np.array(coords, np.int64) - grid.origin).tolist())
+            self._back_up(f"{grid.path}/{array.layout.chunk_name(position)}")
+            array.delete_block(position)
+            self.report.lose(grid.path, "left out with the vertices or fragments that were lost", chunk=coords)
+        if grid.listed() is not None:
+            names = {coords_key(coords) for coords in which}
+            self._change(
+                grid.path,
+                lambda attrs: attrs.update(nonempty_chunks=[n for n in attrs["nonempty_chunks"] if n not in names]),
+            )
+
+    def _array(self, path: str) -> Zarr3Array:
+        array = zarr3.open(self.store.child(path), "r+")
+        assert isinstance(array, Zarr3Array)
+        return array
+
+    def _drop_links(self, delta: int) -> None:
+        """The links of a cell all lead to the same chunks: those that lead to a lost one go with their cell."""
+        family = family_node(self.level, delta)
+        if family is None or "link_width" not in family.attrs or "sid_ndim" not in family.attrs:
+            return
+        before = len(read_links(self.level, delta))
+        width, ndim = int(family.attrs["link_width"]), int(family.attrs["sid_ndim"])
+        for node in link_arrays(family):
+            grid = GridCells(node)
+            offsets = parse_segment(node.path.rpartition("/")[2], ndim, width, node.path).tolist() if delta == 0 else []
+            hit: set[Coords] = set()
+            for coords in map(tuple, grid.stored().tolist()):
+                ends = {coords, *(tuple(a + b for a, b in zip(coords, offset, strict=True)) for offset in offsets)}
+                if ends & self.gone:
+                    hit.add(coords)
+            if hit:
+                self._drop_cells(grid, hit)
+        left = len(read_links(self.level, delta))
+        if left != before and isinstance(family.attrs.get("num_physical_records"), int):
+            self._change(family.path, lambda attrs: attrs.update(num_physical_records=left))
+
+    # --- objects
+
+    def _objects(self) -> dict[int, int]:
+        """Row -> id of the objects that had a part in a lost chunk."""
+        index = self.level.objects
+        if index is None or index.layout not in (V1, V2):
+            return {}
+        table = index.table(np.arange(len(index)))
+        hit = np.array([tuple(coords) in self.gone for coords in table.coords.tolist()], np.bool_)
+        owner = np.repeat(np.arange(len(table)), np.diff(table.offsets))
+        return {row: int(table.object_ids[row]) for row in np.unique(owner[hit]).tolist()}
+
+    def _drop_objects(self, objects: dict[int, int]) -> None:
+        index = self.level.objects
+        assert index is not None
+        path = join(index.path, "manifests")
+        array = self._array(path)
+        empty = np.empty(1, object)
+        empty[0] = b""
+        for row, id in objects.items():
+            self._back_up(f"{path}/{array.layout.chunk_name((row // array.chunks[0],))}")
+            array[row : row + 1] = empty
+            self.report.lose(index.path, "the object is left out: it has lost fragments", chunk=id)
+        present = index.node.attrs.get("num_present")
+        if isinstance(present, int):
+            self._change(index.path, lambda attrs: attrs.update(num_present=present - len(objects)))
+
+    def _count_vertices(self) -> int:
+        """How many vertices the fragments that are left hold."""
+        fragments = Store(self.store).level(self.level.number).fragments
+        stored = fragments.stored()
+        total = 0
+        for begin in range(0, len(stored), _GROUP):
+            cells = fragments.read(stored[begin : begin + _GROUP])
+            _, _, count, *_ = kernel.decode_cells(cells.data.data, cells.starts, cells.lengths)
+            total += int(count.sum())
+        return total
+
+    # --- documents
+
+    def _change(self, path: str, change: Callable[[dict[str, Any]], Any]) -> None:
+        node = read_node(self.store, path)
+        assert node is not None
+        document = node.document
+        change(document["attributes"])
+        self._back_up(f"{path}/zarr.json")
+        self.store.put(f"{path}/zarr.json", document_bytes(document))
+
+    def _back_up(self, key: str) -> None:
+        if self.keep and not self.store.exists(f"{key}.bak") and self.store.exists(key):
+            back_up(self.store, key)
