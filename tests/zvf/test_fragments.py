@@ -171,3 +171,13 @@ def test_what_cannot_be_encoded(pieces: list, text: str) -> None:
         reference.encode_fragments(pieces)
     with pytest.raises(ValueError, match=text):
         encode_fragments(pieces)
+
+
+@pytest.mark.parametrize("count", [2**28 + 1, 2**35, 2**40, 2**62])
+def test_no_memory_is_taken_for_the_range_that_a_few_bytes_claim(count: int) -> None:
+    index = decode_fragments(encode_fragments([(0, 3), (5, count)]))
+    assert index.range(1) == (5, count)
+    assert index.indices(0).tolist() == [0, 1, 2]
+    for ask in (lambda: index.indices(1), lambda: index.gather([0, 1])):
+        with pytest.raises(CorruptDataError, match="range"):
+            ask()

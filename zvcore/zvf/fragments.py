@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["FragmentIndex", "decode_fragments", "encode_fragments"]
 
 Ints = npt.NDArray[np.int64]
+# More rows than any chunk has: their numbers alone would take two gigabytes.
+MAX_ROWS = 2**28
 
 
 def encode_fragments(fragments: Sequence[Any], force_explicit: bool = False) -> bytes:
@@ -190,7 +192,8 @@ class FragmentIndex:
         return bool(len(self._table)) and bool(np.abs(self._table).max() >= 2**62 or self._table.min() == -(2**63))
 
     def _refuse(self, start: int, count: int, fragment: int) -> None:
-        if count > 2**40 or abs(start) > 2**62:
+        # Sixteen bytes may claim any range: memory is taken only for what a chunk could hold.
+        if count > MAX_ROWS or abs(start) > 2**62:
             raise CorruptDataError(f"fragment {fragment} is a range of {count} rows from row {start}")
 
     def _before(self, fragment: int) -> int:
