@@ -64,10 +64,14 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.terminal import parse_region, reading
+    from zvcore.commands import UsageError
+    from zvcore.errors import NotFoundError
+    from zvcore.terminal import parse_region
 
-    with reading(options.src):
+    try:
         source = zvcore.open(options.src)
+    except NotFoundError as error:
+        raise UsageError(str(error)) from error
     region = None
     if options.region is not None:
         from zvcore.converting.sources import finest_array

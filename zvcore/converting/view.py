@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,25 +127,16 @@ class View:
     dtype: np.dtype[Any] | None = None
     clip: bool = False
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_tally", "_layout")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     @property
     def value_dtype(self) -> np.dtype[Any]:
         return self.array.dtype if self.dtype is None else self.dtype
-
-    @cached_property
-    def _prepared(self) -> Any:
-        return self.array.layout.prepared
 
     def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
         """(the values in a box of the view, how many stored bytes they were)."""
         tally = Tally()
         layout = _counting(self.array.layout, tally)
-        layout.__dict__["prepared"] = self.array.layout.prepared
+        if layout.value_codec is None:
+            layout.__dict__["prepared"] = self.array.layout.prepared
         key: list[Any] = list(self.start)
         for axis, (first, stop) in zip(self.axes, box, strict=True):
             if axis is not None:
@@ -167,9 +157,6 @@ class View:
         if self.dtype is None or self.dtype == values.dtype:
             return values
         return cast(values, self.dtype, self.clip, box)
-
-    def as_error_region(self, box: Box) -> str:
-        return ", ".join(f"{first}:{stop}" for first, stop in box)
 
 
 def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], clip: bool, box: Box = ()) -> npt.NDArray[Any]:
