@@ -3,6 +3,7 @@
 import importlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,10 @@ settings.load_profile("zvcore-ci" if os.environ.get("CI") else "zvcore")
 
 
 def pytest_configure() -> None:
-    """`make sanitize` must not run the ordinary modules by mistake: that would find nothing, quietly."""
+    # A shell that starts commands in the background makes them deaf to Ctrl-C, and what the tests start as well.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # `make sanitize` must not run the ordinary modules by mistake: that would find nothing, quietly.
     expected = os.environ.get("ZVCORE_TEST_KIND", _build.kind)
     if _build.kind != expected:
         pytest.exit(f"{_build.__file__} is a {_build.kind} build, not {expected}", returncode=3)

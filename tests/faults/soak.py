@@ -66,9 +66,11 @@ def one_value(values: Any, where: Any) -> int:
     return low
 
 
-def work(folder: Path, worker: int, workers: int, end: float, answers: Any) -> None:
+def work(folder: Path, worker: int, workers: int, seconds: float, ready: Any, answers: Any) -> None:
     try:
-        answers.put((worker, soak(folder, worker, workers, end), None))
+        # On a busy machine processes take long to start; the time begins when all are there.
+        ready.wait(300)
+        answers.put((worker, soak(folder, worker, workers, time.time() + seconds), None))
     except BaseException:
         answers.put((worker, None, traceback.format_exc()))
 
@@ -131,9 +133,10 @@ def run(seconds: float, workers: int = 8) -> dict[str, int]:
     answers: Any = context.Queue()
     try:
         make(folder, workers)
-        end = time.time() + seconds
+        ready = context.Barrier(workers)
         processes = [
-            context.Process(target=work, args=(folder, worker, workers, end, answers)) for worker in range(workers)
+            context.Process(target=work, args=(folder, worker, workers, seconds, ready, answers))
+            for worker in range(workers)
         ]
         for process in processes:
             process.start()
