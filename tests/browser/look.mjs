@@ -45,8 +45,7 @@ for (const [name, { link, state }] of Object.entries(views)) {
   const ready = () => window.viewer.layerManager.managedLayers.length > 0 && window.viewer.isReady();
   await page.waitForFunction(ready, { timeout: 90000, polling: 250 });
   await page.evaluate((state) => {
-    const viewer = window.viewer;
-    viewer.state.restoreState({ ...viewer.state.toJSON(), ...state });
+    for (const [name, value] of Object.entries(state)) window.viewer.state.children.get(name).restoreState(value);
   }, state);
   await new Promise((resolve) => setTimeout(resolve, 1500));
   await page.waitForFunction(ready, { timeout: 90000, polling: 250 });
