@@ -1,24 +1,67 @@
 """The README's code runs, and what it says about codecs is so."""
 
 import re
+import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from zvcore import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/arrays.md", "docs/precomputed.md", "docs/zarr3.md", "docs/verify.md", "docs/errors.md"]
-)
+# tests/thirdparty runs the code of write-a-codec.md. What the others show takes long, or is for checkouts.
+ELSEWHERE = {"write-a-codec", "build", "fuzzing", "guarantees", "benchmarks", "README"}
+PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.md") if page.stem not in ELSEWHERE)]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+    """Python and the lines of `zvcore`, in the order of the page, in one folder."""
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    blocks = re.findall(r"```(python|sh)\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), names)
+    names: dict[str, object] = {"__name__": "__main__"}
+    # Commands may stand before the code that makes their data, as on a page's first screen.
+    commands: list[str] = []
+    for language, block in blocks:
+        if language == "python":
+            exec(compile(block, page, "exec"), names)
+        else:
+            commands += [line for line in block.splitlines() if line.startswith("zvcore ")]
+        if names.keys() - {"__name__"}:
+            for command in commands:
+                run_command(command)
+            commands = []
+    for command in commands:
+        run_command(command)
+
+
+def run_command(line: str) -> None:
+    """A line as a user types it. Its comment says so where it ends with another status than 0."""
+    command, _, comment = line.partition(" #")
+    expected = re.search(r"exit status (\d)", comment)
+    arguments = shlex.split(command)[1:]
+    if any(re.match("[A-Z]{3,}", argument) for argument in arguments):
+        return  # a synopsis
+    if arguments[0] == "serve":
+        program = [sys.executable, "-m", "zvcore", *arguments, "--port", "0"]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline().startswith("http://127.0.0.1:")
+            server.send_signal(signal.SIGINT)
+            assert server.wait(30) == 0
+        return
+    try:
+        status = cli.main(arguments)
+    except SystemExit as stopped:
+        status = int(stopped.code or 0)
+    assert status == int(expected[1] if expected else 0), line
 
 
 def test_code_stands_in_the_first_screen() -> None:

@@ -24,6 +24,9 @@ page.on("requestfailed", (request) => {
 });
 
 await page.goto(base, { waitUntil: "networkidle0" });
+// Pictures load when they come into sight: all of them now.
+await page.evaluate(() => document.querySelectorAll("img").forEach((image) => (image.loading = "eager")));
+await page.waitForFunction(() => [...document.images].every((image) => image.complete), { timeout: 30000 });
 await page.screenshot({ path: `${out}/page.png`, fullPage: true });
 seen.page = await page.evaluate(() => ({
   title: document.title,

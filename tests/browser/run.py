@@ -87,6 +87,8 @@ def make_data(root: Path) -> tuple[np.ndarray, np.ndarray]:
             root / name, format="precomputed", shape=SHAPE[::-1], dtype=values.dtype, chunks=(64, 64, 64), **options
         )
         a[...] = values.T[..., None]
+    zvcore.convert(root / "a.zarr", root / "ome.zarr", format="zarr3", levels=2)
+    zvcore.convert(root / "image", root / "nm.zarr", format="zarr3", levels=1)
     lines, _ = streamlines(SHAPE, 100)
     zvf.write_polylines(root / "lines.zarrvectors", lines, chunk_shape=(64, 64, 64), shard_shape=2)
     points = np.concatenate(lines)[::10]

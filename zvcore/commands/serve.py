@@ -54,16 +54,17 @@ def run(options: argparse.Namespace) -> int:
         options.path, options.host, options.port,
         origin=options.origin, neuroglancer=options.neuroglancer, log=log, threads=options.threads,
     )  # fmt: skip
-    with server:
-        # On stdout, so that a script can read where it listens.
-        print(server.url, flush=True)
-        say(options, f"serving {os.path.abspath(options.path)}, read only; Ctrl-C ends")
-        if not is_loopback(server.server_name):
-            say(options, "anyone who can reach this address can read everything in this folder")
-        try:
+    try:
+        with server:
+            say(options, f"serving {os.path.abspath(options.path)}, read only; Ctrl-C ends")
+            if not is_loopback(server.server_name):
+                say(options, "anyone who can reach this address can read everything in this folder")
+            # On stdout, so that a script can read where it listens.
+            print(server.url, flush=True)
             server.serve_forever()
-        except KeyboardInterrupt:
-            say(options, "")
+    except KeyboardInterrupt:
+        # The way to end it, and no fault.
+        say(options, "")
     return 0
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
-from zvcore.errors import NotFoundError, ZvcoreError
+from zvcore.converting.describing import read_ome
+from zvcore.converting.geometry import Axis, read_axes
+from zvcore.errors import MetadataError, NotFoundError, ZvcoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,12 +21,14 @@ class Pyramid:
     """Arrays of the same thing, the finest first.
 
     paths        of the arrays below the node
+    axes         of the finest array, as far as anything says what they are
     labels       whether values are names of things; None: nobody says
     convention   what describes the levels, for people
     """
 
     arrays: list[Array]
     paths: list[str]
+    axes: tuple[Axis, ...]
     labels: bool | None = None
     convention: str | None = None
 
@@ -37,10 +41,12 @@ class Pyramid:
 def pyramid_of(node: Any) -> Pyramid | None:
     """The levels at this node: an array is one level; None for groups that describe none."""
     if isinstance(node, Array):
-        return Pyramid([node], [""])
+        return Pyramid([node], [""], read_axes(node))
     if hasattr(node, "num_channels") and hasattr(node, "info"):
         arrays = [node[key] for key in node]
-        return Pyramid(arrays, list(node), node.type == "segmentation", "precomputed") if arrays else None
+        if not arrays:
+            return None
+        return Pyramid(arrays, list(node), read_axes(arrays[0]), node.type == "segmentation", "precomputed")
     if hasattr(node, "multiscale"):
         return _of_n5(node)
     attrs = getattr(node, "attrs", None)
@@ -56,23 +62,22 @@ def _of_n5(group: Any) -> Pyramid | None:
     arrays = [group[path] for path in paths]
     if not arrays or not all(isinstance(array, Array) for array in arrays):
         return None
-    return Pyramid(arrays, paths, convention=found.convention)
+    finest = found.levels[0]
+    said = zip(finest.axes, finest.units, finest.resolution, finest.offset, strict=True)
+    axes = tuple(Axis(name, unit or None, size, place) for name, unit, size, place in said)
+    return Pyramid(arrays, paths, axes if arrays[0].order == "F" else axes[::-1], convention=found.convention)
 
 
 def _of_ome(group: Any, attrs: Mapping[str, Any]) -> Pyramid | None:
-    ome = attrs.get("ome")
-    described = ome.get("multiscales") if isinstance(ome, dict) else attrs.get("multiscales")
-    if not (isinstance(described, list) and described and isinstance(described[0], dict)):
-        return None
-    levels = described[0].get("datasets")
-    if not isinstance(levels, list):
-        return None
-    paths = [level["path"] for level in levels if isinstance(level, dict) and isinstance(level.get("path"), str)]
     try:
-        arrays = [group[path] for path in paths]
-    except NotFoundError:
+        found = read_ome(attrs, "")
+        if found is None:
+            return None
+        arrays = [group[path] for path in found.paths]
+    except (MetadataError, NotFoundError):
         return None
-    if not arrays or not all(isinstance(array, Array) for array in arrays):
+    if not all(isinstance(array, Array) and array.ndim == len(found.axes[0]) for array in arrays):
         return None
-    is_labels = isinstance(ome, dict) and "image-label" in ome
-    return Pyramid(arrays, paths, True if is_labels else None, "OME-Zarr")
+    ome = attrs.get("ome")
+    labels = True if isinstance(ome, dict) and "image-label" in ome else None
+    return Pyramid(arrays, list(found.paths), found.axes[0], labels, "OME-Zarr")

@@ -6,17 +6,20 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from zvcore.converting.geometry import long_unit, nanometers
+
 if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.serving.catalog import Dataset
 
-__all__ = ["DEMO", "direct_source", "link", "state"]
+__all__ = ["DEMO", "direct_source", "link", "state", "zarr_axes"]
 
 DEMO = "https://neuroglancer-demo.appspot.com/"
 
 _TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32")
 _N5_CODECS = ("raw", "gzip", "blosc", "zstd")
 _ZARR_CODECS = ("bytes", "transpose", "gzip", "zstd", "blosc", "crc32c")
+_SECONDS = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6}
 _ENCODINGS = ("raw", "jpeg", "png", "compressed_segmentation", "compresso", "jxl")
 
 
@@ -74,18 +77,44 @@ def _zarr_reason(codecs: Any) -> str:
     return ""
 
 
+def zarr_axes(dataset: Dataset) -> dict[str, tuple[float, str]] | None:
+    """{name: (size, unit)} of the axes of a Zarr array or pyramid with x, y, z first, where it names its axes so.
+
+    Neuroglancer puts the first axis of Zarr, usually z, where others have x, unless it is told. The sizes have to be
+    those that it finds by itself: it does not know the attributes of single arrays.
+    """
+    pyramid = dataset.pyramid
+    if dataset.format != "zarr3" or pyramid is None:
+        return None
+    sizes = {}
+    for axis in pyramid.axes:
+        if not axis.name:
+            return None
+        scale, unit = (1.0, None) if pyramid.convention is None else (axis.scale or 1.0, long_unit(axis.unit))
+        if unit is None:
+            sizes[axis.name] = (scale, "")
+        elif unit in _SECONDS:
+            sizes[axis.name] = (scale * _SECONDS[unit], "s")
+        else:
+            sizes[axis.name] = (scale * nanometers(unit) * 1e-9, "m")
+    shown = [name for name in "xyz" if name in sizes]
+    if len(shown) < 2:
+        return None
+    return {name: sizes[name] for name in [*shown, *sizes]}
+
+
 def state(
     name: str,
     source: str,
     kind: str,
     limits: tuple[float, float] | None = None,
     segments: list[str] | None = None,
-    axes: list[str] | None = None,
+    axes: dict[str, tuple[float, str]] | None = None,
 ) -> dict[str, Any]:
     """A viewer's state with one layer.
 
     kind   "image", "segmentation" or "annotation"
-    axes   their order on the screen
+    axes   their sizes and units, in their order on the screen
     """
     layer: dict[str, Any] = {"type": kind, "source": source, "name": name or "data", "tab": "source"}
     if limits is not None and kind == "image":
@@ -94,9 +123,9 @@ def state(
         layer["segments"] = segments
     found: dict[str, Any] = {"layers": [layer], "layout": "4panel"}
     if axes:
-        # Neuroglancer heeds the second only where the first says which axes there are. Plain Zarr arrays have no units.
-        found["dimensions"] = {name: [1, ""] for name in axes}
-        found["displayDimensions"] = axes[:3]
+        # Neuroglancer heeds the second only where the first says which axes there are.
+        found["dimensions"] = {name: list(size) for name, size in axes.items()}
+        found["displayDimensions"] = list(axes)[:3]
     return found
 
 

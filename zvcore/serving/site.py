@@ -213,7 +213,7 @@ class Site:
         kind = kind or ("segmentation" if dataset.labels else "image")
         viewer = self.viewer or neuroglancer.DEMO
         if source is not None:
-            axes = self._axes(dataset)
+            axes = neuroglancer.zarr_axes(dataset)
             links["neuroglancer"] = neuroglancer.link(
                 viewer, neuroglancer.state(dataset.title, source, kind, limits, axes=axes)
             )
@@ -229,19 +229,6 @@ class Site:
             viewer, neuroglancer.state(dataset.title, made, view.layer, limits, segments)
         )
         return links
-
-    def _axes(self, dataset: Dataset) -> list[str] | None:
-        """The axes of a Zarr array with x, y, z in this order, where it names its axes so."""
-        from zvcore.pictures.planes import axis_names
-
-        if dataset.format != "zarr3" or dataset.pyramid is None or dataset.pyramid.convention is not None:
-            return None
-        array = dataset.pyramid.arrays[0]
-        if getattr(array, "dimension_names", None) is None:
-            return None
-        names = axis_names(array)
-        shown = [name for name in ("x", "y", "z") if name in names]
-        return [*shown, *(name for name in names if name not in shown)] if len(shown) >= 2 else None
 
     def _index(self, catalog: Catalog, base: str) -> bytes:
         cards = []

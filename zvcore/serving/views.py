@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.converting.geometry import nanometers
 from zvcore.pictures.lines import sample_of
 from zvcore.pictures.planes import View, view_of
 from zvcore.precomputed import Skeleton
@@ -34,16 +35,6 @@ _MOST_CHANNELS = 8
 _MOST_IDS = 100_000
 _SHOWN_IDS = 500
 _BOX = re.compile(r"(\d{1,3})/(\d{1,18})-(\d{1,18})_(\d{1,18})-(\d{1,18})_(\d{1,18})-(\d{1,18})")
-_NANOMETERS = {
-    "nm": 1.0,
-    "nanometer": 1.0,
-    "um": 1e3,
-    "µm": 1e3,
-    "micrometer": 1e3,
-    "mm": 1e6,
-    "millimeter": 1e6,
-    "m": 1e9,
-}
 
 
 def view_for(dataset: Dataset) -> VoxelView | LinesView | PointsView | None:
@@ -76,8 +67,7 @@ class VoxelView:
     def __init__(self, dataset: Dataset) -> None:
         assert dataset.pyramid is not None
         self.arrays = dataset.pyramid.arrays
-        self.paths = dataset.pyramid.paths
-        self.node = dataset.node
+        self.axes = dataset.pyramid.axes
         self.labels = dataset.labels
         if self.labels:
             self.layer = "segmentation"
@@ -103,20 +93,9 @@ class VoxelView:
 
     def _resolution(self) -> list[float]:
         """The size of the finest voxels in nanometers, as far as the metadata tell."""
-        array = self.arrays[0]
-        known = getattr(array, "resolution", None)
-        if known is not None and array.format == "precomputed":
-            return [float(value) for value in known]
-        if hasattr(self.node, "multiscale"):
-            finest = self.node.multiscale().levels[0]
-            factor = _NANOMETERS.get(finest.unit or "")
-            if factor is not None:
-                sizes = [float(value) * factor for value in finest.resolution]
-                if array.order != "F":
-                    sizes.reverse()
-                axes = (self.view.across, self.view.down, self.view.depth)
-                return [1.0 if axis is None else sizes[axis] for axis in axes]
-        return [1.0, 1.0, 1.0]
+        sizes = [nanometers(axis.unit) * (axis.scale or 1.0) for axis in self.axes]
+        shown = (self.view.across, self.view.down, self.view.depth)
+        return [1.0 if axis is None else sizes[axis] for axis in shown]
 
     def answer(self, rest: str) -> Made | None:
         if rest == "info":
