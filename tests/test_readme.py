@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text()
 
 
 # tests/thirdparty runs the code of write-a-codec.md. What the others show takes long, or is for checkouts.
-ELSEWHERE = {"write-a-codec", "build", "fuzzing", "guarantees", "benchmarks", "README"}
+ELSEWHERE = {"write-a-codec", "build", "fuzzing", "guarantees", "interop", "benchmarks", "README"}
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.md") if page.stem not in ELSEWHERE)]
 
 
