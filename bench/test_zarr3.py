@@ -191,6 +191,36 @@ def random_chunks(codec: str, inner: int) -> Calls:
     return calls
 
 
+def one_chunk_of_a_shard() -> Calls:
+    """One inner chunk of 8^3 changed in a full shard, the next one each time: what does it cost besides the chunk?"""
+    shard, inner = max(SHARD, 128), 8
+    data = np.resize(values(), (shard,) * 3)
+    calls: Calls = {}
+
+    def made(name: str, mode: str) -> Any:
+        array = zvcore.create(
+            FOLDER / f"one-{name}", format="zarr3", shape=(shard,) * 3, dtype="u1", chunks=(inner,) * 3,
+            shards=(shard,) * 3, codec=None, write_mode=mode, dead_bytes_threshold=1.0, overwrite=True,
+        )  # fmt: skip
+        array[...] = data
+        return array
+
+    regions = [
+        tuple(slice(at * inner, (at + 1) * inner) for at in place) for place in np.ndindex(*(shard // inner,) * 3)
+    ]
+    block = np.ones((inner,) * 3, np.uint8)
+    arrays: dict[str, Any] = {"zvcore": made("append", "append"), "inplace": made("inplace", "inplace")}
+    arrays["rewrite"] = made("rewrite", "rewrite")
+    for name, array in arrays.items():
+        turns = itertools.cycle(regions)
+        calls[name] = lambda array=array, turns=turns: array.__setitem__(next(turns), block)
+    made("tensorstore", "rewrite")
+    theirs = opened_by_tensorstore(FOLDER / "one-tensorstore", write=True)
+    turns = itertools.cycle(regions)
+    calls["tensorstore"] = lambda: theirs[next(turns)].write(block).result()
+    return calls
+
+
 WHOLE = ("zvcore", "tensorstore", *PIPELINES)
 CONTESTS = [
     contest
@@ -206,6 +236,9 @@ CONTESTS = [
             64 if SIDE >= 256 else 8,
         ),
     )
+] + [
+    # "zvcore" appends; the other two ways to write a shard beside it.
+    Contest("write one chunk of a shard", ("zvcore", "inplace", "rewrite", "tensorstore"), one_chunk_of_a_shard)
 ]
 
 

@@ -343,7 +343,7 @@ class CodecPipeline(AbstractPipeline):
                 key.append(place * extent + int(one))
                 continue
             target = outside[axis] if axis < len(outside) else None
-            if not isinstance(target, slice):
+            if not isinstance(target, slice) or axis >= len(shape):
                 raise _NotOurs("an unusual output selection")
             step = int(one.step or 1)
             start = place * extent + int(one.start or 0) - int(target.start or 0) * step
