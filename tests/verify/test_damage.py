@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import shutil
 import struct
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import zvcore
+import zvcore.report
 import zvcore.zvf as zvf
 from zvcore import cli
 from zvcore.kernels import crc32c
@@ -472,3 +475,38 @@ def test_one_file_can_be_repaired(originals: Path, data: str, tmp_path: Path) ->
     assert report.losses
     left = zvcore.verify(path)
     assert {path / problem.where for problem in left.problems} == {files[1]}
+
+
+def test_no_damage_surprises(originals: Path, tmp_path: Path) -> None:
+    """Whatever is wrong with which file, there is a report and no other error than our own."""
+    rng = random.Random(7)
+    for number in range(48):
+        path = tmp_path / str(number)
+        shutil.copytree(originals / rng.choice(sorted(MAKERS)), path)
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        documents = [file for file in files if file.name in ("zarr.json", "attributes.json", "info")]
+        file = rng.choice(documents if number % 2 else files)
+        data = bytearray(file.read_bytes())
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(data) + 1)
+            spoiled = rng.choice([b"0", b"9999999999", b"-", b"null", b"[", b"\xff", b"\0" * 8, b""])
+            data[at : at + rng.choice([0, 1, 1, 8, len(data)])] = spoiled
+        file.write_bytes(data)
+        for fast in (False, True):
+            assert isinstance(zvcore.verify(path, fast), zvcore.report.Report)
+            assert isinstance(zvcore.verify(file, fast), zvcore.report.Report)
+        for look in (path, file):
+            with contextlib.suppress(zvcore.errors.ZvcoreError):
+                zvcore.inspect(look)
+        with contextlib.suppress(zvcore.errors.UnsupportedError):
+            zvcore.repair(path, tmp_path / "out")
+            shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        shutil.rmtree(path)
+
+
+def test_a_document_that_nobody_can_repair(originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(originals / "volume", tmp_path / "data")
+    document("info", data_type="uint9")(tmp_path / "data")
+    for more in ([], ["--out", str(tmp_path / "out")]):
+        assert cli.main(["repair", str(tmp_path / "data"), *more]) == 1
+        assert "remains: info: data_type" in capsys.readouterr().out

@@ -35,8 +35,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         after = zvcore.verify(where, threads=options.threads, format=options.format)
         remaining = [problem for problem in after.problems if problem.fatal]
-    except (zvcore.errors.NotFoundError, zvcore.errors.UnsupportedError):
-        remaining = []  # the one file that was meant is gone
+    except zvcore.errors.NotFoundError:
+        # The one file that was meant is gone, or nothing could be copied.
+        remaining = [] if report.losses else [problem for problem in report.problems if problem.fatal]
     if options.json:
         print_json({**report.to_json(), "sound": not remaining, "remaining": [one.to_json() for one in remaining]})
         return 1 if remaining else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.engine import index_cache
-from zvcore.errors import MetadataError
+from zvcore.errors import ZvcoreError
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.info import INFO, read_info
@@ -89,10 +89,11 @@ def repair(
     else:
         try:
             info = read_info(store)
-        except MetadataError as error:
-            report.problems.append(Problem.of(error))
+            found = [*judges(store, info, threads, report)]
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, INFO))
             return report
-        for judge in judges(store, info, threads, report):
+        for judge in found:
             if isinstance(judge, Judge):
                 _repair_shards(target, judge.reader, judge, report, done, threads, only)
             elif isinstance(judge, UnshardedLayout):

@@ -122,9 +122,12 @@ def _cells(node: ArrayNode, offsets: Ints, width: int, delta: int) -> Any:
     """(chunk, rows, whether the first column says how the endpoints were permuted) of each cell."""
     intra = not offsets.any()
     permuted = bool(node.attrs.get("has_perm", not intra and delta == 0))
-    dtype = np.dtype(node.attrs.get("dtype", "int64")).newbyteorder("<")
+    try:
+        dtype = np.dtype(node.attrs.get("dtype", "int64")).newbyteorder("<")
+    except (TypeError, ValueError):
+        dtype = np.dtype("V")
     if dtype.kind not in "iu":
-        raise MetadataError("links are integers", key=node.key, found=str(dtype))
+        raise MetadataError("links are integers", key=node.key, found=repr(node.attrs.get("dtype")))
     grid = GridCells(node)
     coords = grid.stored()
     # By key and not by number, as the reference sorts: attributes of links rely on this order.
