@@ -11,6 +11,7 @@ import textwrap
 import time
 from typing import TYPE_CHECKING
 
+import dask.array
 import numpy as np
 import pytest
 import zarr
@@ -149,6 +150,20 @@ def test_a_killed_writer_leaves_shards_old_or_new(tmp_path: Path, way: str, mode
     # And nothing stands in the way of the next writer.
     zvcore.open(tmp_path, mode="r+")[...] = 5
     assert (zvcore.open(tmp_path)[...] == 5).all()
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.parametrize("chunks", [(32, 32), (20, 28)])
+def test_dask_writes_and_reads(tmp_path: Path, scheduler: str, chunks: tuple[int, int]) -> None:
+    """Blocks along the shards, and blocks of which several write to one shard at once."""
+    array = zvcore.create(
+        tmp_path, format="zarr3", shape=(70, 64), dtype="u4", chunks=(8, 8), shards=(32, 32), codec="zstd"
+    )
+    values = np.arange(70 * 64, dtype="u4").reshape(70, 64)
+    dask.array.store(dask.array.from_array(values, chunks=chunks), array, lock=False, scheduler=scheduler)
+    lazy = dask.array.from_array(zvcore.open(tmp_path), chunks=array.shards)
+    np.testing.assert_array_equal(lazy.compute(scheduler=scheduler), values)
+    assert (zvcore.open(tmp_path).to_dask().sum(axis=1).compute(scheduler=scheduler) == values.sum(axis=1)).all()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
