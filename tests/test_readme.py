@@ -21,6 +21,7 @@ PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.
 
 
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.filterwarnings("ignore:Endian.big is deprecated:DeprecationWarning")  # zarr-n5's, with newer zarr-python
 def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     """Python and the lines of `zvcore`, in the order of the page, in one folder."""
     monkeypatch.chdir(tmp_path)

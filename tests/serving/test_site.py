@@ -213,3 +213,58 @@ def test_wrong_commands(arguments: list[str], status: int, capsys: pytest.Captur
 
     assert main(["serve", *arguments]) == status
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "expected"),
+    [
+        ((300, 300, 300), (64, 64, 64), [64, 64, 64]),
+        ((300, 300, 300), (128, 128, 128), [128, 128, 64]),
+        ((9, 9000, 9000), (1, 4096, 4096), [1024, 1024, 1]),
+        ((100, 100, 100), (10, 10, 10), [80, 80, 40]),
+        ((300, 300, 300), (96, 96, 96), [96, 96, 96]),
+        ((3, 3), (2, 2), [4, 4, 1]),
+    ],
+)
+def test_blocks_suit_the_chunks(
+    tmp_path: Path, shape: tuple[int, ...], chunks: tuple[int, ...], expected: list[int]
+) -> None:
+    """Neuroglancer asks for blocks that take few chunks each, and none that are too large."""
+    from zvcore.serving.catalog import open_dataset
+    from zvcore.serving.views import VoxelView
+
+    zvcore.create(tmp_path / "a", format="zarr3", shape=shape, dtype="u1", chunks=chunks)
+    dataset = open_dataset(bytes(tmp_path / "a"), [b"a"], {b"zarr.json"})
+    assert dataset is not None
+    [scale] = VoxelView(dataset).info()["scales"]
+    assert scale["chunk_sizes"] == [expected]
+
+
+def test_chunks_too_large_for_a_preview(tmp_path: Path) -> None:
+    """A page must not take the memory that one chunk claims."""
+    from zvcore.serving.paths import Root
+    from zvcore.serving.site import Site
+
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(4096, 4096, 4096), dtype="u8", chunks=(4096, 4096, 4096))
+    root = Root(tmp_path)
+    [found] = Site(root).describe("http://localhost:1")["datasets"]
+    assert (found["preview"], found["error"]) == (None, None)
+    assert "too large" in found["why"]
+    root.close()
+
+
+def test_a_page_does_not_wait_for_all_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from zvcore.serving.paths import Root
+    from zvcore.serving.site import Site
+
+    monkeypatch.setattr("zvcore.serving.site._SECONDS_FOR_PICTURES", -1.0)
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(9, 9), dtype="u2", chunks=(3, 3))[...] = 7
+    root = Root(tmp_path)
+    site = Site(root)
+    [found] = site.describe("http://localhost:1")["datasets"]
+    assert "shaderControls" not in unquote(found["neuroglancer"])
+    made = site.answer(found["preview"], "", "")
+    assert made is not None and made[0] == "image/png"
+    [found] = site.describe("http://localhost:1")["datasets"]
+    assert "shaderControls" in unquote(found["neuroglancer"])
+    root.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from zvcore.errors import UnsupportedError
 from zvcore.serving import neuroglancer
 from zvcore.serving.catalog import Dataset, find_datasets, open_dataset, stored_size
 from zvcore.serving.paths import split_path
@@ -28,7 +30,10 @@ _PICTURE = "picture.png"
 _THUMBNAIL = 320
 # A picture reads at most about so many voxels along each side of its window.
 _WINDOW = 2048
+_LARGEST_CHUNK = 256 << 20
 _SECONDS_FOR_SIZES = 3.0
+# When a page has taken so long, it does without the contrast of what has not been drawn before.
+_SECONDS_FOR_PICTURES = 5.0
 _KEPT = 256
 _SHAPE_NAMES = {"zarr3": "Zarr v3", "zarr2": "Zarr v2", "n5": "N5", "precomputed": "precomputed", "zvf": "Zarr Vectors"}
 
@@ -97,6 +102,10 @@ class Site:
         data, _ = self.picture(dataset)
         return "image/png", data
 
+    def _is_drawn(self, dataset: Dataset) -> bool:
+        with self._lock:
+            return (dataset.folder, self._stamp(dataset)) in self._pictures
+
     def picture(self, dataset: Dataset) -> tuple[bytes, tuple[float, float] | None]:
         """(PNG, the values that are black and white in it)."""
         from zvcore.pictures import png_bytes
@@ -113,6 +122,9 @@ class Site:
             if dataset.format == "zvf":
                 pixels = draw_vectors(dataset.node, size=_THUMBNAIL)
             elif dataset.pyramid is not None:
+                chunk = dataset.pyramid.at_least(_THUMBNAIL).layout.chunk_nbytes
+                if chunk > _LARGEST_CHUNK:
+                    raise UnsupportedError(f"chunks of {human_size(chunk)} are too large for a preview")
                 pixels, limits = picture(
                     dataset.pyramid, labels=dataset.labels, size=_THUMBNAIL, window=_WINDOW, threads=self.threads
                 )
@@ -152,13 +164,16 @@ class Site:
 
     def describe(self, base: str) -> dict[str, Any]:
         """All that the index page says, for programs."""
-        catalog = find_datasets(self.root)
-        return {
-            "datasets": [self._facts(dataset, base, share(catalog)) for dataset in catalog.datasets],
-            "incomplete": catalog.cut,
-        }
+        return self._describe(find_datasets(self.root), base)
 
-    def _facts(self, dataset: Dataset, base: str, seconds: float) -> dict[str, Any]:
+    def _describe(self, catalog: Catalog, base: str) -> dict[str, Any]:
+        # How long to count the files of one data set, so that the page does not take too long.
+        share = _SECONDS_FOR_SIZES / max(1, len(catalog.datasets))
+        until = time.monotonic() + _SECONDS_FOR_PICTURES
+        datasets = [self._facts(dataset, base, share, until) for dataset in catalog.datasets]
+        return {"datasets": datasets, "incomplete": catalog.cut}
+
+    def _facts(self, dataset: Dataset, base: str, seconds: float, until: float) -> dict[str, Any]:
         size, files, complete = stored_size(dataset.folder, seconds)
         url = "".join(f"{quote(name)}/" for name in dataset.names)
         facts: dict[str, Any] = {
@@ -179,12 +194,19 @@ class Site:
         facts["preview"] = None
         limits = None
         if dataset.error is None and (dataset.pyramid is not None or dataset.format == "zvf"):
+            facts["preview"] = f"/.zvcore/preview/{url}{_PICTURE}"
             try:
-                limits = self.picture(dataset)[1]
-                facts["preview"] = f"/.zvcore/preview/{url}{_PICTURE}"
+                if self._is_drawn(dataset) or time.monotonic() < until:
+                    limits = self.picture(dataset)[1]
+            except UnsupportedError as error:
+                facts["preview"] = None
+                facts["why"] = error.message
             except Exception as error:
+                facts["preview"] = None
                 facts["error"] = f"{type(error).__name__}: {error}"
-        facts |= self._links(dataset, base, url, limits)
+        links = self._links(dataset, base, url, limits)
+        links["why"] = links["why"] or facts.get("why", "")
+        facts |= links
         return facts
 
     def _facts_of_vectors(self, dataset: Dataset) -> dict[str, Any]:
@@ -231,9 +253,7 @@ class Site:
         return links
 
     def _index(self, catalog: Catalog, base: str) -> bytes:
-        cards = []
-        for dataset in catalog.datasets:
-            cards.append(_card(self._facts(dataset, base, share(catalog))))
+        cards = [_card(facts) for facts in self._describe(catalog, base)["datasets"]]
         note = f"<p class=note>{escape(catalog.cut)}</p>" if catalog.cut else ""
         if not cards:
             note += "<p class=note>No data set was found below this folder.</p>"
@@ -242,11 +262,6 @@ class Site:
         more = "<a href='/.zvcore/datasets.json'>as JSON</a>"
         foot = f"<footer>{count} · links open <a href='{viewer}'>{viewer}</a> · {more}</footer>"
         return _page("zvcore", f"<h1>zvcore</h1>{note}{''.join(cards)}{foot}")
-
-
-def share(catalog: Catalog) -> float:
-    """How long to count the files of one data set, so that the page does not take too long."""
-    return _SECONDS_FOR_SIZES / max(1, len(catalog.datasets))
 
 
 def _card(facts: dict[str, Any]) -> str:

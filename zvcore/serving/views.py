@@ -6,6 +6,7 @@ Nothing is stored. It is how Neuroglancer sees what it has no reader for.
 from __future__ import annotations
 
 import json
+import math
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ Made = tuple[str, bytes]
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
 _BLOCK = 64
+_MOST_VOXELS = 1 << 20
 _MOST_CHANNELS = 8
 _MOST_IDS = 100_000
 _SHOWN_IDS = 500
@@ -91,6 +93,29 @@ class VoxelView:
         axes = (self.view.across, self.view.down, self.view.depth)
         return [1 if axis is None else array.shape[axis] for axis in axes]
 
+    def block(self, array: Array) -> list[int]:
+        """The shape of the blocks that Neuroglancer asks for: as few chunks as possible are decoded for each."""
+        axes = (self.view.across, self.view.down, self.view.depth)
+        chunk = [1 if axis is None else array.chunks[axis] for axis in axes]
+        size = self.size(array)
+        block = [min(extent, _BLOCK) for extent in chunk]
+        while True:
+            # Larger parts of large chunks; of small chunks, several.
+            short = [axis for axis in range(3) if block[axis] < size[axis]]
+            parts = [axis for axis in short if block[axis] < chunk[axis]]
+            if parts:
+                axis = max(parts, key=lambda axis: chunk[axis] / block[axis])
+                larger, most = min(2 * block[axis], chunk[axis]), _MOST_VOXELS
+            elif short:
+                axis = min(short, key=lambda axis: block[axis])
+                larger, most = 2 * block[axis], _BLOCK**3
+            else:
+                break
+            if math.prod(block) // block[axis] * larger > most:
+                break
+            block[axis] = larger
+        return block
+
     def _resolution(self) -> list[float]:
         """The size of the finest voxels in nanometers, as far as the metadata tell."""
         sizes = [nanometers(axis.unit) * (axis.scale or 1.0) for axis in self.axes]
@@ -120,7 +145,7 @@ class VoxelView:
                     "size": size,
                     "resolution": [value * factor for value, factor in zip(resolution, factors, strict=True)],
                     "voxel_offset": [0, 0, 0],
-                    "chunk_sizes": [[_BLOCK] * 3],
+                    "chunk_sizes": [self.block(array)],
                     "encoding": "raw",
                 }
             )
@@ -134,8 +159,8 @@ class VoxelView:
 
     def _block(self, array: Array, box: list[int]) -> Made | None:
         spans = list(zip(box[::2], box[1::2], strict=True))
-        for (start, stop), extent in zip(spans, self.size(array), strict=True):
-            if not (start < stop <= extent and stop - start <= _BLOCK):
+        for (start, stop), extent, most in zip(spans, self.size(array), self.block(array), strict=True):
+            if not (start < stop <= extent and stop - start <= most):
                 return None
         region: list[Any] = [0] * array.ndim
         order = []
@@ -172,7 +197,7 @@ class LinesView(_VectorView):
     @cached_property
     def ids(self) -> npt.NDArray[np.int64]:
         ids = self.level.object_ids(present_only=True)
-        return ids[ids >= 0]
+        return np.sort(ids[ids >= 0])
 
     def segments(self) -> list[str]:
         """Some of the ids, spread evenly, which are shown at first."""
@@ -190,8 +215,8 @@ class LinesView(_VectorView):
             return _JSON, json.dumps({"@type": "neuroglancer_segment_properties", "inline": inline}).encode()
         if not (rest.isascii() and rest.isdecimal() and len(rest) < 19):
             return None
-        where = np.searchsorted(np.sort(self.ids), int(rest))
-        if where >= len(self.ids) or np.sort(self.ids)[where] != int(rest):
+        where = np.searchsorted(self.ids, int(rest))
+        if where >= len(self.ids) or self.ids[where] != int(rest):
             return None
         vertices = in_space(self.level.read_object(int(rest)))
         first = np.arange(max(len(vertices) - 1, 0), dtype=np.uint32)
