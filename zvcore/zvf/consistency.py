@@ -330,6 +330,10 @@ def _links(level: Level, counts: _Counts, result: ValidationResult) -> None:
                 result.error(text, where, tuple(links.chunks[i, end].tolist()))
         if family is None:
             continue
+        if not {"link_width", "sid_ndim"} <= family.attrs.keys():
+            if link_arrays(family):
+                result.error("a family of links needs its link_width and its sid_ndim", where)
+            continue
         stated = family.attrs.get("num_physical_records")
         if stated is not None and stated != len(links):
             result.error(f"num_physical_records is {stated}, {len(links)} are stored", where)
