@@ -423,3 +423,31 @@ def test_a_stream_that_claims_to_hold_nothing(store):
     store.put("lie", bytes(data))
     with pytest.raises(CorruptDataError):
         fetch(store, Sources(Keys.of(["lie"])), CodecChain((GZIP,)))
+
+
+def test_a_frame_that_declares_too_much_gets_no_room_to_prove_it():
+    """Not even addresses: with little room left for them it is an error about the data, not about memory."""
+    frame = bytearray(zvcore.codecs.get("zstd").encode(b"zvcore" * 20))
+    # Frame header descriptor: an eight byte content size, no window: 2**61 bytes.
+    frame[4:6] = bytes([0xE0]) + (2**61).to_bytes(8, "little")
+    script = """
+    import resource, sys
+    from zvcore.codecs import CodecChain, get
+    from zvcore.engine import Keys, Sources, fetch
+    from zvcore.errors import CorruptDataError
+    from zvcore.stores import MemoryStore
+    import numpy as np
+    store, frame = MemoryStore(), bytes.fromhex(sys.argv[1])
+    store.put("x", frame)
+    chain = CodecChain((get("zstd"),))
+    sources = Sources(Keys.of(["x"]), np.zeros(1, np.int32), np.zeros(1, np.uint64), np.array([len(frame)], np.uint64))
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
+    try:
+        fetch(store, sources, chain)
+    except CorruptDataError as error:
+        print("refused")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), frame.hex()]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.stdout == "refused\n", answer.stderr

@@ -18,7 +18,7 @@ from tests.faults.support import WRITERS, writing_forever
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("ZVCORE_FAULT_KILLS", "3"))
+KILLS = int(os.environ.get("ZVCORE_FAULT_KILLS", "2"))
 
 
 @pytest.mark.parametrize("name", WRITERS)

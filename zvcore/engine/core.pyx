@@ -309,7 +309,8 @@ cdef int decode_chain(Batch *batch, Slot *slot, int chain, int64_t job, const ui
                 status = table.decode(table.cfg, workers[stage], src, n, target, capacity, &written, &error)
                 if status != ZV_SPACE:
                     break
-                if capacity >= limit:
+                # What says of itself that it is longer than it may be gets no room to prove it.
+                if capacity >= limit or written > limit:
                     return fail_size(slot, job, chain, stage, limit, ZV_SIZE_UNKNOWN)
                 # A hint of 0 may be a lie: room must grow from nothing too.
                 capacity = min(limit, max(2 * capacity + 256, written))
