@@ -107,7 +107,8 @@ zarr-suite: $(stamps)/installed $(stamps)/group-test
 	    tests/test_codecs tests/test_codec_entrypoints.py tests/test_v2.py tests/test_api.py tests/test_config.py \
 	    tests/test_properties.py tests/test_regression)
 
-# The tests of zarr-vectors, from its source distribution, with our encoders, decoders and sharding swapped in.
+# The tests of zarr-vectors, from its source distribution, with our encoders, decoders and sharding swapped in. One of
+# them waits for ever on machines with few cores, with or without us: all threads of its event loop wait for that loop.
 vectors_suite := build/vectors-suite
 vectors_version = $(shell $(py) -c 'from importlib.metadata import version; print(version("zarr-vectors"))')
 vectors-suite: $(stamps)/installed $(stamps)/group-test
@@ -116,10 +117,11 @@ vectors-suite: $(stamps)/installed $(stamps)/group-test
 	tar -xzf $(vectors_suite)/zarr_vectors-$(vectors_version).tar.gz -C $(vectors_suite)
 	rm -rf $(vectors_suite)/run
 	mkdir $(vectors_suite)/run
-	cp -R $(vectors_suite)/zarr_vectors-$(vectors_version)/{tests,pyproject.toml} $(vectors_suite)/run
+	cp -R $(vectors_suite)/zarr_vectors-$(vectors_version)/{tests,schema,pyproject.toml} $(vectors_suite)/run
 	echo 'import zvcore.zvf; zvcore.zvf.accelerate()' >$(vectors_suite)/run/accelerated.py
 	cd $(vectors_suite)/run && PYTHONPATH=. $(abspath $(py)) -m pytest -q -p accelerated $(ARGS) \
-	    $(or $(TESTS),tests --ignore=tests/integration)
+	    $(or $(TESTS),tests --ignore=tests/integration \
+	    --deselect tests/test_lazy_writer.py::test_add_attribute_sync_mirror)
 
 # The streams that each version of numcodecs has stored, from its source distribution, through our codecs.
 numcodecs_suite := build/numcodecs-suite
