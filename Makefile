@@ -24,7 +24,7 @@ help:
 	@echo 'make vectors-suite  zarr-vectors''s own tests with the encoders of zvcore'
 	@echo 'make browser-test Neuroglancer in Chromium looks at what zvcore serve offers (fetches both; docs/serve.md)'
 	@echo 'make numcodecs-suite  numcodecs'' fixtures through the codecs of zvcore'
-	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=400)'
+	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=360)'
 	@echo 'make bench-check  has anything become slower than bench/baseline.json says?'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
@@ -77,7 +77,7 @@ coverage: $(stamps)/installed $(stamps)/group-test
 	$(py) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)
 
 # Writes bench/RESULTS.md, plots and raw numbers in about BENCH_SECONDS, and reads datasets that ZVCORE_BENCH_DATA names.
-BENCH_SECONDS ?= 400
+BENCH_SECONDS ?= 360
 bench: $(stamps)/installed $(stamps)/group-bench
 	$(py) -W ignore -m bench --seconds $(BENCH_SECONDS) $(ARGS)
 

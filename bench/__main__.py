@@ -125,7 +125,7 @@ def store(name: str, value: Any, machine: dict[str, Any], folder: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get("BENCH_SECONDS", "400")))
+    parser.add_argument("--seconds", type=float, default=float(os.environ.get("BENCH_SECONDS", "360")))
     parser.add_argument("--suite", action="append", help="only this one; also workloads, growth, own")
     parser.add_argument("--all", action="store_true", help="every contest, not only the headlines")
     parser.add_argument("--report", action="store_true", help="measure nothing")

@@ -26,6 +26,7 @@ LIMITS = {
     "plain pread",
     "stored bytes alone",
     "codec alone",
+    "files",
 }
 # zvcore in another shape: through zarr-python, or by another of its functions.
 OURS = {"zvcore", "zvcore into out", "zarr+zvcore", "read_block"}
