@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from zvcore.engine.buffers import Buffers, Keys
 from zvcore.engine.fetching import StaleSourcesError, at_hand
+from zvcore.engine.form import Form
 from zvcore.engine.packer import Packer
 from zvcore.engine.read import fetch_native, read_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ConflictError, ReadOnlyError
 from zvcore.stores.base import give_way
+from zvcore.stores.crew import Ahead
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ _BATCH_CHUNKS = 1 << 16
 _PACK_BYTES = 512 << 20
 # How many bytes of chunks are fetched ahead of decoding from stores that are not local.
 _BATCH_BYTES = 64 << 20
+# How many chunks are decoded while the next ones are fetched.
+_BATCH_BLOCKS = 256
 # How many objects are locked at once for read-modify-write.
 _BATCH_LOCKS = 128
 # How often a read or write begins anew because somebody else changed the object in the meantime.
@@ -117,6 +121,99 @@ def _read_window(
             continue
         return
     raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+
+
+def read_blocks(layout: Layout, positions: npt.NDArray[np.int64], threads: int | None) -> list[npt.NDArray[Any] | None]:
+    """The chunks at these grid positions, cut at the array's end; None for those that are not stored."""
+    found: list[npt.NDArray[Any] | None] = [None] * len(positions)
+    visible = [layout.visible_shape(tuple(position)) for position in positions.tolist()]
+    # Chunks that are stored as they are seen have a form of their own.
+    single = [row for row, shape in enumerate(visible) if layout.form.edge != "full" and shape != layout.form.shape]
+    if layout.value_codec is not None:
+        single = list(range(len(positions)))
+    rows = np.setdiff1d(np.arange(len(positions)), single)
+    for attempt in range(_ATTEMPTS):
+        try:
+            if len(rows):
+                _read_stacked(layout, positions, rows, visible, found, threads)
+            if single:
+                for row, values in zip(single, layout.store.each(partial(_read_block, layout, positions), single)):
+                    found[row] = values
+        except StaleSourcesError:
+            give_way(attempt)
+            continue
+        return found
+    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+
+
+def _read_block(layout: Layout, positions: npt.NDArray[np.int64], row: int) -> npt.NDArray[Any] | None:
+    position = positions[row : row + 1]
+    sources = at_hand(layout.store, layout.locate(position), 1)
+    if sources.blobs is None or sources.blobs[0] is None:
+        return None
+    place = tuple(position[0].tolist())
+    region = tuple(slice(i * n, min((i + 1) * n, end)) for i, n, end in zip(place, layout.form.shape, layout.shape))
+    selection = Selection.basic(region, layout.shape)
+    out = np.empty(selection.result_shape, layout.form.dtype)
+    if layout.value_codec is not None:
+        _read_values(layout, selection, position, None, sources, out, 1, None)
+    else:
+        _read_native(layout, selection, position, None, sources, out, 1, None)
+    return out
+
+
+def _name_of(layout: Layout, positions: npt.NDArray[np.int64], row: int) -> str:
+    return layout.chunk_name(tuple(positions[row].tolist()))
+
+
+def _read_stacked(
+    layout: Layout,
+    positions: npt.NDArray[np.int64],
+    rows: Rows,
+    visible: list[tuple[int, ...]],
+    found: list[npt.NDArray[Any] | None],
+    threads: int | None,
+) -> None:
+    """Read chunks as if they lay behind each other in an array, while those of the next batch are under way."""
+    sources = layout.locate(positions[rows])
+    if sources.key is not None:
+        rows = rows[np.argsort(sources.key, kind="stable")]
+    size = max(1, min(_BATCH_BLOCKS, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
+    batches = [rows[window] for window in _windows(len(rows), size)]
+
+    def fetch(batch: Rows) -> Sources:
+        return at_hand(layout.store, layout.locate(positions[batch]), len(batch))
+
+    form = layout.form
+    axes = form.axes or tuple(range(len(form.shape)))
+    ahead = None
+    for number, batch in enumerate(batches):
+        here = fetch(batch) if ahead is None else ahead.result()
+        ahead = Ahead(partial(fetch, batches[number + 1])) if number + 1 < len(batches) else None
+        count = len(batch)
+        shape = [*form.shape]
+        places = np.zeros((count, len(shape)), np.int64)
+        if shape:
+            shape[axes[0]] *= count
+            places[:, axes[0]] = np.arange(count)
+        order = "F" if len(axes) > 1 and axes[0] == len(shape) - 1 else "C"
+        stack = np.empty(shape, form.dtype, order=order)  # type: ignore[call-overload]
+        read_chunks(
+            Form(form, tuple(shape), layout.fill_value, layout.framing),
+            Selection.basic(..., tuple(shape)),
+            places,
+            here,
+            layout.chains,
+            stack,
+            root=layout.store.local_root,
+            threads=threads,
+            names=partial(_name_of, layout, positions[batch]),
+        )
+        parts = np.split(stack, count, axis=axes[0]) if shape else [stack]
+        assert here.blobs is not None
+        for row, part, blob in zip(batch.tolist(), parts, here.blobs, strict=True):
+            if blob is not None:
+                found[row] = part[tuple(slice(end) for end in visible[row])]
 
 
 def _read_native(

@@ -394,3 +394,41 @@ def test_names_that_urls_would_misread(s3: S3, url: str) -> None:
         assert zvcore.open(f"{url}/{name}", storage_options=s3.options)[...].tolist() == [5] * 4
         assert sorted(open_store(f"{url}/{name}", "r", s3.options).list()) == ["c/0", "zarr.json"]
     assert {"a b", "50%", "q?x#y"} <= set(open_store(url, "r", s3.options).list_dir()[0])
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_chunks_here_and_there(s3: S3, url: str, kind: str) -> None:
+    array, _ = create(url, s3, kind)
+    array[16:32, 16:32, 16:32] = 0
+    places = [tuple(one) for one in np.random.default_rng(3).permutation(list(np.ndindex(array.grid))).tolist()]
+    for place, found in zip(places, reopen(url, s3).read_blocks(places), strict=True):
+        expected = array.read_block(place)
+        assert (found is None) == (expected is None)
+        assert found is None or np.array_equal(found, expected)
+    assert array.read_blocks([]) == []
+
+
+def test_many_ranges_by_one_call_are_of_one_version(
+    s3: S3, url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zvcore.stores.remote._SETTLED_AFTER", -1.0)
+    monkeypatch.setattr("zvcore.stores.remote._NEAR", 60.0)
+    store = open_store(url, "w", s3.options)
+    data = np.random.default_rng(1).bytes(1 << 20)
+    store.put("x", data)
+    found = store.snapshot("x", -10)
+    assert found is not None and found.data == data[-10:] and found.size == len(data)
+    ranges = [(start, 100) for start in range(0, 900_000, 90_000)]
+    proxy.forget()
+    assert store.get_ranges("x", ranges, stamp=found.stamp) == [data[start : start + 100] for start, _ in ranges]
+    assert len(proxy.requests) == len(ranges)
+    # All but the last ask for no version; the last shows that none of them was of another.
+    assert sum("if-match" in one.headers for one in proxy.requests) == 1
+
+    def spoil(request: Request) -> None:
+        proxy.spoil = None
+        store.put("x", data[::-1])
+
+    proxy.spoil = spoil
+    with pytest.raises(ConflictError):
+        store.get_ranges("x", ranges, stamp=found.stamp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import importlib.util
 import pickle
+import re
 import subprocess
 import sys
 import uuid
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from tests.stores.servers import KEY, SECRET, web_server
+from tests.stores.servers import KEY, ROOT, SECRET, web_server
 from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores import addresses, open_store
 
@@ -239,3 +240,32 @@ def test_errors_of_fsspec_become_ours(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(fsspec.get_filesystem_class("local"), "cat_file", failing)
     with pytest.raises(StoreError, match=type(fail).__name__):
         array[...]
+
+
+def test_the_code_of_the_page_runs(s3_process: S3) -> None:
+    page = (ROOT / "docs" / "object-stores.md").read_text()
+    place = s3_process.url(f"page-{uuid.uuid4()}")
+    for old, new in (
+        ("http://localhost:9000", s3_process.endpoint), ("my-key", KEY), ("my-secret", SECRET), ("s3://bucket", place),
+    ):  # fmt: skip
+        assert old in page
+        page = page.replace(old, new)
+    names: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "object-stores.md", "exec"), names)
+
+
+def test_vectors_and_conversions_between_stores(s3_process: S3, tmp_path: Path) -> None:
+    root = open_store(s3_process.url(f"between-{uuid.uuid4()}"), "w", s3_process.options)
+    lines = [np.random.default_rng(i).random((9, 3)).astype(np.float32) * 100 for i in range(20)]
+    zvcore.zvf.write_polylines(root.child("lines"), lines, chunk_shape=(50, 50, 50))
+    read = zvcore.open(root.child("lines")).level(0)
+    assert np.array_equal(read.read_object(3), lines[3])
+    assert zvcore.verify(root.child("lines")).ok
+    make(tmp_path)
+    zvcore.convert(tmp_path / "zarr", root.child("n5"), format="n5")
+    zvcore.convert(root.child("n5"), root.child("again"), format="zarr3", shards=(32, 32, 32), chunks=(16, 16, 16))
+    assert np.array_equal(np.asarray(zvcore.open(root.child("again"))[...]), DATA)
+    assert zvcore.verify(root.child("again")).ok

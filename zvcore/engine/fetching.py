@@ -82,6 +82,8 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
     """The same sources with the bytes fetched through the store, for stores whose objects are not local files."""
     if sources.blobs is not None:
         return sources
+    if count == 1 and sources.offset is not None and sources.length is not None and sources.length[0] != ABSENT:
+        return _one_at_hand(store, sources)
     key = np.arange(count, dtype=np.int32) if sources.key is None else sources.key
     blobs: list[Any] = [None] * count
     if sources.offset is None or sources.length is None:
@@ -104,6 +106,23 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
         if store.remote and sources.stamps is not None and len(present) < count:
             _check_absent(store, sources, key, present)
     return Sources(keys=sources.keys, blobs=blobs, chain=sources.chain, stamps=sources.stamps, origin=sources)
+
+
+def _one_at_hand(store: Store, sources: Sources) -> Sources:
+    """`at_hand` for a single range, of which there may be many one after the other."""
+    assert sources.offset is not None and sources.length is not None
+    which = 0 if sources.key is None else sources.key.item(0)
+    name = sources.keys[which]
+    stamp = None if sources.stamps is None else sources.stamps[which]
+    try:
+        parts = store.get_ranges(name, [(sources.offset.item(0), sources.length.item(0))], stamp=stamp)
+    except ConflictError as error:
+        index_cache().invalidate(store, name)
+        raise StaleSourcesError from error
+    if parts is None:
+        index_cache().invalidate(store, name)
+        raise StaleSourcesError
+    return Sources(keys=sources.keys, blobs=parts, chain=sources.chain, stamps=sources.stamps, origin=sources)
 
 
 def _ranges(store: Store, requests: list[tuple[str, list[tuple[int, int]], Any]]) -> list[list[memoryview]]:

@@ -23,7 +23,7 @@ class Version(NamedTuple):
 
     e_tag     the entity tag as it stands in the header
     number    what stores that number their versions give
-    modified  only where there is neither of the others
+    modified  in seconds; where it says more than the others
     """
 
     e_tag: str | None
@@ -58,6 +58,15 @@ class Client(ABC):
 
         Ranges may reach beyond the end. ChangedError if the object has another version; None if there is none.
         """
+
+    def get_together(
+        self, path: str, ranges: Sequence[tuple[int, int]], version: Version
+    ) -> builtins.list[memoryview] | None:
+        """`get` for several (start, stop) of a version that is the object's if it was so before and is so afterwards.
+
+        None where the library has nothing that is faster than one request after the other, or that did not work.
+        """
+        return None
 
     @abstractmethod
     def head(self, path: str) -> Version | None: ...

@@ -10,12 +10,12 @@ import itertools
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["LIMIT", "side_by_side"]
+__all__ = ["LIMIT", "Ahead", "side_by_side"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,6 +56,17 @@ def side_by_side(function: Callable[[T], R], items: Sequence[T], at_once: int = 
     if errors:
         raise errors[0]
     return results
+
+
+class Ahead(Generic[R]):
+    """What `function` gives, begun in another thread if there is one to spare."""
+
+    def __init__(self, function: Callable[[], R]) -> None:
+        self._function = function
+        self._future = _threads().submit(function)
+
+    def result(self) -> R:
+        return self._function() if self._future.cancel() else self._future.result()
 
 
 def _threads() -> ThreadPoolExecutor:

@@ -37,6 +37,11 @@ _LARGEST_SPAN = 8 << 20
 _HULL = 1 << 20
 # What a request costs this machine, in seconds. Where answers come as fast, waiting for several at once gains nothing.
 _OWN_WORK = 0.0002
+# What answers as fast as this is asked for many ranges by one call.
+_NEAR = 0.002
+_TOGETHER_FROM = 4
+_SETTLED_AFTER = 2.0
+_MOST_SEEN = 4096
 _OBJECTS_AHEAD = 128
 _LISTED_AT_ONCE = 1000
 # How often ranges of whatever version is there are read anew because it changed in between.
@@ -52,6 +57,8 @@ class _Shared:
         self.client = client
         self.place = place
         self.seconds: float | None = None
+        # Path -> a version, and when it was first seen.
+        self.seen: dict[str, tuple[Version, float]] = {}
         # Thread -> path -> what is there; see `looking_at`.
         self.looking: dict[int, dict[str, Found | None]] = {}
 
@@ -59,6 +66,23 @@ class _Shared:
         """Keep to the quick answers: what takes long may only have waited for this machine."""
         known = self.seconds
         self.seconds = seconds if known is None or seconds < known else known + (seconds - known) * 0.05
+
+    def note(self, path: str, version: Version) -> None:
+        known = self.seen.get(path)
+        if known is None or known[0] != version:
+            if len(self.seen) >= _MOST_SEEN:
+                self.seen.clear()
+            self.seen[path] = (version, time.monotonic())
+
+    def is_settled(self, path: str, version: Version) -> bool:
+        """Whether this version is so old that any later one is sure to have another time, which is in whole seconds."""
+        known = self.seen.get(path)
+        return (
+            known is not None
+            and known[0] == version
+            and version.modified is not None
+            and time.monotonic() - known[1] > _SETTLED_AFTER
+        )
 
     def helpers(self) -> int:
         """How many requests should be under way at once."""
@@ -135,7 +159,10 @@ class RemoteStore(Store):
     ) -> Snapshot | None:
         check_span(start, length)
         found = self._fetch(self._path(key), key, start, None if length is None else start + length, stamp)
-        return None if found is None else Snapshot(found.data, found.version.size, found.version)
+        if found is None:
+            return None
+        self._shared.note(self._path(key), found.version)
+        return Snapshot(found.data, found.version.size, found.version)
 
     def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
         names = list(keys)
@@ -145,6 +172,11 @@ class RemoteStore(Store):
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
     ) -> builtins.list[memoryview] | None:
+        if stamp is not None and len(ranges) == 1:
+            # The commonest request of all.
+            (offset, length), version = ranges[0], cast("Version", stamp)
+            if offset >= 0 and 0 < length <= _LARGEST_SPAN and offset + length <= version.size:
+                return [self._read_span(_Span(0, self._path(key), key, offset, offset + length, version))]
         return self.get_ranges_many([(key, ranges, stamp)])[0]
 
     def get_ranges_many(
@@ -207,7 +239,7 @@ class RemoteStore(Store):
             for start in range(span.start, span.stop, _LARGEST_SPAN):
                 parts.append(span._replace(start=start, stop=min(start + _LARGEST_SPAN, span.stop)))
             counts.append(len(parts) - before)
-        fetched = iter(self.each(self._read_span, parts))
+        fetched = iter(self._read_parts(parts))
         result = []
         for count in counts:
             if count == 0:
@@ -217,6 +249,29 @@ class RemoteStore(Store):
             else:
                 result.append(memoryview(b"".join([next(fetched) for _ in range(count)])))
         return result
+
+    def _read_parts(self, parts: builtins.list[_Span]) -> builtins.list[memoryview]:
+        seconds = self._shared.seconds
+        if len(parts) < _TOGETHER_FROM or seconds is None or seconds > _NEAR:
+            return self.each(self._read_span, parts)
+        result: builtins.list[memoryview | None] = [None] * len(parts)
+        groups: dict[tuple[str, Version], builtins.list[int]] = {}
+        for place, part in enumerate(parts):
+            groups.setdefault((part.path, part.version), []).append(place)
+        for (path, version), places in groups.items():
+            if len(places) < _TOGETHER_FROM or not self._shared.is_settled(path, version):
+                continue
+            ranges = [(parts[place].start, parts[place].stop) for place in places]
+            try:
+                found = self._client.get_together(path, ranges, version)
+            except ChangedError:
+                raise changed(parts[places[0]].key, version) from None
+            for place, data in zip(places, found or (), strict=False):
+                result[place] = data
+        others = [place for place, data in enumerate(result) if data is None]
+        for place, data in zip(others, self.each(self._read_span, [parts[place] for place in others]), strict=True):
+            result[place] = data
+        return cast("builtins.list[memoryview]", result)
 
     def _read_span(self, span: _Span) -> memoryview:
         found = self._fetch(span.path, span.key, span.start, span.stop, span.version)

@@ -1,0 +1,115 @@
+"""As much of S3 as reading and writing single objects takes, in memory, as fast as Python answers.
+
+A complete server spends more on a request than its clients do, and a benchmark would time that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import selectors
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["running"]
+
+_RANGE = re.compile(rb"\r\nrange: *bytes=(\d*)-(\d*)", re.IGNORECASE)
+_IF_MATCH = re.compile(rb"\r\nif-match: *([^\r]*)", re.IGNORECASE)
+_IF_NONE_MATCH = re.compile(rb"\r\nif-none-match: *([^\r]*)", re.IGNORECASE)
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_FACTS = b"\r\nLast-Modified: Sat, 01 Nov 2025 10:00:00 GMT\r\nAccept-Ranges: bytes\r\nETag: "
+
+
+@contextlib.contextmanager
+def running() -> Iterator[str]:
+    """The address of such a server, in a process of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        process = subprocess.Popen([sys.executable, __file__, str(listening.fileno())], pass_fds=[listening.fileno()])
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+class _Server:
+    def __init__(self) -> None:
+        self.objects: dict[bytes, tuple[bytes, bytes]] = {}
+
+    def answer(self, head: bytes, body: bytes) -> bytes:
+        method, path, _ = head.split(b" ", 2)
+        path = path.partition(b"?")[0]
+        if method == b"PUT":
+            tag = b'"' + hashlib.md5(body).hexdigest().encode() + b'"'
+            self.objects[path] = (body, tag)
+            return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: " + tag + b"\r\n\r\n"
+        found = self.objects.get(path)
+        if found is None:
+            return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+        data, tag = found
+        wanted = _IF_MATCH.search(head)
+        if wanted and wanted[1] != tag:
+            return b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n"
+        known = _IF_NONE_MATCH.search(head)
+        if known and known[1] == tag:
+            return b"HTTP/1.1 304 Not Modified\r\nContent-Length: 0" + _FACTS + tag + b"\r\n\r\n"
+        span = _RANGE.search(head)
+        start, stop, line = 0, len(data), b"HTTP/1.1 200 OK\r\nContent-Length: %d" % len(data)
+        if span:
+            first, last = span[1], span[2]
+            start = int(first) if first else max(0, stop - int(last))
+            stop = min(stop, int(last) + 1) if first and last else stop
+            line = b"HTTP/1.1 206 Partial Content\r\nContent-Length: %d\r\nContent-Range: bytes %d-%d/%d" % (
+                stop - start, start, stop - 1, len(data),
+            )  # fmt: skip
+        return line + _FACTS + tag + b"\r\n\r\n" + (b"" if method == b"HEAD" else data[start:stop])
+
+    def serve(self, listening: socket.socket) -> None:
+        waiting = selectors.DefaultSelector()
+        waiting.register(listening, selectors.EVENT_READ)
+        while True:
+            for ready, _ in waiting.select():
+                if ready.data is None:
+                    connection, _ = listening.accept()
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    waiting.register(connection, selectors.EVENT_READ, bytearray())
+                elif not self.hear(ready.fileobj, ready.data):
+                    waiting.unregister(ready.fileobj)
+                    ready.fileobj.close()
+
+    def hear(self, connection: Any, buffer: bytearray) -> bool:
+        """Whether the connection goes on."""
+        try:
+            got = connection.recv(1 << 20)
+            buffer += got
+            if got:
+                self.work(connection, buffer)
+        except ConnectionError:
+            return False
+        return bool(got)
+
+    def work(self, connection: Any, buffer: bytearray) -> None:
+        """Answer what is there as a whole; a body is waited for."""
+        while (end := buffer.find(b"\r\n\r\n")) >= 0:
+            head = bytes(buffer[:end])
+            length = _LENGTH.search(head)
+            stop = end + 4 + (int(length[1]) if length else 0)
+            while len(buffer) < stop:
+                got = connection.recv(1 << 22)
+                if not got:
+                    return
+                buffer += got
+            body = bytes(buffer[end + 4 : stop])
+            del buffer[:stop]
+            connection.sendall(self.answer(head, body))
+
+
+if __name__ == "__main__":
+    _Server().serve(socket.socket(fileno=int(sys.argv[1])))

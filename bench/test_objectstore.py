@@ -1,0 +1,121 @@
+"""Chunks here and there of a sharded array behind S3 on this machine, beside tensorstore.
+
+Each round reads others. tensorstore keeps nothing, which is how it comes: with a cache as large as the volume it would
+soon read nothing any more. Both have time to get to know the server before (zvcore asks for many ranges by one call
+once it has known an object for two seconds).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from functools import cache
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tensorstore as ts
+
+import zvcore
+from bench import s3_server
+from bench.contest import Contest, entrants, table
+from bench.data import volume
+from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIDE, SHARD, CHUNK = 512, 256, 32
+COUNT = 200
+_stack = contextlib.ExitStack()
+Positions = list[tuple[int, int, int]]
+
+
+@cache
+def arrays() -> tuple[zvcore.Array, Any]:
+    """(ours, tensorstore's): the same array in the same bucket."""
+    endpoint = _stack.enter_context(s3_server.running())
+    options = {"endpoint": endpoint, "region": "us-east-1", "access_key_id": "a", "secret_access_key": "b"}
+    store = open_store("s3://bucket/volume", "w", options)
+    tile = volume("em", (SHARD // 2,) * 3)
+    with tempfile.TemporaryDirectory() as folder:
+        local = zvcore.create(
+            folder, format="zarr3", shape=(SIDE,) * 3, dtype=tile.dtype, chunks=(CHUNK,) * 3, shards=(SHARD,) * 3,
+            codec={"name": "zstd", "level": 3},
+        )  # fmt: skip
+        local[...] = np.tile(tile, (2 * SIDE // SHARD,) * 3)
+        for path in Path(folder).rglob("*"):
+            if path.is_file():
+                store.put_if_unchanged(str(path.relative_to(folder)), path.read_bytes(), None)
+    os.environ.update(AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
+    theirs = ts.open({
+        "driver": "zarr3",
+        "kvstore": {
+            "driver": "s3", "bucket": "bucket", "path": "volume/", "endpoint": endpoint, "aws_region": "us-east-1",
+            "aws_credentials": {"type": "environment"},
+        },
+    }).result()  # fmt: skip
+    ours = zvcore.open("s3://bucket/volume", storage_options=options)
+    np.testing.assert_array_equal(ours[...], theirs.read().result())
+    time.sleep(2.1)
+    return ours, theirs
+
+
+def region(position: tuple[int, int, int]) -> tuple[slice, ...]:
+    return tuple(slice(i * CHUNK, (i + 1) * CHUNK) for i in position)
+
+
+def readers() -> dict[str, Callable[[], list[Any]]]:
+    ours, theirs = arrays()
+    rng = np.random.default_rng(0)
+    rounds = [[tuple(one) for one in rng.integers(0, SIDE // CHUNK, (COUNT, 3)).tolist()] for _ in range(16)]
+
+    def together(positions: Positions) -> list[Any]:
+        reads = [theirs[region(one)].read() for one in positions]
+        return [read.result() for read in reads]
+
+    def batch(positions: Positions) -> list[Any]:
+        with ts.Batch() as batch:
+            reads = [theirs[region(one)].read(batch=batch) for one in positions]
+        return [read.result() for read in reads]
+
+    ways: dict[str, Callable[[Positions], list[Any]]] = {
+        "zvcore": ours.read_blocks,
+        "tensorstore": together,
+        "tensorstore, Batch": batch,
+        "zvcore, one by one": lambda positions: [ours[region(one)] for one in positions],
+        "tensorstore, one by one": lambda positions: [theirs[region(one)].read().result() for one in positions],
+    }
+    for way in ways.values():
+        for found, position in zip(way(rounds[0]), rounds[0], strict=True):
+            np.testing.assert_array_equal(found, ours[region(position)])
+    return {name: _rounds(way, rounds) for name, way in ways.items()}
+
+
+def _rounds(way: Callable[[Positions], list[Any]], rounds: list[Positions]) -> Callable[[], list[Any]]:
+    turns = cycle(rounds)
+    return lambda: way(next(turns))
+
+
+NAMES = ("zvcore", "tensorstore", "tensorstore, Batch", "zvcore, one by one", "tensorstore, one by one")
+CONTESTS = [Contest(f"{COUNT} chunks of {CHUNK}^3", NAMES, readers)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _server_ends() -> Any:
+    yield
+    _stack.close()
+
+
+@pytest.mark.parametrize(*entrants(CONTESTS))
+def test_chunks_from_s3(benchmark: Any, contest: Contest, who: str) -> None:
+    contest.run(benchmark, who)
+
+
+if __name__ == "__main__":
+    with _stack:
+        table(CONTESTS)
