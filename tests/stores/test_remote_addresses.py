@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from tests.stores.servers import KEY, ROOT, SECRET, web_server
+from tests.stores.servers import KEY, ROOT, SECRET, free_port, web_server
 from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores import addresses, open_store
 
@@ -95,7 +95,7 @@ def test_web_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: An
                 open_store(f"{root}/zarr?token=1")
     options = {"retry_config": {"max_retries": 0}} if through == "obstore" else {}
     with pytest.raises(StoreError):
-        zvcore.open(f"{root}/zarr", storage_options=options)
+        zvcore.open(f"http://127.0.0.1:{free_port()}/zarr", storage_options=options)
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

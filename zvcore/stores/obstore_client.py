@@ -75,11 +75,14 @@ class ObstoreClient(Client):
             except (*_HTTP_FAILURES, exceptions.BaseError, TimeoutError) as error:
                 if isinstance(error, _HTTP_FAILURES):
                     raise failure(error, path) from None
-                if (start or stop is not None) and (found := self._get_otherwise(path, start, stop, version, error)):
-                    return found
+                if start or stop is not None:
+                    if self._is_beyond(path, start, error):
+                        return self._empty(path, version)
+                    if self._knows_less(start, error):
+                        continue
                 if attempt == _READ_ATTEMPTS - 1 or not _is_passing(error):
                     raise failure(error, path) from None
-        raise AssertionError
+        raise StoreError("the server answers one way and another", key=path)
 
     def _get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found:
         options: GetOptions = {}
@@ -139,23 +142,23 @@ class ObstoreClient(Client):
         found = self.head(path)
         return None if found is None else Found(_NOTHING, _same(found, version, path))
 
-    def _get_otherwise(
-        self, path: str, start: int, stop: int | None, version: Version | None, error: Exception
-    ) -> Found | None:
-        """The answer where a range was refused: there may be nothing in it, or the server may know no such ranges."""
-        text = str(error)
-        if start < 0 and self._takes_suffixes and isinstance(error, exceptions.NotSupportedError):
+    def _is_beyond(self, path: str, start: int, error: Exception) -> bool:
+        """Whether a range was refused because there is nothing in it."""
+        text = first_line(error)
+        if not ("416 Range" in text or "InvalidRange" in text or "start offset" in text):
+            return False
+        found = self.head(path)
+        return found is not None and (found.size == 0 or start >= found.size)
+
+    def _knows_less(self, start: int, error: Exception) -> bool:
+        """Whether the server does not know such ranges, which is remembered."""
+        if not isinstance(error, exceptions.NotSupportedError):
+            return False
+        if start < 0 and "suffix" in first_line(error).lower():
             self._takes_suffixes = False
-        elif "416" in text or "InvalidRange" in text or "not satisfiable" in text.lower() or "start offset" in text:
-            found = self._head(path)
-            if found.size and (start < 0 or start < found.size):
-                return None
-            return Found(_NOTHING, _same(found, version, path))
-        elif isinstance(error, exceptions.NotSupportedError) or "range request" in text.lower():
-            self._takes_ranges = False
         else:
-            return None
-        return self._get(path, start, stop, version)
+            self._takes_ranges = False
+        return True
 
     def head(self, path: str) -> Version | None:
         try:
