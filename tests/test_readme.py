@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-# tests/thirdparty runs the code of write-a-codec.md, tests/stores that of object-stores.md. What the others show takes long, or is for checkouts.
+# tests/thirdparty runs the code of write-a-codec.md, tests/stores that of object-stores.md.
+# What the others show takes long, or is for checkouts.
 ELSEWHERE = {"write-a-codec", "build", "fuzzing", "guarantees", "interop", "benchmarks", "README", "object-stores"}
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.md") if page.stem not in ELSEWHERE)]
 
