@@ -35,7 +35,8 @@ cdef class Loader:
     cdef int _take_one(self, object source, object root) except -1
     cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which, int *fd, file_stamp *stamp) noexcept nogil
     cdef void done_with(self, int64_t run) noexcept nogil
-    cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length,
+    # With `into`, the bytes of a file are read there and not into the slot's scratch.
+    cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, uint8_t *into,
                        const uint8_t **data) noexcept nogil
     cdef int load_whole(self, Slot *slot, int64_t chunk, uint64_t size_limit, const uint8_t **data,
                         uint64_t *size) noexcept nogil

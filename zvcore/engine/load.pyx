@@ -258,7 +258,7 @@ cdef class Loader:
             if fd >= 0 and zv_compare_and_set(&self.fds[which], fd, -1):
                 close(fd)
 
-    cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length,
+    cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, uint8_t *into,
                        const uint8_t **data) noexcept nogil:
         cdef int64_t which = self.object_of(chunk)
         cdef uint64_t have
@@ -288,7 +288,7 @@ cdef class Loader:
                 slot.failure.length = length
                 slot.failure.found = have
                 return -1
-        memory = reserve(&slot.stored, length)
+        memory = reserve(&slot.stored, length) if into == NULL else into
         if memory == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
         got = read_at(fd, memory, length, offset) if offset < <uint64_t> 1 << 62 else 0
@@ -357,7 +357,7 @@ cdef class Loader:
         if self.length[chunk] == ZV_SIZE_UNKNOWN:
             return 0
         size[0] = self.length[chunk]
-        return self.load_span(slot, chunk, self.offset[chunk], self.length[chunk], data)
+        return self.load_span(slot, chunk, self.offset[chunk], self.length[chunk], NULL, data)
 
     cdef int load_run(self, Slot *slot, int64_t run, uint64_t size_limit, const uint8_t **data, uint64_t *size,
                       uint64_t *base) noexcept nogil:
@@ -373,4 +373,4 @@ cdef class Loader:
         for i in range(self.runs[run], self.runs[run + 1]):
             end = max(end, self.offset[self.order[i]] + self.length[self.order[i]])
         size[0] = end - base[0]
-        return self.load_span(slot, chunk, base[0], size[0], data)
+        return self.load_span(slot, chunk, base[0], size[0], NULL, data)

@@ -114,10 +114,26 @@ cdef int read_block(Batch *batch, Slot *slot, ReadPlan *plan, Form form, Selecti
     return 0
 
 
+cdef uint8_t *place_of_one(Batch *batch, ReadPlan *plan, Loader loader, Form form) noexcept nogil:
+    """Where in the result the stored bytes of the only chunk belong as they are; NULL if they do not."""
+    cdef Block block
+    if loader.runs != NULL or loader.offset == NULL or loader.views != NULL or plan.point_begin != NULL:
+        return NULL
+    if form.edge == FRAMED_EDGE or batch.chains[plan.chain[0] if plan.chain != NULL else 0].count:
+        return NULL
+    form.written_block(plan.positions, &block)
+    if loader.length[0] == ZV_SIZE_UNKNOWN or loader.length[0] != <uint64_t> block.nbytes:
+        return NULL
+    return <uint8_t *> direct_target(form, <Selection> plan.selection, plan.positions, &block, &plan.target)
+
+
 cdef int read_run_of(Batch *batch, Slot *slot, ReadPlan *plan, Loader loader, Form form, int64_t run) noexcept nogil:
     cdef const uint8_t *data
     cdef uint64_t size = 0, base = 0
     cdef int64_t i, chunk
+    cdef uint8_t *place = place_of_one(batch, plan, loader, form)
+    if place != NULL:
+        return loader.load_span(slot, 0, loader.offset[0], loader.length[0], place, &data)
     if loader.load_run(slot, run, stored_limit(form.chunk_nbytes), &data, &size, &base) != 0:
         return -1
     if loader.runs == NULL:
