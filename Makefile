@@ -138,7 +138,7 @@ lint: $(stamps)/group-lint
 	$(py) -m ruff format --check .
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/cython-lint zvcore plugins tests
 
-types: $(stamps)/installed $(stamps)/group-lint
+types: $(stamps)/installed $(stamps)/group-lint $(stamps)/group-test
 	$(py) -m mypy
 	$(py) .ci/check_stubs.py
 
