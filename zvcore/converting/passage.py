@@ -30,12 +30,14 @@ class Taken:
 
     left      rows that have to be decoded
     nbytes    stored bytes read
+    stored    the chunks as the engine has them, where nothing was changed about them
     """
 
     rows: list[int]
     chunks: list[Any]
     left: list[int]
     nbytes: int = 0
+    stored: Buffers | None = None
 
     @classmethod
     def nothing(cls, count: int) -> Taken:
@@ -43,14 +45,17 @@ class Taken:
 
     def buffers(self, count: int) -> Buffers:
         """The chunks taken over, as rows of `count`."""
-        return Buffers.of(self.chunks).spread(self.rows, count)
+        return self._own().spread(self.rows, count)
+
+    def _own(self) -> Buffers:
+        return Buffers.of(self.chunks) if self.stored is None else self.stored
 
     def merged(self, count: int, fresh: Buffers) -> Buffers:
         """The chunks taken over and, for the rows that were left, those made anew."""
         if not self.rows:
             return fresh
         order = np.argsort([*self.rows, *self.left], kind="stable")
-        return Buffers.chain([Buffers.of(self.chunks), fresh]).select(order)
+        return Buffers.chain([self._own(), fresh]).select(order)
 
 
 class Passage:
@@ -166,10 +171,13 @@ class Passage:
             )
         theirs = self.target.chain_column(positions[chosen])
         absent_alike = _same_fill(self.source, self.target)
+        picked: list[int] = []
+        unchanged = True
         for i, row in enumerate(chosen.tolist()):
             data = stored[i]
             if data is None:
                 if absent_alike and not self.target.store_empty:
+                    picked.append(i)
                     taken.rows.append(row)
                     taken.chunks.append(None)
                 else:
@@ -181,9 +189,13 @@ class Passage:
             if parts is None:
                 taken.left.append(row)
             else:
+                unchanged = unchanged and parts is data
+                picked.append(i)
                 taken.nbytes += len(data)
                 taken.rows.append(row)
                 taken.chunks.append(parts)
+        if unchanged:
+            taken.stored = stored.select(picked)
 
     def _repacked(self, data: memoryview, ours: tuple[int, ...], theirs: tuple[int, ...]) -> Any:
         """A stored chunk of the source as the target stores it, or None if it has another shape."""
