@@ -97,7 +97,8 @@ def streamlines(shape: tuple[int, int, int], count: int, seed: int = 0) -> tuple
     values = []
     for number, length in enumerate(steps):
         line = whole[number, :length]
-        line = line[((line >= 0) & (line <= extent)).all(1)]
+        outside = np.flatnonzero(((line < 0) | (line > extent)).any(1))
+        line = line[: outside[0]] if len(outside) else line
         if len(line) > 1:
             lines.append(line)
             values.append((0.5 + 0.4 * np.sin(line[:, 0] / 30)).astype(np.float32))

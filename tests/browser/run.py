@@ -146,7 +146,7 @@ def main() -> int:
             "layout": "xy", "crossSectionScale": 1, "showAxisLines": False, "showScaleBar": False,
             "showDefaultAnnotations": False, "position": [SHAPE[2] / 2, SHAPE[1] / 2, SHAPE[0] / 2],
         }  # fmt: skip
-        space = {"layout": "3d", "showSlices": False, "showAxisLines": False, "projectionScale": 400}
+        space = {"showSlices": False, "showAxisLines": False}
         views: dict[str, Any] = {}
         for path, item in facts.items():
             state = space if item["format"] == "zvf" else plane

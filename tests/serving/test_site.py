@@ -64,6 +64,9 @@ def test_links_hold_a_state(datasets: dict[str, dict]) -> None:
     black, white = layer["shaderControls"]["normalized"]["range"]
     assert image().min() <= black < white <= image().max()
     assert list(state["dimensions"]) == state["displayDimensions"] == ["x", "y", "z"]
+    lines = json.loads(unquote(datasets["lines.zarrvectors"]["neuroglancer_view"].partition("#!")[2]))
+    assert lines["layers"][0]["segments"] == ["0", "1", "2", "3", "4"]
+    assert min(lines["position"]) > 30 and max(lines["position"]) < 70 and 0 < lines["projectionScale"] < 100
     labels = json.loads(unquote(datasets["c"]["neuroglancer"].partition("#!")[2]))["layers"][0]
     assert labels["type"] == "segmentation"
 

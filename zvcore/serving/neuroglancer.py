@@ -110,11 +110,13 @@ def state(
     limits: tuple[float, float] | None = None,
     segments: list[str] | None = None,
     axes: dict[str, tuple[float, str]] | None = None,
+    place: tuple[list[float], float] | None = None,
 ) -> dict[str, Any]:
     """A viewer's state with one layer.
 
     kind   "image", "segmentation" or "annotation"
     axes   their sizes and units, in their order on the screen
+    place  (middle, extent) in nanometers of lines or points, of which Neuroglancer does not know where they are
     """
     layer: dict[str, Any] = {"type": kind, "source": source, "name": name or "data", "tab": "source"}
     if limits is not None and kind == "image":
@@ -126,6 +128,9 @@ def state(
         # Neuroglancer heeds the second only where the first says which axes there are.
         found["dimensions"] = {name: list(size) for name, size in axes.items()}
         found["displayDimensions"] = list(axes)[:3]
+    if place is not None:
+        found["dimensions"] = {name: [1e-9, "m"] for name in "xyz"}
+        found |= {"position": place[0], "projectionScale": 1.3 * place[1], "layout": "3d"}
     return found
 
 

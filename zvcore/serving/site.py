@@ -246,9 +246,10 @@ class Site:
             return links
         made = f"precomputed://{base}/.zvcore/view/{url}-/"
         segments = view.segments() if isinstance(view, LinesView) else None
+        place = None if isinstance(view, VoxelView) else view.place()
         links["view"] = made
         links["neuroglancer_view"] = neuroglancer.link(
-            viewer, neuroglancer.state(dataset.title, made, view.layer, limits, segments)
+            viewer, neuroglancer.state(dataset.title, made, view.layer, limits, segments, place=place)
         )
         return links
 

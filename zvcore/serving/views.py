@@ -188,6 +188,15 @@ class _VectorView:
         level: Level = self.store.level(self.store.levels[0])
         return level
 
+    def place(self) -> tuple[list[float], float] | None:
+        """(the middle, the longest extent) of what the store says it spans: Neuroglancer would look at the origin."""
+        bounds = self.store.bounds
+        if bounds is None:
+            return None
+        low, high = (in_space([corner])[0].astype(float) for corner in bounds)
+        extent = float((high - low).max())
+        return (((low + high) / 2).tolist(), extent) if 0 < extent < float("inf") else None
+
 
 class LinesView(_VectorView):
     """Lines as skeletons, one per object; a unit of the store is a nanometer of the viewer."""
