@@ -28,8 +28,8 @@ LIMITS = {
     "codec alone",
     "files",
 }
-# zvcore in another shape: through zarr-python, or by another of its functions.
-OURS = {"zvcore", "zvcore into out", "zarr+zvcore", "read_block"}
+# zvcore in another shape: through zarr-python, by another of its functions, in another write mode.
+OURS = {"zvcore", "zvcore into out", "zarr+zvcore", "read_block", "inplace", "rewrite"}
 
 # What `make bench` measures unless it is asked for everything: for each suite, expressions that a task's name matches.
 HEADLINES = {
