@@ -12,9 +12,10 @@ from zvcore import opening
 from zvcore.converting.job import Job
 from zvcore.converting.target import Wishes
 from zvcore.stores import Store, open_store
+from zvcore.stores.opening import remote_only
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from zvcore.report import ConversionReport
 
@@ -49,6 +50,7 @@ def convert(
     overwrite: bool = False,
     resume: bool = True,
     source_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
 ) -> ConversionReport:
     """Write what lies at `src` (an array, a group, a multiscale set; a path, URL, or an opened one) to `dst`.
@@ -71,6 +73,8 @@ def convert(
     memory      how many bytes values and encoded chunks may take at once; one shard is the least
     overwrite   replace what lies at `dst`; else that is an error
     resume      go on with a conversion that was interrupted, if it is the same
+    source_options   for opening the source, as `zvcore.open` takes them
+    storage_options  for whichever of the two lies in an object store, as in `zvcore.open`
     format_options  what only the format has, as `zvcore.create` takes it
     """
     started = time.monotonic()
@@ -82,8 +86,12 @@ def convert(
         sharding,
         dict(format_options),
     )
-    source = opening.open(src, **(source_options or {})) if isinstance(src, str | os.PathLike | Store) else src
-    store = open_store(dst, "w")
+    by_path = isinstance(src, str | os.PathLike | Store)
+    from_there, to_there = remote_only(src, storage_options) if by_path else None, remote_only(dst, storage_options)
+    if storage_options and from_there is None and to_there is None:
+        raise ValueError("storage_options are for object stores; neither path leads to one")
+    source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
+    store = open_store(dst, "w", to_there)
     job = Job(
         source, store, wishes, region=region, dtype=None if dtype is None else np.dtype(dtype), clip=clip,
         levels=levels or 0, method=method, factors=None if factors is None else tuple(int(n) for n in factors),

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from zvcore import opening
 from zvcore.convert import DEFAULT_MEMORY, Path, convert
 from zvcore.stores import Store, open_store
+from zvcore.stores.opening import remote_only
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from zvcore.report import ConversionReport
 
@@ -30,6 +31,7 @@ def downsample(
     threads: int | None = None,
     client: Any = None,
     memory: int = DEFAULT_MEMORY,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> ConversionReport:
     """Add coarser levels to the pyramid at `src`, or with `dst` write a copy of `src` with so many levels more.
@@ -40,11 +42,13 @@ def downsample(
     numbers of 64 bits, uint32 and booleans. Boxes at odd ends hold fewer voxels and are the mean, or mode, of those.
     """
     if dst is not None:
-        source = opening.open(src) if isinstance(src, str | os.PathLike | Store) else src
+        from_there = remote_only(src, storage_options) if isinstance(src, str | os.PathLike | Store) else None
+        source = opening.open(src, storage_options=from_there) if isinstance(src, str | os.PathLike | Store) else src
         options.setdefault("format", _format_of(source))
         return convert(
             source, dst, levels=levels, method=method, factors=factors, verify=verify, progress=progress,
-            threads=threads, client=client, memory=memory, **options,
+            threads=threads, client=client, memory=memory, storage_options=remote_only(dst, storage_options),
+            **options,
         )  # fmt: skip
     if options:
         raise TypeError(f"only with a destination: {', '.join(options)}")
@@ -55,7 +59,7 @@ def downsample(
     from zvcore.converting.growing import Growing
 
     started = time.monotonic()
-    store = open_store(src, "r+") if isinstance(src, str | os.PathLike | Store) else src.store
+    store = open_store(src, "r+", storage_options) if isinstance(src, str | os.PathLike | Store) else src.store
     source = opening.open(store, "r+")
     growing = Growing(
         source, store, levels=levels, method=method, memory=int(memory),

@@ -18,6 +18,7 @@ from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.stores.servers import S3, Fault, Proxy, Request
 
@@ -432,3 +433,19 @@ def test_many_ranges_by_one_call_are_of_one_version(
     proxy.spoil = spoil
     with pytest.raises(ConflictError):
         store.get_ranges("x", ranges, stamp=found.stamp)
+
+
+def test_converting_there_and_back_and_making_it_coarser(s3: S3, url: str, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 999, SHAPE, dtype=np.uint16)
+    zvcore.create(tmp_path / "a", format="zarr3", shape=SHAPE, dtype="u2", chunks=(16, 16, 16))[...] = values
+    given = {"verify": True, "storage_options": s3.options}
+    there = zvcore.convert(tmp_path / "a", f"{url}/volume", format="precomputed", sharding="advise", **given)
+    assert there.ok and there.verified
+    assert zvcore.downsample(f"{url}/volume", levels=1, storage_options=s3.options).ok
+    assert len(zvcore.open(f"{url}/volume", storage_options=s3.options)) == 2
+    assert zvcore.verify(f"{url}/volume", storage_options=s3.options).ok
+    assert zvcore.convert(f"{url}/volume", tmp_path / "back", format="zarr3", **given).verified
+    back = zvcore.open(tmp_path / "back")
+    np.testing.assert_array_equal(next(iter(back.values()))[...], values)
+    with pytest.raises(ValueError, match="neither"):
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format="n5", storage_options=s3.options)

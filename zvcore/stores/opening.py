@@ -31,6 +31,16 @@ def register_scheme(scheme: str, opener: Opener) -> None:
         _openers[scheme.lower()] = opener
 
 
+def remote_only(
+    path: str | os.PathLike[str] | Store, storage_options: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """The options for a path that leads to an object store, None for others: for work between two stores."""
+    if isinstance(path, Store):
+        return storage_options if path.remote else None
+    url = _URL.match(os.fsdecode(path))
+    return storage_options if url is not None and (url[2] == "::" or url[1].lower() not in _openers) else None
+
+
 def open_store(
     path: str | os.PathLike[str] | Store, mode: str = "r", storage_options: Mapping[str, Any] | None = None
 ) -> Store:
