@@ -609,3 +609,14 @@ def test_coalescing_gives_back_every_range(data: st.DataObject) -> None:
     for start, stop, members in spans:
         runs = [len([*run]) for hit, run in itertools.groupby(range(start, stop), wanted.__contains__) if not hit]
         assert all(run <= gap * len(members) for run in runs)
+
+
+def test_ranges_of_a_longer_version_are_a_conflict_and_no_damage(store: Store) -> None:
+    store.put("x", b"a" * 100)
+    stamp = store.stamp("x")
+    assert store.get_ranges("x", [(90, 10)], stamp=stamp) == [b"a" * 10]
+    store.put("x", b"b" * 10)
+    with pytest.raises(ConflictError):
+        store.get_ranges("x", [(0, 4), (90, 10)], stamp=stamp)
+    with pytest.raises(CorruptDataError):
+        store.get_ranges("x", [(0, 4), (90, 10)], stamp=store.stamp("x"))

@@ -8,7 +8,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import ConflictError, NotFoundError
+from zvcore.errors import ConflictError, CorruptDataError, NotFoundError
 from zvcore.stores import files
 from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outside, prefix_path
 from zvcore.stores.handles import pool
@@ -129,6 +129,17 @@ class LocalStore(Store):
         return self._read_ranges(file, key, ranges, stamp)
 
     def _read_ranges(
+        self, file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
+    ) -> builtins.list[memoryview]:
+        try:
+            return self._read_within(file, key, ranges, stamp)
+        except CorruptDataError:
+            # Ranges of another version of the object need not lie within this one.
+            if stamp is not None and file.stamp() != stamp:
+                raise changed(key, stamp) from None
+            raise
+
+    def _read_within(
         self, file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
     ) -> builtins.list[memoryview]:
         result = [_NOTHING] * len(ranges)
