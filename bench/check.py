@@ -9,8 +9,7 @@ A ratio is zvcore's best time divided by the reference's, both taking turns in o
 ever makes a best time longer, so a case that looks slower is measured again, longer, and only what stays slower counts.
 Margins: a ratio may be 15 % above the baseline, a count of instructions 5 %. Ratios depend on the processor: on another
 one than the baseline's they may be 60 % above it, and counts, which depend on the compiler and on Python, 15 % if those
-differ. The short form lets ratios be 40 % above: who runs it has other things to do beside, and the counts are exact.
-The plant is caught in each case in which it is larger than the margin that applies.
+differ. The plant is caught in each case in which it is larger than the margin that applies.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ __all__ = ["RATIO_MARGIN", "judge", "main"]
 
 BASELINE = Path(__file__).with_name("baseline.json")
 RATIO_MARGIN, COUNT_MARGIN = 0.15, 0.05
-SHORT_RATIO_MARGIN = 0.4
 FOREIGN_RATIO_MARGIN, FOREIGN_COUNT_MARGIN = 0.6, 0.15
 PLANT = float(os.environ.get("ZVCORE_BENCH_PLANT", "0"))
 ATTEMPTS = 6
@@ -305,8 +303,6 @@ def main() -> int:
     baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
     here = surroundings()
     ratio_margin, count_margin = margins(here, baseline.get("machine", {}))
-    if options.short:
-        ratio_margin = max(ratio_margin, SHORT_RATIO_MARGIN)
     expected = {} if options.update else baseline
     ratios: dict[str, float] = {}
     counts: dict[str, float] = {}

@@ -197,10 +197,11 @@ def growth_part(document: dict[str, Any], folder: Path) -> Iterator[str]:
         plot = f"growth-{number}.svg"
         series = [(f"milliseconds ~ n ** {one['exponent']:.2f}", one["sizes"], [s * 1e3 for s in one["seconds"]])]
         if one["peaks"]:
+            within = "" if one["memory within"] else "**too steep**"
             yield (
                 f"| memory of the same | {one['unit']} | {one['sizes'][0]}: {one['peaks'][0] / 2**20:.1f} MiB | "
                 f"{one['sizes'][-1]}: {one['peaks'][-1] / 2**20:.1f} MiB | {one['memory exponent']:.2f} | "
-                f"{growth.LINEAR} | |"
+                f"{growth.LINEAR} | {within} |"
             )
             memory = [max(p, 1) / 2**20 for p in one["peaks"]]
             series.append((f"MiB at the peak ~ n ** {one['memory exponent']:.2f}", one["sizes"], memory))
