@@ -8,6 +8,8 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
+import time
 import uuid
 import zipfile
 from pathlib import Path
@@ -23,6 +25,8 @@ from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, StoreEr
 from zvcore.stores import addresses, open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.stores.servers import S3
 
 DATA = np.random.default_rng(0).integers(1, 200, (40, 36, 32), np.uint16)
@@ -226,6 +230,53 @@ def test_fsspec_reads_archives(tmp_path: Path) -> None:
                 archive.write(path, path.relative_to(tmp_path))
     for name in ("zarr", "n5"):
         assert np.array_equal(zvcore.open(f"zip://{name}::file://{tmp_path}/all.zip")[...], DATA)
+
+
+def test_file_systems_that_are_not_asynchronous_are_used_by_one_thread_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path)
+    with zipfile.ZipFile(tmp_path / "n5.zip", "w") as archive:
+        for path in (tmp_path / "n5").rglob("*"):
+            if path.is_file():
+                archive.write(path, path.relative_to(tmp_path))
+    kind = fsspec.get_filesystem_class("zip")
+    inside: list[int] = []
+    most = []
+
+    def watched(name: str) -> Callable[..., Any]:
+        plain = getattr(kind, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            me = threading.get_ident()
+            inside.append(me)
+            most.append(len(set(inside)))
+            time.sleep(0.001)
+            try:
+                return plain(*arguments, **options)
+            finally:
+                inside.remove(me)
+
+        return call
+
+    for name in ("cat_file", "info", "ls", "find"):
+        monkeypatch.setattr(kind, name, watched(name))
+    address = f"zip://n5::file://{tmp_path}/n5.zip"
+    # fsspec gives both the same file system, and so the same open file.
+    first, second = (open_store(address, "r") for _ in range(2))
+    results: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda store=store: results.append(zvcore.open(store)[...]))
+        for store in (first, second)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 2
+    assert all(np.array_equal(result, DATA) for result in results)
+    assert max(most) == 1
+    assert len(most) > 50
 
 
 @pytest.mark.parametrize("fail", [PermissionError("no"), RuntimeError("odd"), OSError("gone")])

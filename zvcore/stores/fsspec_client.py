@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
 
 from zvcore.errors import StoreError, ZvcoreError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
@@ -14,6 +18,7 @@ from zvcore.stores.writing import Anything
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
 
@@ -21,6 +26,22 @@ __all__ = ["FsspecClient"]
 
 _E_TAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "checksum", "sha", "sha256", "md5")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modified")
+
+# File system -> the lock of all that use it: fsspec hands one file system to everybody who asks for the same place.
+_turns: WeakKeyDictionary[Any, AbstractContextManager[object]] = WeakKeyDictionary()
+_making = threading.Lock()
+
+
+def _turn_of(filesystem: Any) -> AbstractContextManager[object]:
+    """What a thread holds while it uses the file system.
+
+    Only asynchronous file systems and those of this machine can be used by many threads at once. Archives have one open
+    file and one position in it, FTP has one connection.
+    """
+    if filesystem.async_impl or isinstance(filesystem, LocalFileSystem | MemoryFileSystem):
+        return nullcontext()
+    with _making:
+        return _turns.setdefault(filesystem, threading.RLock())
 
 
 class FsspecClient(Client):
@@ -33,6 +54,7 @@ class FsspecClient(Client):
     def __init__(self, filesystem: Any) -> None:
         self.filesystem = filesystem
         self._replacing = threading.Lock()
+        self._turn = _turn_of(filesystem)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (FsspecClient, (self.filesystem,))
@@ -44,7 +66,8 @@ class FsspecClient(Client):
         first = max(0, found.size + start) if start < 0 else min(start, found.size)
         last = found.size if stop is None else max(first, min(stop, found.size))
         try:
-            data = self.filesystem.cat_file(path, first, last) if last > first else b""
+            with self._turn:
+                data = self.filesystem.cat_file(path, first, last) if last > first else b""
         except FileNotFoundError:
             data = None
         except (OSError, ValueError, RuntimeError) as error:
@@ -60,8 +83,9 @@ class FsspecClient(Client):
     def head(self, path: str) -> Version | None:
         try:
             # Listings that some file systems keep would hide what has changed since.
-            self.filesystem.invalidate_cache(path.rpartition("/")[0])
-            found = self.filesystem.info(path)
+            with self._turn:
+                self.filesystem.invalidate_cache(path.rpartition("/")[0])
+                found = self.filesystem.info(path)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except (OSError, ValueError, RuntimeError) as error:
@@ -94,16 +118,18 @@ class FsspecClient(Client):
             raise _failure(error, path) from error
 
     def _put(self, path: str, data: bytes) -> None:
-        try:
-            self.filesystem.pipe_file(path, data)
-        except FileNotFoundError:
-            self.filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
-            self.filesystem.pipe_file(path, data)
+        with self._turn:
+            try:
+                self.filesystem.pipe_file(path, data)
+            except FileNotFoundError:
+                self.filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+                self.filesystem.pipe_file(path, data)
 
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             try:
-                self.filesystem.rm_file(path)
+                with self._turn:
+                    self.filesystem.rm_file(path)
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
@@ -112,8 +138,9 @@ class FsspecClient(Client):
     def list(self, folder: str) -> builtins.list[str]:
         root = folder.rstrip("/")
         try:
-            self.filesystem.invalidate_cache(root)
-            return [self._plain(path) for path in self.filesystem.find(root)]
+            with self._turn:
+                self.filesystem.invalidate_cache(root)
+                return [self._plain(path) for path in self.filesystem.find(root)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
@@ -122,8 +149,9 @@ class FsspecClient(Client):
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         root = folder.rstrip("/")
         try:
-            self.filesystem.invalidate_cache(root)
-            found = self.filesystem.ls(root, detail=True)
+            with self._turn:
+                self.filesystem.invalidate_cache(root)
+                found = self.filesystem.ls(root, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return [], []
         except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
