@@ -20,7 +20,7 @@ from zvcore.errors import CorruptDataError, ZvcoreError
 from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
     from contextlib import AbstractContextManager
 
     import numpy.typing as npt
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from zvcore.engine.buffers import Buffers, Keys
     from zvcore.stores import Store
 
-__all__ = ["ABSENT", "ChunkForm", "Layout", "OneChunk", "Sources", "ValueCodec"]
+__all__ = ["ABSENT", "Box", "ChunkForm", "Layout", "OneChunk", "Sources", "ValueCodec"]
+
+# Where a part of an array begins and ends along each axis.
+Box = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,13 @@ class Layout(ABC):
         Leaving it stores the shard; leaving it by an exception, nothing.
         """
         raise TypeError(f"{type(self).__name__} has no shards that are written part by part")
+
+    def stream_boxes(self, key: str, limit: int) -> Iterable[Box] | None:
+        """The order in which `stream` takes the parts of a shard: boxes of at most about `limit` bytes of values.
+
+        None where any order will do, or where shards are no boxes: then the order is that of `shards`.
+        """
+        return None
 
     def update(
         self, key: str, positions: npt.NDArray[np.int64], chunks: Buffers, stamp: Hashable | Anything | None = ANYTHING

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from zvcore.array import Array
+    from zvcore.layout import Box
 
 __all__ = ["ShardWriter"]
-
-Box = tuple[tuple[int, int], ...]
 
 
 class _Gathered:

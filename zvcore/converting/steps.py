@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -18,7 +19,7 @@ from zvcore.engine.selection import Selection
 from zvcore.layout import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from zvcore.array import Array
     from zvcore.converting.pyramids import CoarseView
@@ -157,7 +158,7 @@ class Copying:
         cell = [min(a, b) for a, b in zip(self.cell, self.target.shape, strict=True)]
         encoded = nbytes_of(cell, self.target.dtype)
         part = min(self.part, encoded) + nbytes_of(self.target.chunks, self.target.dtype)
-        if self.target.layout.can_stream and self.cell == self.target.shards:
+        if self.target.layout.can_stream and (self._scattered or self.cell == self.target.shards):
             # The encoded chunks of a part, and once more together.
             encoded = min(encoded, 2 * part)
         source = self.view.array.dtype.itemsize
@@ -178,35 +179,39 @@ class Copying:
             return outcome
         places: list[Positions] = []
         chunks: list[Buffers] = []
-        for box in self.boxes(unit):
-            for part in parts_of(box, self.target.chunks, self.view.value_dtype.itemsize, self.part, self.target.order):
-                positions, encoded, _ = self._encoded(part, threads, outcome)
-                if sharded:
-                    places.append(positions)
-                    chunks.append(encoded)
-                else:
-                    put(self.target, positions, encoded, outcome)
+        for part in self._parts(self.boxes(unit)):
+            positions, encoded, _ = self._encoded(part, threads, outcome)
+            if sharded:
+                places.append(positions)
+                chunks.append(encoded)
+            else:
+                put(self.target, positions, encoded, outcome)
         if sharded:
             put(self.target, np.concatenate(places), Buffers.chain(chunks), outcome)
         return outcome
 
     def _streamed(self, unit: int) -> bool:
-        """Whether the unit is a single shard that does not fit into memory, written part by part."""
-        layout = self.target.layout
-        return layout.can_stream and self.cell == self.target.shards and self._whole(unit) is None
+        """Whether the unit is a single shard that is written part by part: one that does not fit, or is no box."""
+        if not self.target.layout.can_stream:
+            return False
+        return self._scattered or (self.cell == self.target.shards and self._whole(unit) is None)
 
     def _run_in_parts(self, unit: int, threads: int | None, outcome: Outcome) -> None:
         layout = self.target.layout
-        box = self.box(unit)
-        first = [start // extent for (start, _), extent in zip(box, self.target.chunks, strict=True)]
-        key = layout.shards(np.array([first], np.int64))[0][0]
-        itemsize = self.view.value_dtype.itemsize
+        first, boxes = itertools.tee(self.boxes(unit))
+        corner = [start // extent for (start, _), extent in zip(next(first), self.target.chunks, strict=True)]
+        key = layout.shards(np.array([corner], np.int64))[0][0]
         with layout.stream(key) as add:
-            for part in parts_of(box, self.target.chunks, itemsize, self.part, self.target.order):
+            for part in layout.stream_boxes(key, self.part) or self._parts(boxes):
                 positions, encoded, _ = self._encoded(part, threads, outcome)
                 outcome.empty += int((encoded.sizes == ABSENT).sum())
                 outcome.bytes_out += encoded.nbytes
                 add(positions, encoded)
+
+    def _parts(self, boxes: Iterable[Box]) -> Iterator[Box]:
+        """What is decoded at once."""
+        for box in boxes:
+            yield from parts_of(box, self.target.chunks, self.view.value_dtype.itemsize, self.part, self.target.order)
 
     def _whole(self, unit: int) -> Box | None:
         """A unit that is decoded at once."""

@@ -14,7 +14,7 @@ from zvcore import transfer
 from zvcore.engine.fetching import at_hand
 from zvcore.engine.selection import Selection
 from zvcore.errors import UnsupportedError
-from zvcore.layout import ABSENT, Layout, Sources
+from zvcore.layout import ABSENT, Box, Layout, Sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Box", "Region", "View", "box_of", "make_view", "parse_region"]
 
-Box = tuple[tuple[int, int], ...]
 # Per axis of an array: where the part begins and ends, and whether the axis stays (it goes where an integer stood).
 Region = tuple[tuple[int, int, bool], ...]
 

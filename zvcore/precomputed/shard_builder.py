@@ -29,6 +29,7 @@ MAX_MINISHARD_BITS = 30
 _BATCH_BYTES = 1 << 20
 _SPOOL_BYTES = 4 << 20
 _INDEX_BLOCK = 1 << 16
+_NO_DATA = np.empty(0, np.uint8)
 
 
 class Output(Protocol):
@@ -92,7 +93,8 @@ class ShardBuilder:
             if number != self._open_minishard:
                 self._close_minishard()
                 self._open_minishard = number
-            self._open.append(entries.rows(first, last, entries.data[:0]))
+            # Not a view of the data, which would keep it.
+            self._open.append(entries.rows(first, last, _NO_DATA))
             self._open_starts.append(starts[first:last])
 
     def add_loose(self, data: Buffer) -> None:

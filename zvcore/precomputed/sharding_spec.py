@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
@@ -20,6 +20,8 @@ __all__ = ["SHARDING_TYPE", "ShardingSpec", "grid_bits", "grid_of"]
 SHARDING_TYPE = "neuroglancer_uint64_sharded_v1"
 HASHES = ("identity", "murmurhash3_x86_128")
 _BITS = ("preshift_bits", "minishard_bits", "shard_bits")
+# How many codes are turned into places at once.
+_RUNS = 1 << 12
 _ENCODINGS = ("minishard_index_encoding", "data_encoding")
 _MEMBERS = ("@type", "hash", *_BITS, *_ENCODINGS)
 
@@ -34,6 +36,19 @@ def grid_of(shape: Sequence[int], chunk: Sequence[int]) -> tuple[int, ...]:
 def grid_bits(grid: Sequence[int]) -> tuple[int, ...]:
     """How many bits of a compressed Morton code each axis of a grid takes."""
     return tuple(max(0, int(size) - 1).bit_length() for size in grid)
+
+
+def _low_bits(sizes: Sequence[int], count: int) -> list[int]:
+    """How many of the lowest `count` bits of a compressed Morton code come from each axis, which have `sizes` bits."""
+    used = [0] * len(sizes)
+    bit = 0
+    while count:
+        for axis, size in enumerate(sizes):
+            if bit < size and count:
+                used[axis] += 1
+                count -= 1
+        bit += 1
+    return used
 
 
 def _bits_for(count: float) -> int:
@@ -185,15 +200,28 @@ class ShardingSpec:
         if self.hash != "identity" or self.preshift_bits + self.minishard_bits + self.shard_bits < sum(sizes):
             return None
         inside = min(self.preshift_bits + self.minishard_bits, sum(sizes))
-        used = [0] * len(sizes)
-        bit = 0
-        while inside:
-            for axis, size in enumerate(sizes):
-                if bit < size and inside:
-                    used[axis] += 1
-                    inside -= 1
-            bit += 1
+        used = _low_bits(sizes, inside)
         return tuple(min(int(size), 1 << bits) for size, bits in zip(grid, used, strict=True))
+
+    def runs(self, grid: Sequence[int], shard: int, chunks: int) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Boxes of at most `chunks` chunks, or of one, in the order in which a shard stores them.
+
+        Only where shards are boxes: then the file has chunks in the order of their codes, of which an aligned run is a
+        box too. What lies outside of the grid is cut off.
+        """
+        sizes = grid_bits(grid)
+        inside = min(self.preshift_bits + self.minishard_bits, sum(sizes))
+        low = min(inside, max(1, chunks).bit_length() - 1)
+        extents = np.array([1 << bits for bits in _low_bits(sizes, low)], np.int64)
+        bounds = np.array(grid, np.int64)
+        whole = [1 << bits for bits in sizes]
+        first, count = shard << (inside - low), 1 << (inside - low)
+        for start in range(0, count, _RUNS):
+            numbers = np.arange(first + start, first + min(start + _RUNS, count), dtype=np.uint64)
+            corners = kernels.compressed_morton_inverse(numbers << np.uint64(low), whole)
+            for corner in corners[(corners < bounds).all(axis=1)]:
+                ends = np.minimum(corner + extents, bounds)
+                yield tuple(zip(corner.tolist(), ends.tolist(), strict=True))
 
     # Advice
 
