@@ -57,7 +57,7 @@ def run_command(line: str) -> None:
             assert server.stdout is not None
             assert server.stdout.readline().startswith("http://127.0.0.1:")
             server.send_signal(signal.SIGINT)
-            assert server.wait(30) == 0
+            assert server.wait(300) == 0
         return
     try:
         status = cli.main(arguments)

@@ -28,7 +28,7 @@ class Client:
         self.server = server
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=300)
         try:
             connection.putrequest(method, path, skip_accept_encoding=True)
             for name, value in headers.items():

@@ -200,10 +200,10 @@ def test_the_command(shelf: Path) -> None:
     assert process.stdout is not None
     url = process.stdout.readline().strip()
     assert url.startswith("http://127.0.0.1:")
-    with urllib.request.urlopen(url + "plain.txt", timeout=30) as answer:
+    with urllib.request.urlopen(url + "plain.txt", timeout=300) as answer:
         assert answer.status == 200
     process.send_signal(signal.SIGINT)
-    _, words = process.communicate(timeout=30)
+    _, words = process.communicate(timeout=300)
     assert (process.returncode, words) == (0, "")
 
 

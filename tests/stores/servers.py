@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEY, SECRET = "testing", "testing-secret"
+# Seconds after which something hangs, and is not only slow because the machine has much else to do.
+PATIENCE = 300
 
 
 def free_port() -> int:
@@ -70,38 +72,76 @@ def best_server() -> str:
 
 @contextlib.contextmanager
 def s3_server(name: str, folder: Path) -> Iterator[S3]:
-    port = free_port()
     if name == "moto":
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        starting = _moto(folder / "log")
     else:
         (folder / "buckets").mkdir()
-        command = [str(versitygw()), "--quiet", "--port", f"127.0.0.1:{port}", "posix", str(folder / "buckets")]
-    environment = {**os.environ, "ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    try:
-        _wait(port, process, folder / "log")
+        starting = started(
+            lambda port: [str(versitygw()), "--quiet", "--port", f"127.0.0.1:{port}", "posix", str(folder / "buckets")],
+            folder / "log",
+            ROOT_ACCESS_KEY=KEY,
+            ROOT_SECRET_KEY=SECRET,
+        )
+    with starting as port:
         server = S3(name, port)
         _make_bucket(server)
         yield server
+
+
+@contextlib.contextmanager
+def _moto(log: Path) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
+        port, descriptor = listening.getsockname()[1], listening.fileno()
+        command = [sys.executable, "-m", "tests.stores.moto_server", str(port), str(descriptor)]
+        with log.open("wb") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file, pass_fds=[descriptor], cwd=ROOT)
+    try:
+        yield port
     finally:
-        process.terminate()
-        process.wait()
+        _end(process)
 
 
-def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            break
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.05)
+@contextlib.contextmanager
+def started(command: Callable[[int], list[str]], log: Path, **environment: str) -> Iterator[int]:
+    """The port at which a program listens that has to be told one. Should another program have been quicker to take
+    it, the next is tried.
+    """
+    for _ in range(5):
+        port = free_port()
+        with log.open("wb") as file:
+            process = subprocess.Popen(command(port), env={**os.environ, **environment}, stdout=file, stderr=file)
+        try:
+            if _listens(port, process):
+                yield port
+                return
+        finally:
+            _end(process)
     raise RuntimeError(f"the server does not start: {log.read_text()[-2000:]}")
+
+
+def _listens(port: int, process: subprocess.Popen[bytes]) -> bool:
+    end = time.monotonic() + 180
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            # Is it the one that was started, and not the one because of which it cannot start?
+            time.sleep(0.2)
+            return process.poll() is None
+        time.sleep(0.05)
+    return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _make_bucket(server: S3) -> None:
     import boto3
+    from botocore.config import Config
 
     client = boto3.client(
         "s3",
@@ -109,6 +149,7 @@ def _make_bucket(server: S3) -> None:
         region_name="us-east-1",
         aws_access_key_id=KEY,
         aws_secret_access_key=SECRET,
+        config=Config(connect_timeout=PATIENCE, read_timeout=PATIENCE),
     )
     client.create_bucket(Bucket=server.bucket)
     client.close()
@@ -131,7 +172,8 @@ class Request:
         return " ".join(filter(None, [self.method, self.path, self.range]))
 
 
-# What a fault does to a request: an HTTP status to answer with, "reset", "cut" (half of the answer), seconds to wait.
+# What a fault does to a request: an HTTP status to answer with, "reset" (the server never sees it), "lost" (nobody sees
+# the answer), "cut" (half of the answer), seconds to wait.
 Fault = int | str | float
 
 
@@ -157,8 +199,7 @@ class Proxy:
         class Handler(_Handler):
             owner = proxy
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
+        server = _Listening(("127.0.0.1", 0), Handler)
         self.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
@@ -170,6 +211,12 @@ class Proxy:
             thread.join()
 
 
+class _Listening(ThreadingHTTPServer):
+    daemon_threads = True
+    # As many as clients begin at once.
+    request_queue_size = 128
+
+
 class _Handler(BaseHTTPRequestHandler):
     owner: Proxy
     protocol_version = "HTTP/1.1"
@@ -178,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.upstream = http.client.HTTPConnection("127.0.0.1", self.owner.target, timeout=30)
+        self.upstream = http.client.HTTPConnection("127.0.0.1", self.owner.target, timeout=PATIENCE)
 
     def finish(self) -> None:
         self.upstream.close()
@@ -197,10 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.owner.requests.append(request)
         fault = None if self.owner.spoil is None else self.owner.spoil(request)
         if fault == "reset":
-            # Closing with this discards what is under way and tells the other side so.
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.close_connection = True
-            self.connection.close()
+            self._reset()
             return
         if isinstance(fault, float):
             time.sleep(fault)
@@ -212,10 +256,19 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.upstream.getresponse()
         data = answer.read()
         request.status = answer.status
+        if fault == "lost":
+            self._reset()
+            return
         headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OWN]
         if self.command == "HEAD":
             headers.append(("Content-Length", answer.getheader("Content-Length") or "0"))
         self._answer(answer.status, headers, data, cut=fault == "cut")
+
+    def _reset(self) -> None:
+        # Closing with this discards what is under way and tells the other side so.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
 
     def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes, cut: bool = False) -> None:
         self.send_response_only(status)
@@ -246,8 +299,7 @@ def web_server(folder: Path, handler: type[BaseHTTPRequestHandler]) -> Iterator[
 
         def log_message(self, *_: Any) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Listening(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -30,7 +30,7 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> str:
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
