@@ -1,38 +1,6 @@
-from collections.abc import Iterable, Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 from typing_extensions import Buffer
-
-_Ints = npt.NDArray[np.int64]
-_Bytes = npt.NDArray[np.uint8]
-_Piece = int | tuple[int, int] | _Ints
-_Block = tuple[tuple[int, ...], _Piece]
 
 FINE_ROW: int
 ABSENT_ROW: int
 
-_Columns = tuple[_Ints, _Ints, _Bytes | None, _Ints, _Ints | None, _Ints, _Bytes]
-
-def decode_rows(data: Buffer, starts: _Ints, lengths: _Ints, ndim: int) -> _Columns: ...
-def decode_chunk(data: Buffer, ndim: int) -> _Columns | None: ...
 def row_error(data: Buffer, ndim: int) -> Exception | None: ...
-def decode_one(data: Buffer, ndim: int) -> list[_Block]: ...
-def to_lists(
-    offsets: _Ints, coords: _Ints, mode: _Bytes | None, first: _Ints, count: _Ints | None, pool: _Ints
-) -> list[list[_Block]]: ...
-def to_list(
-    coords: _Ints, mode: _Bytes | None, first: _Ints, count: _Ints | None, pool: _Ints, start: int, stop: int
-) -> list[_Block]: ...
-def expand(
-    offsets: _Ints, coords: _Ints, mode: _Bytes, first: _Ints, count: _Ints, pool: _Ints, limit: int
-) -> tuple[_Ints, _Ints, _Ints] | None: ...
-def encode_rows(
-    offsets: _Ints, coords: _Ints, mode: _Bytes | None, first: _Ints, count: _Ints | None, pool: _Ints
-) -> tuple[_Bytes, _Ints]: ...
-def encode_one(blocks: Iterable[tuple[Sequence[int], Any]], ndim: int, force_explicit: bool = False) -> bytes: ...
-def encode_lists(
-    manifests: Iterable[Iterable[tuple[Sequence[int], Any]]], ndim: int, force_explicit: bool = False
-) -> list[bytes]: ...
-def cut(data: Buffer, offsets: _Ints) -> list[bytes]: ...

@@ -23,6 +23,15 @@ static inline uint32_t zv_load_le32(const void *source) {
     return value;
 }
 
+static inline uint16_t zv_load_le16(const void *source) {
+    uint16_t value;
+    memcpy(&value, source, sizeof value);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    value = __builtin_bswap16(value);
+#endif
+    return value;
+}
+
 static inline void zv_store_le64(void *target, uint64_t value) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     value = __builtin_bswap64(value);

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
-from zvcore.kernels import manifest as kernel
 from zvcore.kernels import vlen
+from zvcore.kernels.manifest import ABSENT_ROW, row_error
+from zvcore.kernels.manifest_columns import cut, decode_chunk, decode_rows, encode_rows, expand
+from zvcore.kernels.manifest_lists import decode_one, encode_lists, encode_one, to_list, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +42,7 @@ def encode_manifest(blocks: Iterable[tuple[Sequence[int], Any]], sid_ndim: int, 
     Fragments are an int, a (start, count) tuple, or a sequence of ints; a sequence that counts up by one becomes a
     range unless `force_explicit`.
     """
-    return kernel.encode_one(blocks, sid_ndim, force_explicit)
+    return encode_one(blocks, sid_ndim, force_explicit)
 
 
 def decode_manifest(
@@ -52,10 +54,10 @@ def decode_manifest(
     fragments each chunk has, fragments and chunks that do not exist.
     """
     data = _buffer(blob)
-    blocks = kernel.decode_one(data, sid_ndim)
+    blocks = decode_one(data, sid_ndim)
     if strict:
         starts, lengths = np.zeros(1, np.int64), np.array([len(data)], np.int64)
-        ManifestTable(*kernel.decode_rows(data, starts, lengths, sid_ndim)).check(fragment_counts)
+        ManifestTable(*decode_rows(data, starts, lengths, sid_ndim)).check(fragment_counts)
     return blocks
 
 
@@ -85,8 +87,8 @@ def decode_manifests(source: Any, sid_ndim: int, strict: bool = False, keep_dama
         isinstance(source, np.ndarray) and source.dtype == np.uint8
     ):
         data = _buffer(source)
-        columns = kernel.decode_chunk(data, sid_ndim)
-        if columns is not None and not (columns[6] > kernel.ABSENT_ROW).any():
+        columns = decode_chunk(data, sid_ndim)
+        if columns is not None and not (columns[6] > ABSENT_ROW).any():
             table = ManifestTable(*columns)
             if strict:
                 table.check()
@@ -107,11 +109,11 @@ def table_from(
     data: Any, starts: Ints, lengths: Ints, sid_ndim: int, *, strict: bool = False, keep_damaged: bool = False
 ) -> ManifestTable:
     """A table from manifests that lie anywhere in one buffer."""
-    columns = kernel.decode_rows(data, starts, lengths, sid_ndim)
+    columns = decode_rows(data, starts, lengths, sid_ndim)
     table = ManifestTable(*columns)
     view = memoryview(data)
-    for row in np.flatnonzero(columns[6] > kernel.ABSENT_ROW).tolist():
-        error = kernel.row_error(view[starts[row] : starts[row] + lengths[row]], sid_ndim)
+    for row in np.flatnonzero(columns[6] > ABSENT_ROW).tolist():
+        error = row_error(view[starts[row] : starts[row] + lengths[row]], sid_ndim)
         assert isinstance(error, ZvcoreError)
         table.damaged[row] = error.located(chunk=f"manifest {row}")
     if not keep_damaged:
@@ -132,13 +134,13 @@ def encode_manifests(
         if sid_ndim is not None and sid_ndim != manifests.sid_ndim:
             raise ValueError(f"chunk coordinates have rank {manifests.sid_ndim}, expected sid_ndim={sid_ndim}")
         data, offsets = manifests.encoded()
-        blobs = kernel.cut(data.data, offsets)
+        blobs = cut(data.data, offsets)
         for row in np.flatnonzero(manifests.absent).tolist():
             blobs[row] = b""
         return blobs
     if sid_ndim is None:
         raise TypeError("sid_ndim is needed to encode manifests that are not a table")
-    return kernel.encode_lists(manifests, sid_ndim, force_explicit)
+    return encode_lists(manifests, sid_ndim, force_explicit)
 
 
 class ManifestCSR(NamedTuple):
@@ -211,12 +213,12 @@ class ManifestTable:
 
     @property
     def absent(self) -> npt.NDArray[np.bool_]:
-        return np.equal(self._status, kernel.ABSENT_ROW)
+        return np.equal(self._status, ABSENT_ROW)
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:
         """Rows that name at least one fragment's chunk, or would if they were not damaged."""
-        return np.logical_or(np.diff(self.offsets) > 0, self._status > kernel.ABSENT_ROW)
+        return np.logical_or(np.diff(self.offsets) > 0, self._status > ABSENT_ROW)
 
     @property
     def nbytes(self) -> int:
@@ -240,7 +242,7 @@ class ManifestTable:
                 raise IndexError(f"row {index} of {len(self)}")
             self._refuse_damaged(row)
             begin, end = int(self.offsets[row]), int(self.offsets[row + 1])
-            return kernel.to_list(self.coords, self._mode, self.start, self._count, self.pool, begin, end)
+            return to_list(self.coords, self._mode, self.start, self._count, self.pool, begin, end)
         if isinstance(index, slice):
             begin, end, step = index.indices(len(self))
             if step == 1:
@@ -357,7 +359,7 @@ class ManifestTable:
             raise error
         if self._mode is None or self._count is None:
             return ManifestCSR(self.offsets, self.coords, self.start, self.object_ids)
-        expanded = kernel.expand(self.offsets, self.coords, self._mode, self.start, self._count, self.pool, limit)
+        expanded = expand(self.offsets, self.coords, self._mode, self.start, self._count, self.pool, limit)
         if expanded is None:
             widest = int(np.argmax(self._count))
             raise CorruptDataError(
@@ -400,7 +402,7 @@ class ManifestTable:
         """All manifests one after the other, and where each begins. Absent rows become empty manifests."""
         for error in self.damaged.values():
             raise error
-        return kernel.encode_rows(self.offsets, self.coords, self._mode, self.start, self._count, self.pool)
+        return encode_rows(self.offsets, self.coords, self._mode, self.start, self._count, self.pool)
 
     def _slice(self, begin: int, end: int) -> ManifestTable:
         lo, hi = int(self.offsets[begin]), int(self.offsets[end])
@@ -419,7 +421,7 @@ class ManifestTable:
 
     def _lists(self, begin: int, end: int) -> list[list[Block]]:
         offsets = self.offsets[begin : end + 1]
-        return kernel.to_lists(offsets, self.coords, self._mode, self.start, self._count, self.pool)
+        return to_lists(offsets, self.coords, self._mode, self.start, self._count, self.pool)
 
     def _refuse_damaged(self, row: int) -> None:
         if row in self.damaged:
