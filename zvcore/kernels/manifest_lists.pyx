@@ -1,16 +1,16 @@
 """Manifests as Python has them, lists of (coords, piece), from bytes or columns and back to bytes.
 
-`coords` is a tuple of ints; `piece` an int, a (start, count) tuple or an int64 array, as the mode of the block says. See
-manifest.pyx for what the bytes are and manifest_columns.pyx for the columns.
+`coords` is a tuple of ints; `piece` an int, a (start, count) tuple or an int64 array, as the mode of the block says.
+See manifest.pyx for what the bytes are and manifest_columns.pyx for the columns.
 """
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
-from cpython.long cimport PyLong_CheckExact, PyLong_FromLongLong
+from cpython.long cimport PyLong_FromLongLong
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_New, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
