@@ -7,6 +7,7 @@ from pathlib import Path
 import imagecodecs
 
 import zvcore
+from tests.processes import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -14,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_the_demo(tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, str(ROOT / "examples/demo.py"), str(out), "--small"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     assert "every voxel came through all of them as it was" in done.stdout
@@ -40,6 +41,6 @@ def test_the_demo_needs_no_other_package(tmp_path: Path) -> None:
         f"sys.path.insert(0, {str(ROOT / 'examples')!r})\n"
         f"runpy.run_path({str(ROOT / 'examples/demo.py')!r}, run_name='__main__')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "without zarr-python" in done.stdout

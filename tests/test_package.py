@@ -13,6 +13,7 @@ import pytest
 
 import zvcore
 import zvcore.versions
+from tests.processes import PATIENCE
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -23,7 +24,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 

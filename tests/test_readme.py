@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import PATIENCE
 from zvcore import cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,7 +58,7 @@ def run_command(line: str) -> None:
             assert server.stdout is not None
             assert server.stdout.readline().startswith("http://127.0.0.1:")
             server.send_signal(signal.SIGINT)
-            assert server.wait(300) == 0
+            assert server.wait(PATIENCE) == 0
         return
     try:
         status = cli.main(arguments)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.processes import PATIENCE
 from zvcore import cli, commands, completion, terminal
 
 HEAVY = {"numpy", "zarr", "dask", "distributed", "numcodecs", "fsspec", "obstore", "tqdm", "matplotlib", "aiohttp"}
@@ -16,7 +17,12 @@ HEAVY = {"numpy", "zarr", "dask", "distributed", "numcodecs", "fsspec", "obstore
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False, timeout=120
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=PATIENCE,
     )
 
 
@@ -149,7 +155,7 @@ def completed_by_bash(*words: str) -> list[str]:
         'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _zvcore; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     answer = subprocess.run(
-        ["bash", "-c", program, "bash", *words], capture_output=True, text=True, check=False, timeout=60
+        ["bash", "-c", program, "bash", *words], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert answer.stderr == ""
     return answer.stdout.split()

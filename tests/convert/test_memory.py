@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 
 MIB = 1 << 20
 
@@ -84,7 +85,7 @@ def test_memory_is_bounded(options, source, tmp_path):
     memory = 8 * MIB
     answer = subprocess.run(
         [sys.executable, "-c", MEASURED, str(source), str(tmp_path / "dst"), json.dumps({**options, "memory": memory})],
-        capture_output=True, text=True, check=False, timeout=300,
+        capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
     assert not answer.returncode, answer.stderr
     found = json.loads(answer.stdout)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError, UnsupportedError
 
 
@@ -307,7 +308,7 @@ def test_in_memory(tmp_path):
 def command(*arguments, cwd):
     return subprocess.run(
         [sys.executable, "-m", "zvcore", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=cwd,
-        timeout=120,
+        timeout=PATIENCE,
     )  # fmt: skip
 
 

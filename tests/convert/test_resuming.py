@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 from zvcore.converting.journal import KEY, Journal, fingerprint, read_journal
 from zvcore.errors import ConflictError, MetadataError
 from zvcore.stores import open_store
@@ -39,7 +40,7 @@ def source(path, shape=(96, 90, 70)):
 def killed(src, dst, options, after):
     answer = subprocess.run(
         [sys.executable, "-c", DYING, str(src), str(dst), json.dumps({**options, "memory": MEMORY}), str(after)],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
     assert answer.returncode == -signal.SIGKILL, answer.stderr
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.processes import PATIENCE
 from zvcore.engine import cache as cache_module
 from zvcore.engine.cache import IndexCache, index_cache
 from zvcore.errors import ConflictError, CorruptDataError
@@ -47,7 +48,7 @@ class Loader:
 
 def settle(store: Store, key: str) -> None:
     """Wait until the object is old enough for a cache to rely on its stamp."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while (stamp := store.stamp(key)) is not None and not store.settled(stamp):
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -281,7 +282,7 @@ class Slow(Loader):
     def __call__(self, stamp: Stamp) -> tuple[bytes, int]:
         answer = super().__call__(stamp)
         self.entered.release()
-        assert self.go.wait(20)
+        assert self.go.wait(PATIENCE)
         return answer
 
 
@@ -300,7 +301,7 @@ class Thread(threading.Thread):
             self.error = error
 
     def result(self) -> Any:
-        self.join(20)
+        self.join(PATIENCE)
         assert not self.is_alive(), "still waiting"
         if self.error is not None:
             raise self.error
@@ -309,7 +310,7 @@ class Thread(threading.Thread):
 
 def wait_for(threads: list[Thread]) -> None:
     """Until all of them stand still in `Event.wait`: there is nothing else they could be waiting for."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while True:
         frames = sys._current_frames()
         inside = [frames.get(thread.ident or 0) for thread in threads]
@@ -324,7 +325,7 @@ def test_many_threads_load_once(store: Store) -> None:
     put(store, "x", b"1")
     load = Slow(store, "x")
     threads = [Thread(lambda: cache.get(store, "x", load)) for _ in range(8)]
-    assert load.entered.acquire(timeout=20)
+    assert load.entered.acquire(timeout=PATIENCE)
     wait_for(threads)
     load.go.set()
     values = [thread.result() for thread in threads]
@@ -338,7 +339,7 @@ def test_other_objects_do_not_wait(store: Store) -> None:
     put(store, "y", b"2")
     load = Slow(store, "x")
     thread = Thread(lambda: cache.get(store, "x", load))
-    assert load.entered.acquire(timeout=20)
+    assert load.entered.acquire(timeout=PATIENCE)
     assert cache.get(store, "y", Loader(store, "y")) == b"2"
     assert cache.get(store, "x", Loader(store, "x"), part=1) == b"1"
     load.go.set()
@@ -353,7 +354,7 @@ def test_a_failure_fails_all_that_wait_and_nobody_after(store: Store) -> None:
 
     def fail(stamp: Stamp) -> tuple[bytes, int]:
         calls.append(1)
-        assert go.wait(20)
+        assert go.wait(PATIENCE)
         raise CorruptDataError("the index is broken", key="x")
 
     def work() -> Any:
@@ -389,7 +390,7 @@ def test_when_the_loading_thread_is_interrupted_another_takes_over(store: Store)
     load = Loader(store, "x")
 
     def interrupted(stamp: Stamp) -> tuple[bytes, int]:
-        assert go.wait(20)
+        assert go.wait(PATIENCE)
         raise KeyboardInterrupt
 
     first = Thread(lambda: cache.get(store, "x", interrupted))
@@ -434,7 +435,7 @@ def test_a_change_while_loading(store: Store) -> None:
     put(store, "x", b"old")
     slow = Slow(store, "x")
     early = Thread(lambda: cache.get(store, "x", slow))
-    assert slow.entered.acquire(timeout=20)
+    assert slow.entered.acquire(timeout=PATIENCE)
     put(store, "x", b"new")
     load = Loader(store, "x")
     assert cache.get(store, "x", load) == b"new"
@@ -451,7 +452,7 @@ def test_invalidating_while_loading(store: Store) -> None:
     put(store, "x", b"1")
     slow = Slow(store, "x")
     early = Thread(lambda: cache.get(store, "x", slow))
-    assert slow.entered.acquire(timeout=20)
+    assert slow.entered.acquire(timeout=PATIENCE)
     cache.invalidate(store, "x")
     load = Loader(store, "x")
     assert cache.get(store, "x", load) == b"1"  # and does not wait for what began before
@@ -467,10 +468,10 @@ def test_a_loading_that_was_overtaken_leaves_the_next_one_alone(store: Store) ->
     put(store, "x", b"1")
     slow = [Slow(store, "x"), Slow(store, "x")]
     first = Thread(lambda: cache.get(store, "x", slow[0]))
-    assert slow[0].entered.acquire(timeout=20)
+    assert slow[0].entered.acquire(timeout=PATIENCE)
     cache.invalidate(store, "x")
     second = Thread(lambda: cache.get(store, "x", slow[1]))
-    assert slow[1].entered.acquire(timeout=20)
+    assert slow[1].entered.acquire(timeout=PATIENCE)
     slow[0].go.set()
     first.result()
     assert len(cache) == 0
@@ -592,7 +593,7 @@ def test_a_fork_while_loading(tmp_path: Path) -> None:
         for _ in range(30):
             child = os.fork()
             if child == 0:
-                signal.alarm(30)  # never outlives a failing test
+                signal.alarm(250)  # never outlives a failing test
                 good = all(cache.get(store, "x", lambda stamp: (b"child", 1)) == b"child" for cache in caches)
                 os._exit(0 if good else 1)
             assert os.waitpid(child, 0)[1] == 0
@@ -602,7 +603,7 @@ def test_a_fork_while_loading(tmp_path: Path) -> None:
         print(caches[0].get(store, "x", slow))
     """
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "b'parent'\n"
 

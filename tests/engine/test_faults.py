@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import random
 import re
-import signal
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,7 @@ import pytest
 
 import zvcore.codecs
 from tests.engine.toy import toy
+from tests.processes import PATIENCE
 from zvcore.codecs import CodecChain
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, encode_many, fetch
 from zvcore.errors import CorruptDataError, ZvcoreError
@@ -135,6 +137,15 @@ def test_an_exception_in_a_codec_is_the_cause_of_the_error(store, threads):
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
+def open_below(folder):
+    """How many files in this folder are open; of others, threads of other tests may open and close some meanwhile."""
+    count = 0
+    for descriptor in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            count += os.readlink(f"/proc/self/fd/{descriptor}").startswith(str(folder))
+    return count
+
+
 def test_failed_reads_leave_no_files_open(tmp_path):
     array = filled(LocalStore(tmp_path), (GZIP,), (2, 2))
     data = bytearray((tmp_path / "s0.0").read_bytes())
@@ -142,11 +153,11 @@ def test_failed_reads_leave_no_files_open(tmp_path):
     (tmp_path / "s0.0").write_bytes(data)
     with pytest.raises(CorruptDataError):
         array[...]
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_below(tmp_path)
     for _ in range(50):
         with pytest.raises(CorruptDataError):
             array[...]
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert open_below(tmp_path) <= before
 
 
 def test_more_shards_than_files_may_be_open(tmp_path):
@@ -220,8 +231,8 @@ import zvcore.codecs
 from tests.engine.toy import toy
 from zvcore.stores import LocalStore
 codec = zvcore.codecs.get({codec!r}, level={level})
-array = toy(LocalStore(sys.argv[1]), (256, 512, 512), (64, 64, 64), "u2", None, (codec,))
-values = np.cumsum(np.random.default_rng(0).integers(-3, 4, array.shape), axis=2).astype("u2")
+array = toy(LocalStore(sys.argv[1]), (128, 256, 512), (32, 32, 32), "u2", None, (codec,))
+values = np.cumsum(np.random.default_rng(0).integers(-3, 4, array.shape, "i2"), axis=2, dtype="i2").view("u2")
 """
 
 
@@ -231,37 +242,42 @@ def script(tmp_path, body, codec="gzip", level=9):
 
 
 def test_ctrl_c_is_answered_at_once(tmp_path):
+    """What is written until then tells, and no clock: on a busy machine seconds say nothing."""
     body = """
+        def written():
+            return sum(name.startswith("c.") for name in os.listdir(sys.argv[1]))
         def interrupt():
-            time.sleep(0.5)
-            at[0] = time.monotonic()
+            while written() < 20:
+                pass
+            at[0] = written()
             os.kill(os.getpid(), 2)
         at = [0]
         threading.Thread(target=interrupt, daemon=True).start()
         try:
             array[...] = values
         except KeyboardInterrupt:
-            print("answered", time.monotonic() - at[0])
+            print("answered", at[0], written())
     """
-    out = subprocess.run(script(tmp_path, body), capture_output=True, text=True, timeout=120)
+    out = subprocess.run(script(tmp_path, body), capture_output=True, text=True, timeout=PATIENCE)
     assert out.stdout.startswith("answered"), out.stderr
-    # A quarter of a second on an idle machine; this one may be busy.
-    assert float(out.stdout.split()[1]) < 2
+    # Of 512 chunks.
+    then, at_last = map(int, out.stdout.split()[1:])
+    assert at_last - then < 150
 
 
 def test_a_fork_works_on_both_sides(tmp_path):
     body = """
-        array[:64] = values[:64]
+        array[:32] = values[:32]
         results = []
         def keep_reading():
             while not results:
-                array[:64, :128, :128]
+                array[:32, :128, :128]
         reader = threading.Thread(target=keep_reading)
         reader.start()
         for _ in range(5):
             pid = os.fork()
             if pid == 0:
-                same = (array[:64, :64] == values[:64, :64]).all()
+                same = (array[:32, :64] == values[:32, :64]).all()
                 array[64:128, :64, :64] = values[64:128, :64, :64]
                 os._exit(0 if same else 1)
             assert os.waitpid(pid, 0)[1] == 0
@@ -270,7 +286,7 @@ def test_a_fork_works_on_both_sides(tmp_path):
         assert (array[64:128, :64, :64] == values[64:128, :64, :64]).all()
         print("fine")
     """
-    out = subprocess.run(script(tmp_path, body, level=1), capture_output=True, text=True, timeout=120)
+    out = subprocess.run(script(tmp_path, body, level=1), capture_output=True, text=True, timeout=PATIENCE)
     assert out.stdout.strip() == "fine", out.stderr
 
 
@@ -284,7 +300,7 @@ def test_leaving_python_while_a_thread_reads(tmp_path):
         time.sleep(0.2)
         print("bye")
     """
-    out = subprocess.run(script(tmp_path, body, level=1), capture_output=True, text=True, timeout=120)
+    out = subprocess.run(script(tmp_path, body, level=1), capture_output=True, text=True, timeout=PATIENCE)
     assert (out.returncode, out.stdout.strip()) == (0, "bye"), out.stderr
 
 
@@ -325,7 +341,7 @@ def test_processes_that_share_chunks_lose_nothing(tmp_path, per_shard):
             array[row] = np.arange(64) + 64 * row + 1
     """
     workers = [subprocess.Popen([sys.executable, "-c", textwrap.dedent(body), str(tmp_path), str(i)]) for i in range(4)]
-    assert [worker.wait(timeout=120) for worker in workers] == [0] * 4
+    assert [worker.wait(timeout=PATIENCE) for worker in workers] == [0] * 4
     array = toy(LocalStore(tmp_path), (64, 64), (8, 8), "u2", per_shard, (zvcore.codecs.get("zstd"),))
     assert (array[...] == np.arange(64 * 64).reshape(64, 64) + 1).all()
     assert not [name for name in os.listdir(tmp_path) if name.endswith((".zvtmp", ".zvlock"))]
@@ -335,19 +351,23 @@ def test_a_killed_writer_leaves_every_chunk_old_or_new(tmp_path):
     body = """
         while True:
             for value in (1, 2):
-                array[:128] = value
+                array[:64] = value
+                print(value, flush=True)
     """
-    array = toy(LocalStore(tmp_path), (256, 512, 512), (64, 64, 64), "u2", None, (zvcore.codecs.get("zstd", level=1),))
-    for _ in range(3):
-        writer = subprocess.Popen(script(tmp_path, body, "zstd", 1))
-        time.sleep(1.5)
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
-        for i in range(2):
-            for j in range(8):
-                block = array[i * 64 : i * 64 + 64, j * 64 : j * 64 + 64, :64]
-                assert block.min() == block.max()
-                assert block.max() in (0, 1, 2)
+    array = toy(LocalStore(tmp_path), (128, 256, 512), (32, 32, 32), "u2", None, (zvcore.codecs.get("zstd", level=1),))
+    chance = random.Random(0)
+    for _ in range(4):
+        writer = subprocess.Popen(script(tmp_path, body, "zstd", 1), stdout=subprocess.PIPE, text=True)
+        assert writer.stdout.readline() == "1\n"
+        time.sleep(0.1 * chance.random())
+        writer.kill()
+        writer.communicate()
+        values = array[:64]
+        for corner in np.ndindex(2, 8, 16):
+            block = values[tuple(slice(32 * i, 32 * i + 32) for i in corner)]
+            assert block.min() == block.max()
+            assert block.max() in (1, 2)
+        assert not array[64:].any()
 
 
 @pytest.mark.parametrize("kind", ["chain", "buffers"])

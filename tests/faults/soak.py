@@ -24,6 +24,7 @@ from typing import Any
 
 import zvcore
 from tests.faults.support import SPEC
+from tests.processes import PATIENCE
 from zvcore.precomputed import ShardedStore, write_sharded
 
 SIDE, CELL = 64, 8  # eight by eight cells in each array; chunks and shards cut across the processes' cells
@@ -69,7 +70,7 @@ def one_value(values: Any, where: Any) -> int:
 def work(folder: Path, worker: int, workers: int, seconds: float, ready: Any, answers: Any) -> None:
     try:
         # On a busy machine processes take long to start; the time begins when all are there.
-        ready.wait(300)
+        ready.wait(PATIENCE)
         answers.put((worker, soak(folder, worker, workers, time.time() + seconds), None))
     except BaseException:
         answers.put((worker, None, traceback.format_exc()))
@@ -140,7 +141,7 @@ def run(seconds: float, workers: int = 8) -> dict[str, int]:
         ]
         for process in processes:
             process.start()
-        results = [answers.get(timeout=seconds + 300) for _ in processes]
+        results = [answers.get(timeout=seconds + PATIENCE) for _ in processes]
         for process in processes:
             process.join()
         faults = [f"process {worker}:\n{fault}" for worker, _, fault in results if fault]

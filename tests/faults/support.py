@@ -6,9 +6,6 @@ must be whole: in each unit (a chunk, a shard, a value, a store, as the format p
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import zvcore
+from tests import processes
+from tests.processes import PATIENCE
 from zvcore.precomputed import ShardedStore, ShardingSpec, write_sharded
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
@@ -171,19 +171,6 @@ path, value = sys.argv[1], int(sys.argv[2])
 """
 
 
-def root() -> str:
-    """Where the package `tests` lies."""
-    return __file__.rpartition(os.sep + "tests" + os.sep)[0]
-
-
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), root()]))}
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-    )  # fmt: skip
-
-
 def writing_forever(writer: Writer, path: Path, value: int) -> subprocess.Popen[str]:
     """A process that writes value + 1, value + 2 and so on, and says which it begins and which it has written."""
     before, _, body = writer.loop.partition("---\n")
@@ -194,17 +181,11 @@ def writing_forever(writer: Writer, path: Path, value: int) -> subprocess.Popen[
         + textwrap.indent(body, "    ")
         + "\n    print('done', value, flush=True)\n"
     )
-    return start(script, path, value)
+    return processes.start(script, path, value)
 
 
-def run(script: str, *arguments: object, timeout: float = 120) -> str:
-    """What a process prints; it must end well."""
-    process = start(HEAD.replace("int(sys.argv[2])", "sys.argv[2:]") + textwrap.dedent(script), *arguments)
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        raise
-    assert process.returncode == 0, f"status {process.returncode}\n{err}"
-    return out
+def run(script: str, *arguments: object, patience: float = PATIENCE) -> str:
+    """What a process prints that has `path` and the list `value` of arguments; it must end well."""
+    return processes.run(
+        HEAD.replace("int(sys.argv[2])", "sys.argv[2:]") + textwrap.dedent(script), *arguments, patience=patience
+    )

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import zvcore
-from tests.faults.support import HEAD, SPEC, WRITERS, run, start
+from tests.faults.support import HEAD, SPEC, WRITERS, run
+from tests.processes import PATIENCE, start
 from zvcore.errors import ConflictError, CorruptDataError, ReadOnlyError, ZvcoreError
 from zvcore.precomputed import ShardedStore
 from zvcore.stores import LocalStore
@@ -190,7 +191,7 @@ def test_a_file_cut_off_while_it_is_read_is_an_error_and_no_death(tmp_path: Path
     sizes = [0, 1, len(data) // 3, len(data) // 2, len(data) - 1]
     turn = 0
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < end:
             os.truncate(file, sizes[turn % len(sizes)])
             time.sleep(0.001)
@@ -326,7 +327,7 @@ def test_a_stopped_writer_holds_up_others_and_loses_nothing(tmp_path: Path) -> N
         os.kill(both[0].pid, signal.SIGCONT)
         time.sleep(0.005)
     for process in both:
-        assert process.wait(60) == 0, process.communicate()[1]
+        assert process.wait(PATIENCE) == 0, process.communicate()[1]
         process.communicate()
     expected = np.repeat(np.arange(1, 9, dtype="u4"), 8)[:, None].repeat(64, 1)
     np.testing.assert_array_equal(zvcore.open(path)[...], expected)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 
 context = multiprocessing.get_context("spawn")
 
@@ -38,7 +39,7 @@ def run(target, path, count):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(PATIENCE)
         assert process.exitcode == 0
 
 
@@ -69,13 +70,13 @@ def test_killed_writers_leave_whole_blocks(tmp_path):
     for number in (2, 3):
         process = context.Process(target=rewrite, args=(path, number))
         process.start()
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         while array[0, 0] != number:
             assert time.monotonic() < end
         for _ in range(200):
             values = zvcore.open(path)[...]
             assert len(np.unique(values)) == 1
         os.kill(process.pid, signal.SIGKILL)
-        process.join(30)
+        process.join(PATIENCE)
         assert len(np.unique(zvcore.open(path)[...])) == 1
     assert list(array.blocks()) == [(0, 0)]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.precomputed.shards import Unlockable, minishard_index, put, shard, slow_values, zipped
+from tests.processes import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.precomputed import ShardedStore, ShardingSpec, write_sharded
 
@@ -332,7 +333,7 @@ def test_processes_that_change_the_same_shards_lose_nothing(tmp_path: Path) -> N
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(120)
+        worker.join(PATIENCE)
         assert worker.exitcode == 0
     assert dict(ShardedStore(tmp_path, spec)) == {**{id: b"%d" % id for id in range(60)}, 1000: b"there"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.shard", "1.shard"]

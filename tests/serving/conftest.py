@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 from zvcore import zvf
 from zvcore.serving import make_server
 from zvcore.serving.server import DataServer
@@ -28,7 +29,7 @@ class Client:
         self.server = server
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=300)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=PATIENCE)
         try:
             connection.putrequest(method, path, skip_accept_encoding=True)
             for name, value in headers.items():

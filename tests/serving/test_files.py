@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import PATIENCE
 from tests.serving.conftest import Client
 from zvcore.serving import make_server
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
@@ -238,7 +239,7 @@ def test_it_only_reads(client: Client, method: str) -> None:
 
 
 def test_connections_are_kept(server: DataServer) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=300)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE)
     connection.request("GET", "/plain.txt")
     assert connection.getresponse().read() == CONTENT
     first = connection.sock
@@ -257,7 +258,7 @@ def test_connections_are_kept(server: DataServer) -> None:
      b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n\r\n"],
 )  # fmt: skip
 def test_nonsense_does_no_harm(server: DataServer, client: Client, request_bytes: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=300) as connection:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=PATIENCE) as connection:
         connection.sendall(request_bytes)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 16):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 from tests.serving.conftest import Client, image
 from zvcore import zvf
 from zvcore.precomputed import Skeleton
@@ -200,10 +201,10 @@ def test_the_command(shelf: Path) -> None:
     assert process.stdout is not None
     url = process.stdout.readline().strip()
     assert url.startswith("http://127.0.0.1:")
-    with urllib.request.urlopen(url + "plain.txt", timeout=300) as answer:
+    with urllib.request.urlopen(url + "plain.txt", timeout=PATIENCE) as answer:
         assert answer.status == 200
     process.send_signal(signal.SIGINT)
-    _, words = process.communicate(timeout=300)
+    _, words = process.communicate(timeout=PATIENCE)
     assert (process.returncode, words) == (0, "")
 
 

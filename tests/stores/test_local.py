@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, UnsupportedError
 from zvcore.stores import LocalStore, MemoryStore, Store, files, handles, open_store, register_scheme
 from zvcore.stores.handles import HandlePool
@@ -283,7 +284,7 @@ def test_a_stamp_settles(store: LocalStore) -> None:
     store.put("x", b"1")
     stamp = store.stamp("x")
     assert stamp is not None
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not store.settled(stamp):
         assert time.monotonic() < deadline
         time.sleep(0.001)

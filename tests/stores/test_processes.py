@@ -7,40 +7,17 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.processes import PATIENCE, finish, run, start, tell, told
 from zvcore.errors import ConflictError
 from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """A Python process that runs the script with the arguments in sys.argv."""
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    try:
-        out, err = process.communicate(timeout=300)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        raise
-    assert process.returncode == 0, err
-    return out
-
-
-def run(script: str, *arguments: object) -> str:
-    return finish(start(script, *arguments))
 
 
 @pytest.fixture
@@ -68,9 +45,7 @@ def test_locked_changes_of_four_processes_lose_nothing(store: LocalStore) -> Non
     """
     processes = [start(script, store.root, name) for name in range(4)]
     for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
+        tell(process)
     for process in processes:
         finish(process)
     expected = {(f"{p}.{t}", i) for p in range(4) for t in range(2) for i in range(60)}
@@ -125,8 +100,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new(store: LocalStore) -> None:
     chance = random.Random(5)
     for _ in range(8):
         process = start(script, store.root)
-        assert process.stdout is not None
-        process.stdout.readline()
+        assert told(process) == "started"
         time.sleep(chance.uniform(0, 0.03))
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -148,19 +122,18 @@ def test_a_killed_holder_frees_its_lock(store: LocalStore) -> None:
         from zvcore.stores import LocalStore
         with LocalStore(sys.argv[1]).lock("d/x"):
             print("locked", flush=True)
-            time.sleep(100)
+            time.sleep(1000)
         """,
         store.root,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "locked\n"
+    assert told(process) == "locked"
     with pytest.raises(ConflictError), store.lock("d/x", timeout=0.05):
         pass
     process.kill()
     process.communicate()
     assert os.listdir(os.path.join(store.root, "d")) == [".x.zvlock"]
     assert list(store.list()) == []
-    with store.lock("d/x", timeout=20):
+    with store.lock("d/x", timeout=PATIENCE):
         pass
     assert os.listdir(os.path.join(store.root, "d")) == []
 
@@ -193,7 +166,7 @@ def test_readers_in_other_processes_see_whole_objects(store: LocalStore) -> None
         for _ in range(2)
     ]
     # Until they have seen enough, however late they start.
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     for i in itertools.count():
         if all(reader.poll() is not None for reader in readers) or time.monotonic() > deadline:
             break
@@ -288,14 +261,14 @@ def test_fork_while_threads_read_and_lock(store: LocalStore) -> None:
         for _ in range(40):
             child = os.fork()
             if child == 0:
-                signal.alarm(50)  # never outlives a failing test
+                signal.alarm(250)  # never outlives a failing test
                 try:
                     for i in range(20):
                         assert store.get(str(i), 0, 2) == b"%02d" % i
-                        with memory.lock(str(i), timeout=20):
+                        with memory.lock(str(i), timeout=200):
                             memory.put(str(i), b"y")
                         MemoryStore("forked").put("z", b"")
-                    with store.lock("own", timeout=20):
+                    with store.lock("own", timeout=200):
                         store.put("own", b"x")
                 except BaseException:
                     os._exit(1)
@@ -330,9 +303,9 @@ def test_fork_inside_a_lock(store: LocalStore) -> None:
                     except ConflictError:
                         os.write(here, b"child was kept out;")
                 else:
-                    time.sleep(100)
+                    time.sleep(1000)
             os.write(here, b"child left;%d" % os.getpid())
-            time.sleep(100)
+            time.sleep(1000)
             os._exit(0)
         words = b""
         while b"left;" not in words:
@@ -344,7 +317,7 @@ def test_fork_inside_a_lock(store: LocalStore) -> None:
             pass
         os.kill(parent, signal.SIGKILL)
         os.waitpid(parent, 0)
-        with store.lock("x", timeout=20):
+        with store.lock("x", timeout=200):
             words += b";free"
         os.kill(int(words.split(b";")[2]), signal.SIGKILL)
         print(words.decode())

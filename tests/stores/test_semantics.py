@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.processes import PATIENCE
 from zvcore.errors import (
     ConflictError,
     CorruptDataError,
@@ -505,12 +506,12 @@ def test_lock_waits_no_longer_than_told(changeable: Store) -> None:
     def holder() -> None:
         with store.lock("a/x"):
             entered.set()
-            leave.wait(20)
+            leave.wait(PATIENCE)
 
     thread = threading.Thread(target=holder)
     thread.start()
     try:
-        assert entered.wait(20)
+        assert entered.wait(PATIENCE)
         with pytest.raises(ConflictError, match=r"a/x: .*0\.05 s"), store.lock("a/x", timeout=0.05):
             pass
         with pytest.raises(ConflictError), store.lock("a/x", timeout=0):
@@ -520,7 +521,7 @@ def test_lock_waits_no_longer_than_told(changeable: Store) -> None:
     finally:
         leave.set()
         thread.join()
-    with store.lock("a/x", timeout=20):
+    with store.lock("a/x", timeout=PATIENCE):
         pass
     assert list(store.list()) == []
 

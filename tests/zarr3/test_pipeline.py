@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from zarr.core.array_spec import ArraySpec
 
 import zvcore.zarr3
+from tests.processes import PATIENCE
 
 PATH = "zvcore.zarr3.CodecPipeline"
 
@@ -242,7 +243,7 @@ def test_many_threads_in_a_store_that_needs_threads_itself(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     np.testing.assert_array_equal(array[...], mirror)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -17,9 +16,12 @@ import pytest
 import zarr
 
 import zvcore
+from tests import processes
+from tests.processes import finish, tell, told
 from zvcore import _build
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 # How a process changes the array at sys.argv[1]: by our own API, or through zarr-python with our pipeline.
@@ -43,31 +45,11 @@ array = zarr.open_array(sys.argv[1], mode="r+")
 
 
 def start(way: str, script: str, *arguments: object) -> subprocess.Popen[str]:
+    """A process that has opened the array and waits for a line before it goes on."""
     code = f"import sys\n{OPEN[way]}\nprint('ready', flush=True); sys.stdin.readline()\n{textwrap.dedent(script)}"
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    process = processes.start(code, *arguments)
+    assert told(process) == "ready"
     return process
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("go\n")
-    process.stdin.flush()
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    try:
-        out, err = process.communicate(timeout=120)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        raise
-    assert process.returncode == 0, err
-    return out
 
 
 def make(path: Path, **options: object) -> zvcore.Array:
@@ -86,10 +68,10 @@ def test_four_processes_in_one_shard_lose_nothing(tmp_path: Path, way: str) -> N
         i, j = cell // 8 * 8, cell % 8 * 8
         array[i : i + 8, j : j + 8] = cell + 1
     """
-    processes = [start(way, script, tmp_path, number) for number in range(4)]
-    for process in processes:
-        go(process)
-    for process in processes:
+    writers = [start(way, script, tmp_path, number) for number in range(4)]
+    for process in writers:
+        tell(process)
+    for process in writers:
         finish(process)
     expected = (np.arange(64, dtype="u4") + 1).reshape(8, 8).repeat(8, 0).repeat(8, 1)
     np.testing.assert_array_equal(zvcore.open(tmp_path)[...], expected)
@@ -106,10 +88,10 @@ def test_four_processes_in_one_shard_that_is_not_ours_lose_nothing(tmp_path: Pat
         cell = 4 * step + number
         array[cell // 8 * 8, cell % 8 * 8] = cell + 1
     """
-    processes = [start("replaced codec", script, tmp_path, number) for number in range(4)]
-    for process in processes:
-        go(process)
-    for process in processes:
+    writers = [start("replaced codec", script, tmp_path, number) for number in range(4)]
+    for process in writers:
+        tell(process)
+    for process in writers:
         finish(process)
     found = zvcore.open(tmp_path)[::8, ::8].ravel()
     np.testing.assert_array_equal(found, [*range(1, 33), *[0] * 32])
@@ -135,9 +117,8 @@ def test_a_killed_writer_leaves_shards_old_or_new(tmp_path: Path, way: str, mode
     for _ in range(5):
         process = start(way, script, tmp_path, last)
         try:
-            go(process)
-            assert process.stdout is not None
-            assert process.stdout.readline() == "written\n"
+            tell(process)
+            assert told(process) == "written"
             time.sleep(0.05 * generator.random())
         finally:
             process.send_signal(signal.SIGKILL)
@@ -197,6 +178,6 @@ def test_slab_by_slab_needs_one_shard_and_100_mb(tmp_path: Path, what: str) -> N
         for i in range(0, 16, 4):
             array[i : i + 4] = 7
     process = start("zvcore", script, tmp_path)
-    go(process)
+    tell(process)
     assert int(finish(process)) < 64 + 100
     assert sum(len(files) for _, _, files in os.walk(tmp_path / "c")) == 4
