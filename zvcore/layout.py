@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from zvcore.engine.form import Form
-from zvcore.engine.sources import ABSENT, OneChunk, Sources
+from zvcore.engine.sources import ABSENT, Sources
 from zvcore.errors import CorruptDataError, ZvcoreError
 from zvcore.stores.writing import ANYTHING, Anything
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
     from zvcore.codecs.chain import CodecChain
     from zvcore.engine.buffers import Buffers, Keys
+    from zvcore.engine.single import OpenShards
     from zvcore.stores import Store
 
-__all__ = ["ABSENT", "Box", "ChunkForm", "Layout", "OneChunk", "Sources", "ValueCodec"]
+__all__ = ["ABSENT", "Box", "ChunkForm", "Layout", "Sources", "ValueCodec"]
 
 # Where a part of an array begins and ends along each axis.
 Box = tuple[tuple[int, int], ...]
@@ -82,6 +83,8 @@ class Layout(ABC):
     # A capsule of C functions that read and write a chunk's own header (`zvcore/include/zv_framing.h`).
     framing: object | None = None
     value_codec: ValueCodec | None = None
+    # For layouts with shards in local stores: those that single chunks were read from lately.
+    open_shards: OpenShards | None = None
     # Whether chunks that hold nothing but the fill value are stored all the same.
     store_empty: bool = False
 
@@ -157,9 +160,9 @@ class Layout(ABC):
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         """Where the bytes of these chunks are now. A shard's index is read here, through the store's index cache."""
 
-    def locate_one(self, positions: npt.NDArray[np.int64]) -> Sources | OneChunk:
-        """`locate` for a single chunk in a local store, of which there may be many one after the other."""
-        return self.locate(positions)
+    def open_shard(self, positions: npt.NDArray[np.int64]) -> object | None:
+        """Note the shard that holds this one chunk in `open_shards`. It stays there at least as long as the answer."""
+        return None
 
     @abstractmethod
     def chunk_name(self, position: tuple[int, ...]) -> str:

@@ -21,10 +21,11 @@ from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ConflictError, ReadOnlyError
 from zvcore.stores.base import give_way
 from zvcore.stores.crew import Ahead
+from zvcore.stores.locks import held_locks
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
-    from zvcore.layout import Layout, OneChunk, Sources
+    from zvcore.layout import Layout, Sources
 
 __all__ = ["encode", "put", "read", "update", "write", "write_gathered"]
 
@@ -78,10 +79,18 @@ def read(
     """Read the selected items into `out`, whose shape is the selection's `result_shape`."""
     if out.size == 0:
         return
+    # Who holds a lock reads what is opened anew.
+    shards = None if held_locks or progress is not None else layout.open_shards
+    if shards is not None and shards.read(layout.prepared, selection, layout.chains[0], out):
+        return
     chunk_shape = layout.form.shape
     positions = selection.positions(chunk_shape)
     count = len(positions)
     if count == 1 and progress is None:
+        # What it gives must not go before the read is done.
+        shard = None if shards is None else layout.open_shard(positions)
+        if shard and shards and shards.read(layout.prepared, selection, layout.chains[0], out):
+            return
         _read_window(layout, selection, positions, None, out, threads, None)
         return
     local = layout.store.local_root is not None
@@ -104,12 +113,8 @@ def _read_window(
     threads: int | None,
     progress: Progress | None,
 ) -> None:
-    single = len(positions) == 1 and layout.value_codec is None and layout.store.local_root is not None
     for _ in range(_ATTEMPTS):
         try:
-            if single:
-                _read_native(layout, selection, positions, rows, layout.locate_one(positions), out, threads, progress)
-                return
             sources = layout.locate(positions)
             if layout.store.local_root is None:
                 sources = at_hand(layout.store, sources, len(positions))
@@ -221,7 +226,7 @@ def _read_native(
     selection: Selection,
     positions: npt.NDArray[np.int64],
     rows: Rows | None,
-    sources: Sources | OneChunk,
+    sources: Sources,
     out: npt.NDArray[Any],
     threads: int | None,
     progress: Progress | None,

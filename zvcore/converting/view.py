@@ -91,7 +91,8 @@ def _counting(layout: Layout, tally: Tally) -> Layout:
             tally.nbytes += sum(size or 0 for size in file_sizes(store.local_root, sources.keys))
         return sources
 
-    clone.locate = clone.locate_one = locate
+    clone.locate = locate
+    clone.open_shards = None
     return clone  # type: ignore[no-any-return]
 
 

@@ -16,7 +16,6 @@ cdef class Loader:
     cdef const int32_t *key             # NULL: chunk i is object i
     cdef const uint64_t *offset         # NULL: whole objects
     cdef const uint64_t *length
-    cdef uint64_t one_offset, one_length        # what these lead to for a single chunk
     cdef Py_ssize_t object_count
     cdef int *fds                       # per object; -1: not open
     cdef int64_t *left                  # per object: runs that are still to be done
@@ -32,7 +31,6 @@ cdef class Loader:
     cdef const int64_t *order
     cdef const int64_t *runs
 
-    cdef int _take_one(self, object source, object root) except -1
     cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which, int *fd, file_stamp *stamp) noexcept nogil
     cdef void done_with(self, int64_t run) noexcept nogil
     # With `into`, the bytes of a file are read there and not into the slot's scratch.

@@ -19,8 +19,6 @@ from zvcore.engine.core cimport (
 )
 from zvcore.stores.files cimport file_stamp, open_object, read_at
 
-from zvcore.engine.sources import OneChunk
-
 
 cdef extern from "unistd.h" nogil:
     int close(int fd)
@@ -56,9 +54,6 @@ cdef class Loader:
         cdef const uint64_t[::1] offset_view, length_view
         cdef Py_ssize_t i
         self.count = count
-        if type(sources) is OneChunk:
-            self._take_one(sources, root)
-            return
         self._owned = []
         self.origin = getattr(sources, "origin", None)
         if sources.blobs is not None:
@@ -140,31 +135,6 @@ cdef class Loader:
         self.left = NULL
         free(self.stamps)
         self.stamps = NULL
-
-    cdef int _take_one(self, object source, object root) except -1:
-        """A single range, without the columns of many."""
-        if self.count != 1 or len(source.keys) != 1:
-            raise ValueError("one chunk is one row and one object")
-        self.keys = source.keys
-        self.root = root
-        self.root_bytes = self.root
-        self.root_length = len(self.root)
-        self.object_count = 1
-        self.run_count = 1
-        self.one_offset = source.offset
-        self.one_length = source.length
-        self.offset = &self.one_offset
-        self.length = &self.one_length
-        self.fds = <int *> malloc(sizeof(int))
-        self.stamps = <file_stamp *> calloc(1, sizeof(file_stamp))
-        if self.fds == NULL or self.stamps == NULL:
-            raise MemoryError
-        self.fds[0] = -1
-        if source.stamp is not None:
-            if not isinstance(source.stamp, bytes) or len(<bytes> source.stamp) != sizeof(file_stamp):
-                raise ValueError("not a stamp of a local store")
-            memcpy(self.stamps, <const char *> (<bytes> source.stamp), sizeof(file_stamp))
-        return 0
 
     def _plan_runs(self, int threads):
         cdef Py_ssize_t i, at

@@ -8,7 +8,7 @@ from zvcore.codecs.chain import CodecChain
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.form import Form
 from zvcore.engine.selection import Selection
-from zvcore.engine.sources import OneChunk, Sources
+from zvcore.engine.sources import Sources
 
 class StaleSourcesError(Exception): ...
 
@@ -16,7 +16,7 @@ def read_chunks(
     form: Form,
     selection: Selection,
     positions: npt.NDArray[np.int64],
-    sources: Sources | OneChunk,
+    sources: Sources,
     chains: Sequence[CodecChain],
     out: npt.NDArray[Any],
     root: bytes | None = None,

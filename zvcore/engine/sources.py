@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from zvcore.engine.buffers import Keys
 
-__all__ = ["ABSENT", "OneChunk", "Sources"]
+__all__ = ["ABSENT", "Sources"]
 
 # The length of a chunk that is not there (it reads as the fill value), and the size of one that need not be stored.
 ABSENT = 2**64 - 1
@@ -43,19 +43,3 @@ class Sources:
     stamps: Sequence[Hashable | None] | None = None
     # For errors: where `blobs` were fetched from.
     origin: Sources | None = None
-
-
-class OneChunk:
-    """`Sources` of a single chunk that is a range of an object: no columns, so that it takes no time to make."""
-
-    __slots__ = ("keys", "length", "offset", "stamp")
-
-    blobs = None
-    chain = None
-    origin = None
-
-    def __init__(self, keys: Keys, offset: int, length: int, stamp: Hashable | None) -> None:
-        self.keys = keys
-        self.offset = offset
-        self.length = length
-        self.stamp = stamp

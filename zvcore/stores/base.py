@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.files import OpenFile
+
 __all__ = ["Snapshot", "Stamp", "Store", "prefix_path"]
 
 T = TypeVar("T")
@@ -126,6 +128,13 @@ class Store(ABC):
         before reading the object.
         """
         return True
+
+    def kept_file(self, key: str) -> OpenFile | None:
+        """An object of a local store as an open file, which is kept open as long as others do not need it more.
+
+        None where there are no files, or no such object.
+        """
+        return None
 
     def exists(self, key: str) -> bool:
         return self.size(key) is not None

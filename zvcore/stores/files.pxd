@@ -43,3 +43,13 @@ cdef int finish_file(int descriptor, const char *temporary, const char *path, bi
 
 # Write the parts one after the other from where the descriptor stands: 0 or errno.
 cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcept nogil
+
+
+cdef class OpenFile:
+    cdef object __weakref__
+    cdef int descriptor
+    cdef file_stamp first           # as it was when it was opened
+    cdef readonly bytes path
+
+    cdef bint is_same(self, const file_stamp *found) noexcept nogil
+    cdef bytes read_some(self, uint64_t whole, start, length)

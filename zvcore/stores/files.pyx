@@ -315,10 +315,6 @@ def settled(stamp: bytes) -> bool:
 cdef class OpenFile:
     """A file kept open for reading. The descriptor is closed when the last user lets go of it."""
 
-    cdef int descriptor
-    cdef file_stamp first
-    cdef readonly bytes path
-
     def __cinit__(self, path: bytes) -> None:
         cdef const char *where = PyBytes_AS_STRING(path)
         cdef int descriptor

@@ -98,6 +98,16 @@ class LocalStore(Store):
             raise changed(key, stamp)
         return data
 
+    def kept_file(self, key: str) -> OpenFile | None:
+        path = files.join(self._folder, key)
+        file = pool.find(path)
+        try:
+            if file is None or not file.is_current():
+                file = pool.open(path)
+        except FileNotFoundError:
+            return None
+        return file
+
     def _read_kept(self, file: OpenFile, start: int, length: int | None) -> bytes | None:
         """None: the file is not the object any more."""
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
+from zvcore.engine.single import OpenShards
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
-from zvcore.layout import Layout, OneChunk
+from zvcore.layout import Layout
 from zvcore.stores.writing import ANYTHING, Anything
 from zvcore.zarr3.layout import form_of
 
@@ -35,8 +37,6 @@ Uints = npt.NDArray[np.uint64]
 _NONE = np.uint64(ABSENT)
 # Chunks of at least this are not copied together before they are written.
 _JOIN_BYTES = 16 << 10
-# How many names of shards are kept for reads of single chunks.
-_NAMES = 4096
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,6 @@ class ShardLayout(Layout):
             [shard // chunk for shard, chunk in zip(self.shard_shape, chunk_shape, strict=True)], np.int64
         )
         self._per_shard = tuple(self.per_shard.tolist())
-        # The names of shards that single chunks were read from: making one takes longer than looking it up.
-        self._names: dict[tuple[int, ...], tuple[str, Keys]] = {}
         # The common case: one level, and nothing behind the shard that would have to be undone first.
         self.simple = len(self.levels) == 1 and not self.pipeline.compressors
         self._strides = tuple(self.levels[0].strides.tolist())
@@ -151,10 +149,16 @@ class ShardLayout(Layout):
     def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
         return (self.innermost.chain,)
 
+    @cached_property
+    def open_shards(self) -> OpenShards | None:  # type: ignore[override]
+        grid = [-(-bound // extent) for bound, extent in zip(self.shape, self.metadata.chunk_shape, strict=True)]
+        if not self.simple or self.value_codec is not None or self.store.local_root is None:
+            return None
+        return OpenShards(self._per_shard, self._strides, grid) if math.prod(grid) < 2**62 else None
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name not in ("chains", "_names")} | {
-            "_names": {}
-        }
+        made_anew = ("chains", "open_shards")
+        return {name: value for name, value in super().__getstate__().items() if name not in made_anew}
 
     # --- which shard
 
@@ -235,23 +239,14 @@ class ShardLayout(Layout):
                 length[rows] = index.lengths[slots[rows]]
         return Sources(keys, which, offset, length, stamps=stamps)
 
-    def locate_one(self, positions: Positions) -> Sources | OneChunk:
-        if not self.simple:
-            return self.locate(positions)
-        place = positions[0].tolist()
-        shard = tuple([i // n for i, n in zip(place, self._per_shard, strict=True)])
-        named = self._names.get(shard)
-        if named is None:
-            keys = self.metadata.keys(np.array([shard], np.int64).reshape(1, len(place)))
-            if len(self._names) >= _NAMES:
-                self._names.clear()
-            named = self._names[shard] = (keys[0], keys)
-        key, keys = named
+    def open_shard(self, positions: Positions) -> Index | None:
+        key = self.metadata.keys(positions // self.per_shard)[0]
         index = self.index(key)
-        if index is None:
-            return OneChunk(keys, ABSENT, ABSENT, None)
-        slot = sum([i % n * step for i, n, step in zip(place, self._per_shard, self._strides, strict=True)])
-        return OneChunk(keys, index.offsets.item(slot), index.lengths.item(slot), index.stamp)
+        file = None if index is None else self.store.kept_file(key)
+        if self.open_shards is None or index is None or file is None:
+            return None
+        self.open_shards.note(positions, file, index, index.stamp)
+        return index
 
     def _locate_slowly(self, positions: Positions, keys: Keys, which: npt.NDArray[np.int32]) -> Sources:
         """Shards within shards, or behind codecs of their own: from the bytes of whole shards."""
