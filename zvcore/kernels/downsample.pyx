@@ -3,10 +3,12 @@
 Boxes at the end of an axis that is no multiple of the factor are smaller, and their mean is that of what is in them.
 """
 
-import numpy as np
-
+cimport numpy as cnp
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+cnp.import_array()
 
 ctypedef fused Small:
     uint8_t
@@ -22,15 +24,73 @@ ctypedef fused Real:
     float
     double
 
+ctypedef fused Number:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    float
+    double
 
-cdef inline uint64_t rounded(uint64_t total, uint64_t count) noexcept nogil:
-    """total / count to the nearest whole number, from halves to the even one."""
-    cdef uint64_t quotient = total // count
-    cdef uint64_t rest = total % count
-    cdef uint64_t above = count - rest
-    if rest > above or (rest == above and quotient & 1):
-        quotient += 1
-    return quotient
+
+cdef struct Boxes:
+    Py_ssize_t volumes
+    Py_ssize_t shape[3]     # z, y, x of each volume
+    Py_ssize_t outputs[3]   # how many boxes there are along each
+    Py_ssize_t factors[3]
+    Py_ssize_t itemsize
+    # Signed numbers count from the smallest: as unsigned ones, their order, and what is even, stays the same.
+    uint64_t bias
+
+
+# Each `add_...` adds a row of voxels to the sums of the boxes that it goes through, and each `divide_...` makes a row
+# of means of such sums, to which `rows` rows of each box were added.
+
+
+# --- means of 8 and 16 bits, whose sums are narrow: processors add more of those at once
+
+
+cdef inline void add_small(const Small *row, uint32_t *sums, const Boxes *boxes) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef Py_ssize_t length = boxes.shape[2], step = boxes.factors[2]
+    cdef Py_ssize_t whole = length // step
+    cdef Small bias = <Small> boxes.bias
+    cdef uint32_t total
+    if step == 2:
+        for i in range(whole):
+            sums[i] += <uint32_t> (<Small> (row[2 * i] ^ bias)) + (<Small> (row[2 * i + 1] ^ bias))
+    else:
+        for i in range(whole):
+            total = 0
+            for j in range(i * step, (i + 1) * step):
+                total += <Small> (row[j] ^ bias)
+            sums[i] += total
+    for j in range(whole * step, length):
+        sums[whole] += <Small> (row[j] ^ bias)
+
+
+cdef inline void divide_small(const uint32_t *sums, Small *out, uint64_t rows, const Boxes *boxes) noexcept nogil:
+    cdef Py_ssize_t x
+    cdef Py_ssize_t length = boxes.shape[2], step = boxes.factors[2]
+    cdef Py_ssize_t whole = length // step
+    cdef uint32_t bias = <uint32_t> boxes.bias
+    cdef uint32_t half, quotient, rest
+    cdef int power = power_of(rows * step)
+    if power == 0:
+        for x in range(whole):
+            out[x] = <Small> (sums[x] ^ bias)
+    elif power > 0:
+        half = <uint32_t> 1 << (power - 1)
+        for x in range(whole):
+            # Adding a half less one, and one more where the quotient is odd, rounds halves to even.
+            quotient = sums[x] >> power
+            rest = sums[x] + (half - 1) + (quotient & 1)
+            out[x] = <Small> ((rest >> power) ^ bias)
+    else:
+        for x in range(whole):
+            out[x] = <Small> (rounded(sums[x], rows * step) ^ bias)
+    if whole < boxes.outputs[2]:
+        out[whole] = <Small> (rounded(sums[whole], rows * (length - whole * step)) ^ bias)
 
 
 cdef inline int power_of(uint64_t count) noexcept nogil:
@@ -44,130 +104,81 @@ cdef inline int power_of(uint64_t count) noexcept nogil:
     return power
 
 
-cdef inline void add_row(const Unsigned *row, uint64_t bias, uint64_t *sums, Py_ssize_t length, Py_ssize_t step,
-                         Py_ssize_t outputs) noexcept nogil:
+cdef inline uint64_t rounded(uint64_t total, uint64_t count) noexcept nogil:
+    """total / count to the nearest whole number, from halves to the even one."""
+    cdef uint64_t quotient = total // count
+    cdef uint64_t rest = total % count
+    cdef uint64_t above = count - rest
+    if rest > above or (rest == above and quotient & 1):
+        quotient += 1
+    return quotient
+
+
+cdef inline Py_ssize_t width_of(Py_ssize_t x, Py_ssize_t step, Py_ssize_t length) noexcept nogil:
+    return min((x + 1) * step, length) - x * step
+
+
+# --- of 32 bits
+
+
+cdef inline void add_medium(const uint32_t *row, uint64_t *sums, const Boxes *boxes) noexcept nogil:
     cdef Py_ssize_t i, j
+    cdef Py_ssize_t length = boxes.shape[2], step = boxes.factors[2]
+    cdef Py_ssize_t whole = length // step
+    cdef uint32_t bias = <uint32_t> boxes.bias
     cdef uint64_t total
-    cdef Py_ssize_t whole = length // step
     if step == 2:
         for i in range(whole):
-            total = <Unsigned> (row[2 * i] ^ <Unsigned> bias)
-            sums[i] += total + <Unsigned> (row[2 * i + 1] ^ <Unsigned> bias)
-    elif step == 1:
-        for i in range(whole):
-            sums[i] += <Unsigned> (row[i] ^ <Unsigned> bias)
+            sums[i] += <uint64_t> (row[2 * i] ^ bias) + (row[2 * i + 1] ^ bias)
     else:
         for i in range(whole):
             total = 0
             for j in range(i * step, (i + 1) * step):
-                total += <Unsigned> (row[j] ^ <Unsigned> bias)
+                total += row[j] ^ bias
             sums[i] += total
-    if whole < outputs:
-        for j in range(whole * step, length):
-            sums[whole] += <Unsigned> (row[j] ^ <Unsigned> bias)
+    for j in range(whole * step, length):
+        sums[whole] += row[j] ^ bias
 
 
-cdef inline void add_small_row(const Small *row, uint32_t bias, uint32_t *sums, Py_ssize_t length, Py_ssize_t step,
-                               Py_ssize_t outputs) noexcept nogil:
-    """The same with narrower sums, of which processors add more at once."""
-    cdef Py_ssize_t i, j
-    cdef uint32_t total
-    cdef Py_ssize_t whole = length // step
-    if step == 2:
-        for i in range(whole):
-            sums[i] += <uint32_t> (<Small> (row[2 * i] ^ <Small> bias)) + (<Small> (row[2 * i + 1] ^ <Small> bias))
-    else:
-        for i in range(whole):
-            total = 0
-            for j in range(i * step, (i + 1) * step):
-                total += <Small> (row[j] ^ <Small> bias)
-            sums[i] += total
-    if whole < outputs:
-        for j in range(whole * step, length):
-            sums[whole] += <Small> (row[j] ^ <Small> bias)
-
-
-cdef int mean_small(const Small[:, :, :, ::1] values, Small[:, :, :, ::1] out, Py_ssize_t fz, Py_ssize_t fy,
-                    Py_ssize_t fx, uint32_t bias) noexcept nogil:
-    cdef Py_ssize_t n, z, y, x, i, j
-    cdef Py_ssize_t outputs = out.shape[3], length = values.shape[3]
-    cdef Py_ssize_t whole = length // fx
-    cdef Py_ssize_t z1, y1
-    cdef uint64_t rows
-    cdef uint32_t half, quotient, rest
-    cdef int power
-    cdef uint32_t *sums = <uint32_t *> malloc(max(outputs, 1) * sizeof(uint32_t))
-    if sums == NULL:
-        return -1
-    for n in range(out.shape[0]):
-        for z in range(out.shape[1]):
-            z1 = min((z + 1) * fz, values.shape[1])
-            for y in range(out.shape[2]):
-                y1 = min((y + 1) * fy, values.shape[2])
-                for x in range(outputs):
-                    sums[x] = 0
-                for i in range(z * fz, z1):
-                    for j in range(y * fy, y1):
-                        add_small_row(&values[n, i, j, 0], bias, sums, length, fx, outputs)
-                rows = (z1 - z * fz) * (y1 - y * fy)
-                power = power_of(rows * fx)
-                if power == 0:
-                    for x in range(whole):
-                        out[n, z, y, x] = <Small> (sums[x] ^ bias)
-                elif power > 0:
-                    half = <uint32_t> 1 << (power - 1)
-                    for x in range(whole):
-                        # Adding a half less one, and one more where the quotient is odd, rounds halves to even.
-                        quotient = sums[x] >> power
-                        rest = sums[x] + (half - 1) + (quotient & 1)
-                        out[n, z, y, x] = <Small> ((rest >> power) ^ bias)
-                else:
-                    for x in range(whole):
-                        out[n, z, y, x] = <Small> (rounded(sums[x], rows * fx) ^ bias)
-                if whole < outputs:
-                    out[n, z, y, whole] = <Small> (rounded(sums[whole], rows * (length - whole * fx)) ^ bias)
-    free(sums)
-    return 0
-
-
-cdef int mean_medium(const uint32_t[:, :, :, ::1] values, uint32_t[:, :, :, ::1] out, Py_ssize_t fz, Py_ssize_t fy,
-                     Py_ssize_t fx, uint64_t bias) noexcept nogil:
-    cdef Py_ssize_t n, z, y, x, i, j, z1, y1
-    cdef Py_ssize_t outputs = out.shape[3], length = values.shape[3]
-    cdef uint64_t rows, width
-    cdef uint64_t *sums = <uint64_t *> malloc(max(outputs, 1) * sizeof(uint64_t))
-    if sums == NULL:
-        return -1
-    for n in range(out.shape[0]):
-        for z in range(out.shape[1]):
-            z1 = min((z + 1) * fz, values.shape[1])
-            for y in range(out.shape[2]):
-                y1 = min((y + 1) * fy, values.shape[2])
-                for x in range(outputs):
-                    sums[x] = 0
-                for i in range(z * fz, z1):
-                    for j in range(y * fy, y1):
-                        add_row(&values[n, i, j, 0], bias, sums, length, fx, outputs)
-                rows = (z1 - z * fz) * (y1 - y * fy)
-                for x in range(outputs):
-                    width = min((x + 1) * fx, length) - x * fx
-                    out[n, z, y, x] = <uint32_t> (rounded(sums[x], rows * width) ^ bias)
-    free(sums)
-    return 0
-
-
-cdef inline void add_wide_row(const uint64_t *row, uint64_t bias, uint64_t *high, uint64_t *low, Py_ssize_t length,
-                              Py_ssize_t step) noexcept nogil:
+cdef inline void divide_medium(const uint64_t *sums, uint32_t *out, uint64_t rows, const Boxes *boxes) noexcept nogil:
     cdef Py_ssize_t x
-    cdef uint64_t value
-    for x in range(length):
-        value = row[x] ^ bias
-        high[x // step] += value >> 32
-        low[x // step] += <uint32_t> value
+    cdef Py_ssize_t length = boxes.shape[2], step = boxes.factors[2], outputs = boxes.outputs[2]
+    cdef uint32_t bias = <uint32_t> boxes.bias
+    for x in range(outputs):
+        out[x] = <uint32_t> rounded(sums[x], rows * <uint64_t> width_of(x, step, length)) ^ bias
+
+
+# --- of 64 bits, whose sums need more: two of them for each box, of the upper and of the lower halves
+
+
+cdef inline void add_wide(const uint64_t *row, uint64_t *high, const Boxes *boxes) noexcept nogil:
+    cdef uint64_t *low = high + boxes.outputs[2]
+    cdef uint64_t bias = boxes.bias
+    cdef Py_ssize_t i, j
+    cdef Py_ssize_t length = boxes.shape[2], step = boxes.factors[2], outputs = boxes.outputs[2]
+    cdef uint64_t value, upper, lower
+    for i in range(outputs):
+        upper = 0
+        lower = 0
+        for j in range(i * step, min((i + 1) * step, length)):
+            value = row[j] ^ bias
+            upper += value >> 32
+            lower += <uint32_t> value
+        high[i] += upper
+        low[i] += lower
+
+
+cdef inline void divide_wide(const uint64_t *high, uint64_t *out, uint64_t rows, const Boxes *boxes) noexcept nogil:
+    cdef const uint64_t *low = high + boxes.outputs[2]
+    cdef Py_ssize_t x
+    cdef Py_ssize_t length = boxes.shape[2], step = boxes.factors[2], outputs = boxes.outputs[2]
+    cdef uint64_t bias = boxes.bias
+    for x in range(outputs):
+        out[x] = rounded_wide(high[x], low[x], rows * <uint64_t> width_of(x, step, length)) ^ bias
 
 
 cdef inline uint64_t rounded_wide(uint64_t high, uint64_t low, uint64_t count) noexcept nogil:
-    """(high * 2**32 + low) / count, rounded in the same way. Sums of 64-bit numbers need more than 64 bits."""
+    """(high * 2**32 + low) / count, rounded in the same way as `rounded`."""
     cdef uint64_t top, first, rest
     high += low >> 32
     low = <uint32_t> low
@@ -182,72 +193,85 @@ cdef inline uint64_t rounded_wide(uint64_t high, uint64_t low, uint64_t count) n
     return first
 
 
-cdef int mean_wide(const uint64_t[:, :, :, ::1] values, uint64_t[:, :, :, ::1] out, Py_ssize_t fz, Py_ssize_t fy,
-                   Py_ssize_t fx, uint64_t bias) noexcept nogil:
-    cdef Py_ssize_t n, z, y, x, i, j, z1, y1
-    cdef Py_ssize_t outputs = out.shape[3], length = values.shape[3]
-    cdef uint64_t rows, width
-    cdef uint64_t *high = <uint64_t *> malloc(2 * max(outputs, 1) * sizeof(uint64_t))
-    cdef uint64_t *low
-    if high == NULL:
-        return -1
-    low = high + outputs
-    for n in range(out.shape[0]):
-        for z in range(out.shape[1]):
-            z1 = min((z + 1) * fz, values.shape[1])
-            for y in range(out.shape[2]):
-                y1 = min((y + 1) * fy, values.shape[2])
-                for x in range(outputs):
-                    high[x] = 0
-                    low[x] = 0
-                for i in range(z * fz, z1):
-                    for j in range(y * fy, y1):
-                        add_wide_row(&values[n, i, j, 0], bias, high, low, length, fx)
-                rows = (z1 - z * fz) * (y1 - y * fy)
-                for x in range(outputs):
-                    width = min((x + 1) * fx, length) - x * fx
-                    out[n, z, y, x] = rounded_wide(high[x], low[x], rows * width) ^ bias
-    free(high)
-    return 0
+# --- of real numbers
 
 
-cdef int mean_real(const Real[:, :, :, ::1] values, Real[:, :, :, ::1] out, Py_ssize_t fz, Py_ssize_t fy,
-                   Py_ssize_t fx) noexcept nogil:
-    cdef Py_ssize_t n, z, y, x, i, j, z1, y1
-    cdef Py_ssize_t outputs = out.shape[3], length = values.shape[3]
-    cdef Py_ssize_t whole = length // fx
-    cdef const Real *row
-    cdef double rows, width
-    cdef double *sums = <double *> malloc(max(outputs, 1) * sizeof(double))
+cdef inline void add_real(const Real *row, double *sums, const Boxes *boxes) noexcept nogil:
+    cdef Py_ssize_t x
+    cdef Py_ssize_t length = boxes.shape[2], step = boxes.factors[2]
+    cdef Py_ssize_t whole = length // step
+    if step == 2:
+        for x in range(whole):
+            sums[x] += <double> row[2 * x] + <double> row[2 * x + 1]
+        if whole * step < length:
+            sums[whole] += row[length - 1]
+    else:
+        for x in range(length):
+            sums[x // step] += row[x]
+
+
+cdef inline void divide_real(const double *sums, Real *out, uint64_t rows, const Boxes *boxes) noexcept nogil:
+    cdef Py_ssize_t x
+    cdef Py_ssize_t length = boxes.shape[2], step = boxes.factors[2], outputs = boxes.outputs[2]
+    cdef double lines = <double> rows
+    for x in range(outputs):
+        out[x] = <Real> (sums[x] / (lines * <double> width_of(x, step, length)))
+
+
+# --- of all of them
+
+
+cdef int means(const Number *values, Number *out, const Boxes *boxes) noexcept nogil:
+    """The mean of each box. Other than 0: there is no memory."""
+    cdef Py_ssize_t n, z, y, i, j, z_end, y_end
+    cdef Py_ssize_t length = boxes.shape[2], outputs = boxes.outputs[2]
+    cdef Py_ssize_t fz = boxes.factors[0], fy = boxes.factors[1]
+    cdef uint64_t rows
+    cdef const Number *row
+    cdef size_t sum_size = 8
+    cdef void *sums
+    if Number is uint8_t or Number is uint16_t:
+        sum_size = 4
+    elif Number is uint64_t:
+        sum_size = 16
+    sums = malloc(outputs * sum_size)
     if sums == NULL:
         return -1
-    for n in range(out.shape[0]):
-        for z in range(out.shape[1]):
-            z1 = min((z + 1) * fz, values.shape[1])
-            for y in range(out.shape[2]):
-                y1 = min((y + 1) * fy, values.shape[2])
-                for x in range(outputs):
-                    sums[x] = 0
-                for i in range(z * fz, z1):
-                    for j in range(y * fy, y1):
-                        row = &values[n, i, j, 0]
-                        if fx == 2:
-                            for x in range(whole):
-                                sums[x] += <double> row[2 * x] + <double> row[2 * x + 1]
-                            if whole < outputs:
-                                sums[whole] += row[length - 1]
+    for n in range(boxes.volumes):
+        for z in range(boxes.outputs[0]):
+            z_end = min((z + 1) * fz, boxes.shape[0])
+            for y in range(boxes.outputs[1]):
+                y_end = min((y + 1) * fy, boxes.shape[1])
+                memset(sums, 0, outputs * sum_size)
+                for i in range(z * fz, z_end):
+                    for j in range(y * fy, y_end):
+                        row = values + ((n * boxes.shape[0] + i) * boxes.shape[1] + j) * length
+                        if Number is uint8_t or Number is uint16_t:
+                            add_small(row, <uint32_t *> sums, boxes)
+                        elif Number is uint32_t:
+                            add_medium(row, <uint64_t *> sums, boxes)
+                        elif Number is uint64_t:
+                            add_wide(row, <uint64_t *> sums, boxes)
                         else:
-                            for x in range(length):
-                                sums[x // fx] += row[x]
-                rows = <double> ((z1 - z * fz) * (y1 - y * fy))
-                for x in range(outputs):
-                    width = <double> (min((x + 1) * fx, length) - x * fx)
-                    out[n, z, y, x] = <Real> (sums[x] / (rows * width))
+                            add_real(row, <double *> sums, boxes)
+                rows = (z_end - z * fz) * (y_end - y * fy)
+                if Number is uint8_t or Number is uint16_t:
+                    divide_small(<const uint32_t *> sums, out, rows, boxes)
+                elif Number is uint32_t:
+                    divide_medium(<const uint64_t *> sums, out, rows, boxes)
+                elif Number is uint64_t:
+                    divide_wide(<const uint64_t *> sums, out, rows, boxes)
+                else:
+                    divide_real(<const double *> sums, out, rows, boxes)
+                out += outputs
     free(sums)
     return 0
 
 
-cdef inline Unsigned most_of_eight(const Unsigned *box, Unsigned bias) noexcept nogil:
+# --- the most frequent value
+
+
+cdef inline Unsigned most_of_eight(const Unsigned *box) noexcept nogil:
     """The most frequent of eight values that are not all the same; of several the smallest."""
     cdef int i, j, count
     cdef int best_count = 0
@@ -256,13 +280,13 @@ cdef inline Unsigned most_of_eight(const Unsigned *box, Unsigned bias) noexcept 
         count = 0
         for j in range(8):
             count += box[i] == box[j]
-        if count > best_count or (count == best_count and <Unsigned> (box[i] ^ bias) < <Unsigned> (best ^ bias)):
+        if count > best_count or (count == best_count and box[i] < best):
             best_count = count
             best = box[i]
     return best
 
 
-cdef inline Unsigned most_of(Unsigned *box, Py_ssize_t size, Unsigned bias) noexcept nogil:
+cdef inline Unsigned most_of(Unsigned *box, Py_ssize_t size) noexcept nogil:
     """The most frequent of some values, which are put in order for it; of several the smallest."""
     cdef Py_ssize_t gap = 1, i, j, count = 0, best_count = 0
     cdef Unsigned held
@@ -273,7 +297,7 @@ cdef inline Unsigned most_of(Unsigned *box, Py_ssize_t size, Unsigned bias) noex
         for i in range(gap, size):
             held = box[i]
             j = i
-            while j >= gap and <Unsigned> (box[j - gap] ^ bias) > <Unsigned> (held ^ bias):
+            while j >= gap and box[j - gap] > held:
                 box[j] = box[j - gap]
                 j -= gap
             box[j] = held
@@ -287,173 +311,154 @@ cdef inline Unsigned most_of(Unsigned *box, Py_ssize_t size, Unsigned bias) noex
     return best
 
 
-cdef int mode_of(const Unsigned[:, :, :, ::1] values, Unsigned[:, :, :, ::1] out, Py_ssize_t fz, Py_ssize_t fy,
-                 Py_ssize_t fx, uint64_t wide_bias) noexcept nogil:
-    cdef Py_ssize_t n, z, y, x, i, j, k, z1, y1, x1, size
-    cdef Py_ssize_t length = values.shape[3]
-    cdef Py_ssize_t pairs = length // 2
-    cdef Unsigned bias = <Unsigned> wide_bias
-    cdef const Unsigned *a
-    cdef const Unsigned *b
-    cdef const Unsigned *c
-    cdef const Unsigned *d
+cdef Unsigned most_in(const Unsigned *corner, Py_ssize_t depth, Py_ssize_t height, Py_ssize_t width,
+                      Py_ssize_t plane, Py_ssize_t line, Unsigned *box, Unsigned bias) noexcept nogil:
+    """The most frequent value of a box of this size in a volume; `box` has room for its values."""
+    cdef Py_ssize_t i, j, k, size = 0
+    cdef const Unsigned *row
+    for i in range(depth):
+        for j in range(height):
+            row = corner + i * plane + j * line
+            for k in range(width):
+                box[size] = row[k] ^ bias
+                size += 1
+    return most_of(box, size) ^ bias
+
+
+cdef Py_ssize_t pair_modes(const Unsigned *row, Py_ssize_t plane, Py_ssize_t line, Unsigned *out,
+                           Unsigned bias) noexcept nogil:
+    """The same for the boxes of 2 by 2 by 2 along two rows in each of two planes; how many they are."""
+    cdef const Unsigned *a = row
+    cdef const Unsigned *b = row + line
+    cdef const Unsigned *c = row + plane
+    cdef const Unsigned *d = row + plane + line
+    cdef Py_ssize_t x, k, pairs = line // 2
     cdef Unsigned first
-    cdef bint cube = fz == 2 and fy == 2 and fx == 2
+    cdef Unsigned box[8]
+    for x in range(pairs):
+        k = 2 * x
+        first = a[k]
+        # Most boxes of labels lie within one of them.
+        if not ((first ^ a[k + 1]) | (first ^ b[k]) | (first ^ b[k + 1]) | (first ^ c[k])
+                | (first ^ c[k + 1]) | (first ^ d[k]) | (first ^ d[k + 1])):
+            out[x] = first
+        else:
+            box[0], box[1], box[2], box[3] = a[k] ^ bias, a[k + 1] ^ bias, b[k] ^ bias, b[k + 1] ^ bias
+            box[4], box[5], box[6], box[7] = c[k] ^ bias, c[k + 1] ^ bias, d[k] ^ bias, d[k + 1] ^ bias
+            out[x] = most_of_eight(box) ^ bias
+    return pairs
+
+
+cdef int modes(const Unsigned *values, Unsigned *out, const Boxes *boxes) noexcept nogil:
+    """The most frequent value of each box. Other than 0: there is no memory."""
+    cdef Py_ssize_t n, z, y, x, depth, height
+    cdef Py_ssize_t line = boxes.shape[2], plane = boxes.shape[1] * boxes.shape[2]
+    cdef Py_ssize_t fz = boxes.factors[0], fy = boxes.factors[1], fx = boxes.factors[2]
+    cdef Unsigned bias = <Unsigned> boxes.bias
+    cdef const Unsigned *row
     cdef Unsigned *box = <Unsigned *> malloc(fz * fy * fx * sizeof(Unsigned))
     if box == NULL:
         return -1
-    for n in range(out.shape[0]):
-        for z in range(out.shape[1]):
-            z1 = min((z + 1) * fz, values.shape[1])
-            for y in range(out.shape[2]):
-                y1 = min((y + 1) * fy, values.shape[2])
+    for n in range(boxes.volumes):
+        for z in range(boxes.outputs[0]):
+            depth = min(fz, boxes.shape[0] - z * fz)
+            for y in range(boxes.outputs[1]):
+                height = min(fy, boxes.shape[1] - y * fy)
+                row = values + (n * boxes.shape[0] + z * fz) * plane + y * fy * line
                 x = 0
-                if cube and z1 - z * fz == 2 and y1 - y * fy == 2:
-                    a = &values[n, 2 * z, 2 * y, 0]
-                    b = &values[n, 2 * z, 2 * y + 1, 0]
-                    c = &values[n, 2 * z + 1, 2 * y, 0]
-                    d = &values[n, 2 * z + 1, 2 * y + 1, 0]
-                    while x < pairs:
-                        k = 2 * x
-                        first = a[k]
-                        # Most boxes of labels lie within one of them.
-                        if not ((first ^ a[k + 1]) | (first ^ b[k]) | (first ^ b[k + 1]) | (first ^ c[k])
-                                | (first ^ c[k + 1]) | (first ^ d[k]) | (first ^ d[k + 1])):
-                            out[n, z, y, x] = first
-                        else:
-                            box[0], box[1], box[2], box[3] = a[k], a[k + 1], b[k], b[k + 1]
-                            box[4], box[5], box[6], box[7] = c[k], c[k + 1], d[k], d[k + 1]
-                            out[n, z, y, x] = most_of_eight(box, bias)
-                        x += 1
-                while x < out.shape[3]:
-                    x1 = min((x + 1) * fx, length)
-                    size = 0
-                    for i in range(z * fz, z1):
-                        for j in range(y * fy, y1):
-                            for k in range(x * fx, x1):
-                                box[size] = values[n, i, j, k]
-                                size += 1
-                    out[n, z, y, x] = most_of(box, size, bias)
+                if fx == 2 and fy == 2 and fz == 2 and depth == 2 and height == 2:
+                    x = pair_modes(row, plane, line, out, bias)
+                while x < boxes.outputs[2]:
+                    out[x] = most_in(
+                        row + x * fx, depth, height, min(fx, line - x * fx), plane, line, box, bias)
                     x += 1
+                out += boxes.outputs[2]
     free(box)
     return 0
 
 
-def _checked(values, out, factors):
+# --- for Python
+
+
+cdef Boxes boxes_of(cnp.ndarray values, cnp.ndarray out, factors) except *:
+    cdef Boxes boxes
+    cdef int axis
     fz, fy, fx = (int(n) for n in factors)
     if min(fz, fy, fx) < 1 or fz * fy * fx > 1 << 16:
         raise ValueError(f"factors are at least 1, and boxes of at most 65536 voxels: {(fz, fy, fx)}")
     if values.ndim != 4 or out.ndim != 4 or values.dtype != out.dtype:
         raise ValueError("values and out are four-dimensional and of one dtype")
-    shape = (values.shape[0], *(-(-n // f) for n, f in zip(values.shape[1:], (fz, fy, fx))))
-    if out.shape != shape:
-        raise ValueError(f"out has shape {out.shape}; for values of shape {values.shape} it has {shape}")
-    return fz, fy, fx
+    # Also that their byte order is this machine's.
+    if not cnp.PyArray_ISCARRAY_RO(values) or not cnp.PyArray_ISCARRAY(out):
+        raise ValueError("values and out are C-contiguous, aligned and of native byte order, and out can be written to")
+    boxes.factors[0], boxes.factors[1], boxes.factors[2] = fz, fy, fx
+    boxes.volumes = values.shape[0]
+    for axis in range(3):
+        boxes.shape[axis] = values.shape[axis + 1]
+        boxes.outputs[axis] = (boxes.shape[axis] + boxes.factors[axis] - 1) // boxes.factors[axis]
+    shape = (boxes.volumes, boxes.outputs[0], boxes.outputs[1], boxes.outputs[2])
+    if (<object> out).shape != shape:
+        raise ValueError(
+            f"out has shape {(<object> out).shape}; for values of shape {(<object> values).shape} it has {shape}"
+        )
+    boxes.itemsize = cnp.PyArray_ITEMSIZE(values)
+    boxes.bias = <uint64_t> 1 << (8 * boxes.itemsize - 1) if values.dtype.kind == "i" else 0
+    return boxes
 
 
-def downsample_mean(values, out, factors):
+def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, factors):
     """Means of boxes of (z, y, x) voxels of each volume `values[n]`, into `out`; both C-contiguous, of one dtype.
 
     Whole numbers: rounded to the nearest, from halves to the even one; exact whatever their size. float32 and float64:
     added as float64.
     """
-    cdef Py_ssize_t fz, fy, fx
-    cdef uint64_t bias
-    cdef int status = 0
-    cdef const uint8_t[:, :, :, ::1] values1
-    cdef uint8_t[:, :, :, ::1] out1
-    cdef const uint16_t[:, :, :, ::1] values2
-    cdef uint16_t[:, :, :, ::1] out2
-    cdef const uint32_t[:, :, :, ::1] values4
-    cdef uint32_t[:, :, :, ::1] out4
-    cdef const uint64_t[:, :, :, ::1] values8
-    cdef uint64_t[:, :, :, ::1] out8
-    cdef const float[:, :, :, ::1] valuesf
-    cdef float[:, :, :, ::1] outf
-    cdef const double[:, :, :, ::1] valuesd
-    cdef double[:, :, :, ::1] outd
-    fz, fy, fx = _checked(values, out, factors)
-    if out.size == 0:
+    cdef Boxes boxes = boxes_of(values, out, factors)
+    cdef const void *source = cnp.PyArray_DATA(values)
+    cdef void *target = cnp.PyArray_DATA(out)
+    cdef int status
+    cdef bint real = values.dtype.kind == "f"
+    if values.dtype.kind not in "iuf" or (real and boxes.itemsize not in (4, 8)):
+        raise TypeError(f"means are made of whole numbers, float32 and float64, not of {values.dtype}")
+    if cnp.PyArray_SIZE(out) == 0:
         return
-    dtype = values.dtype
-    if dtype.kind == "f":
-        if dtype.itemsize == 4:
-            valuesf, outf = values, out
-            with nogil:
-                status = mean_real(valuesf, outf, fz, fy, fx)
-        elif dtype.itemsize == 8:
-            valuesd, outd = values, out
-            with nogil:
-                status = mean_real(valuesd, outd, fz, fy, fx)
+    with nogil:
+        if real and boxes.itemsize == 4:
+            status = means(<const float *> source, <float *> target, &boxes)
+        elif real:
+            status = means(<const double *> source, <double *> target, &boxes)
+        elif boxes.itemsize == 1:
+            status = means(<const uint8_t *> source, <uint8_t *> target, &boxes)
+        elif boxes.itemsize == 2:
+            status = means(<const uint16_t *> source, <uint16_t *> target, &boxes)
+        elif boxes.itemsize == 4:
+            status = means(<const uint32_t *> source, <uint32_t *> target, &boxes)
         else:
-            raise TypeError(f"means are made of whole numbers, float32 and float64, not of {dtype}")
-    elif dtype.kind in "iu":
-        # Signed numbers count from the smallest: their order, and what is even, stays the same.
-        bias = 1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0
-        plain = np.dtype(f"u{dtype.itemsize}")
-        values, out = values.view(plain), out.view(plain)
-        if dtype.itemsize == 1:
-            values1, out1 = values, out
-            with nogil:
-                status = mean_small(values1, out1, fz, fy, fx, <uint32_t> bias)
-        elif dtype.itemsize == 2:
-            values2, out2 = values, out
-            with nogil:
-                status = mean_small(values2, out2, fz, fy, fx, <uint32_t> bias)
-        elif dtype.itemsize == 4:
-            values4, out4 = values, out
-            with nogil:
-                status = mean_medium(values4, out4, fz, fy, fx, bias)
-        else:
-            values8, out8 = values, out
-            with nogil:
-                status = mean_wide(values8, out8, fz, fy, fx, bias)
-    else:
-        raise TypeError(f"means are made of whole numbers, float32 and float64, not of {dtype}")
+            status = means(<const uint64_t *> source, <uint64_t *> target, &boxes)
     if status != 0:
         raise MemoryError
 
 
-def downsample_mode(values, out, factors):
+def downsample_mode(cnp.ndarray values not None, cnp.ndarray out not None, factors):
     """The most frequent value of boxes, into `out`; of several that are equally frequent the smallest.
 
     For whole numbers and booleans.
     """
-    cdef Py_ssize_t fz, fy, fx
-    cdef uint64_t bias
-    cdef int status = 0
-    cdef const uint8_t[:, :, :, ::1] values1
-    cdef uint8_t[:, :, :, ::1] out1
-    cdef const uint16_t[:, :, :, ::1] values2
-    cdef uint16_t[:, :, :, ::1] out2
-    cdef const uint32_t[:, :, :, ::1] values4
-    cdef uint32_t[:, :, :, ::1] out4
-    cdef const uint64_t[:, :, :, ::1] values8
-    cdef uint64_t[:, :, :, ::1] out8
-    fz, fy, fx = _checked(values, out, factors)
-    if out.size == 0:
+    cdef Boxes boxes = boxes_of(values, out, factors)
+    cdef const void *source = cnp.PyArray_DATA(values)
+    cdef void *target = cnp.PyArray_DATA(out)
+    cdef int status
+    if values.dtype.kind not in "iub":
+        raise TypeError(f"the most frequent value is found of whole numbers, not of {values.dtype}")
+    if cnp.PyArray_SIZE(out) == 0:
         return
-    dtype = values.dtype
-    if dtype.kind not in "iub":
-        raise TypeError(f"the most frequent value is found of whole numbers, not of {dtype}")
-    bias = 1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0
-    plain = np.dtype(f"u{dtype.itemsize}")
-    values, out = values.view(plain), out.view(plain)
-    if dtype.itemsize == 1:
-        values1, out1 = values, out
-        with nogil:
-            status = mode_of(values1, out1, fz, fy, fx, bias)
-    elif dtype.itemsize == 2:
-        values2, out2 = values, out
-        with nogil:
-            status = mode_of(values2, out2, fz, fy, fx, bias)
-    elif dtype.itemsize == 4:
-        values4, out4 = values, out
-        with nogil:
-            status = mode_of(values4, out4, fz, fy, fx, bias)
-    else:
-        values8, out8 = values, out
-        with nogil:
-            status = mode_of(values8, out8, fz, fy, fx, bias)
+    with nogil:
+        if boxes.itemsize == 1:
+            status = modes(<const uint8_t *> source, <uint8_t *> target, &boxes)
+        elif boxes.itemsize == 2:
+            status = modes(<const uint16_t *> source, <uint16_t *> target, &boxes)
+        elif boxes.itemsize == 4:
+            status = modes(<const uint32_t *> source, <uint32_t *> target, &boxes)
+        else:
+            status = modes(<const uint64_t *> source, <uint64_t *> target, &boxes)
     if status != 0:
         raise MemoryError
