@@ -22,13 +22,13 @@ from zvcore.kernels.compressed_segmentation cimport (
     SEG_OK,
     SEG_SPACE,
     seg_bound,
-    seg_decode,
     seg_decoded_size,
-    seg_encode,
     seg_fault,
     seg_form,
     seg_form_is_sane,
 )
+from zvcore.kernels.compressed_segmentation_decode cimport seg_decode
+from zvcore.kernels.compressed_segmentation_encode cimport seg_encode
 
 
 cdef struct Table:
