@@ -118,7 +118,7 @@ def test_refusals_are_worded_as_the_reference_words_them(blob: bytes, text: str)
         (head(1, 1) + bytes(8) + bytes(16) + bytes(4), "another number of ranges"),
         (head(2, 1) + b"\x03" + bytes(7) + bytes(16) + bytes(8), "another number of ranges"),
         (head(1, 0) + bytes(8) + struct.pack("<II", 1, 1) + bytes(8), "must begin at 0"),
-        (head(2, 0) + bytes(8) + struct.pack("<III", 0, 2, 1) + bytes(8), "not decrease; entry 2 does"),
+        (head(2, 0) + bytes(8) + struct.pack("<III", 0, 2, 1) + bytes(8), "not decrease; entry 2 is wrong"),
     ],
 )
 def test_refused_though_the_reference_takes_it(blob: bytes, text: str) -> None:

@@ -54,6 +54,18 @@ cdef struct Parts:
     int64_t end         # where the index ends
 
 
+cdef inline int64_t bitmap_bytes(int64_t pieces) noexcept nogil:
+    return (((pieces + 7) // 8) + 7) & ~<int64_t> 7
+
+
+cdef inline void store_header(uint8_t *p, int64_t pieces, int64_t ranges) noexcept nogil:
+    """The header of an index into bytes that are zero."""
+    store_u32(p, MAGIC)
+    p[4] = VERSION
+    store_u32(p + 8, <uint32_t> pieces)
+    store_u32(p + 12, <uint32_t> ranges)
+
+
 cdef inline int popcount(uint8_t byte) noexcept nogil:
     cdef int value = byte - ((byte >> 1) & 0x55)
     value = (value & 0x33) + ((value >> 2) & 0x33)
@@ -82,7 +94,7 @@ cdef Fault measure(const uint8_t *p, int64_t size, Parts *out) noexcept nogil:
     out.end = HEADER
     if pieces == 0:
         return FINE if size == HEADER else TRAILING
-    at = HEADER + ((((pieces + 7) // 8) + 7) & ~<int64_t> 7)
+    at = HEADER + bitmap_bytes(pieces)
     if size < at:
         return CUT_BITMAP
     out.table = at
@@ -150,8 +162,12 @@ cdef object fault_error(Fault fault, const uint8_t *p, int64_t size, Parts *at):
         text = "Fragment-index bitmap has another number of ranges than num_range_fragments"
         where = {"offset": HEADER, "expected": at.ranges, "found": at.listed}
     elif fault == UNORDERED:
-        text = f"Fragment-index CSR offsets must begin at 0 and not decrease; entry {at.listed} does"
-        where = {"offset": at.offsets + 4 * at.listed}
+        text = f"Fragment-index CSR offsets must begin at 0 and not decrease; entry {at.listed} is wrong"
+        where = {"offset": at.offsets + 4 * at.listed, "found": load_u32(p + at.offsets + 4 * at.listed)}
+        if at.listed:
+            where["expected"] = f"at least {load_u32(p + at.offsets + 4 * at.listed - 4)}"
+        else:
+            where["expected"] = 0
     else:
         text = f"Fragment-index blob has {size - at.end} trailing bytes after {at.pieces} fragments"
         where = {"offset": at.end}
@@ -360,14 +376,11 @@ def encode_ranges(const int64_t[::1] first not None, const int64_t[::1] count no
     for i in range(n):
         if count[i] < 0:
             raise ValueError(f"Fragment count must be >= 0, got {count[i]}")
-    bitmap = (((n + 7) // 8) + 7) & ~<int64_t> 7
+    bitmap = bitmap_bytes(n)
     out = bytearray(HEADER + bitmap + 16 * n + 4 if n else HEADER)
     cdef uint8_t[::1] view = out
     cdef uint8_t *q = &view[0]
-    store_u32(q, MAGIC)
-    q[4] = VERSION
-    store_u32(q + 8, <uint32_t> n)
-    store_u32(q + 12, <uint32_t> n)
+    store_header(q, n, n)
     if n:
         memset(q + HEADER, 0xFF, n // 8)
         if n % 8:
@@ -400,17 +413,14 @@ def encode_mixed(const uint8_t[::1] listed not None, const int64_t[::1] first no
         raise ValueError(f"an index lists at most 2**32 - 1 rows, got {rows}")
     if n == 0:
         return encode_ranges(first, count)
-    bitmap = (((n + 7) // 8) + 7) & ~<int64_t> 7
+    bitmap = bitmap_bytes(n)
     out = bytearray(HEADER + bitmap + 16 * (n - lists) + 4 * (lists + 1) + 8 * rows)
     cdef uint8_t[::1] view = out
     cdef uint8_t *base = &view[0]
     cdef uint8_t *table = base + HEADER + bitmap
     cdef uint8_t *offset = table + 16 * (n - lists)
     cdef uint8_t *row = offset + 4 * (lists + 1)
-    store_u32(base, MAGIC)
-    base[4] = VERSION
-    store_u32(base + 8, <uint32_t> n)
-    store_u32(base + 12, <uint32_t> (n - lists))
+    store_header(base, n, n - lists)
     rows = 0
     for i in range(n):
         if listed[i]:

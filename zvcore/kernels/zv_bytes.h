@@ -5,45 +5,25 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint64_t zv_load_le64(const void *source) {
-    uint64_t value;
-    memcpy(&value, source, sizeof value);
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    value = __builtin_bswap64(value);
+#define ZV_LITTLE(bits, value) __builtin_bswap##bits(value)
+#else
+#define ZV_LITTLE(bits, value) (value)
 #endif
-    return value;
-}
 
-static inline uint32_t zv_load_le32(const void *source) {
-    uint32_t value;
-    memcpy(&value, source, sizeof value);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    value = __builtin_bswap32(value);
-#endif
-    return value;
-}
+#define ZV_LOAD_AND_STORE(bits)                                                    \
+    static inline uint##bits##_t zv_load_le##bits(const void *source) {            \
+        uint##bits##_t value;                                                      \
+        memcpy(&value, source, sizeof value);                                      \
+        return ZV_LITTLE(bits, value);                                             \
+    }                                                                              \
+    static inline void zv_store_le##bits(void *target, uint##bits##_t value) {     \
+        value = ZV_LITTLE(bits, value);                                            \
+        memcpy(target, &value, sizeof value);                                      \
+    }
 
-static inline uint16_t zv_load_le16(const void *source) {
-    uint16_t value;
-    memcpy(&value, source, sizeof value);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    value = __builtin_bswap16(value);
-#endif
-    return value;
-}
-
-static inline void zv_store_le64(void *target, uint64_t value) {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    value = __builtin_bswap64(value);
-#endif
-    memcpy(target, &value, sizeof value);
-}
-
-static inline void zv_store_le32(void *target, uint32_t value) {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    value = __builtin_bswap32(value);
-#endif
-    memcpy(target, &value, sizeof value);
-}
+ZV_LOAD_AND_STORE(16)
+ZV_LOAD_AND_STORE(32)
+ZV_LOAD_AND_STORE(64)
 
 #endif

@@ -14,7 +14,7 @@ from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from zvcore.stores import Store
 
@@ -95,18 +95,34 @@ def array_document(metadata: DatasetMetadata, document: Mapping[str, Any]) -> di
         {"name": "bytes", **endian},
         *([] if codec.identity else [codec.to_zarr3()]),
     ]
+    keys = {"name": "v2", "configuration": {"separator": "/"}}
+    codecs = [{"name": "n5_default", "configuration": {"codecs": inner}}]
+    shape, chunks = metadata.dimensions, metadata.block_size
+    names = dimension_names(document, ndim)
+    return zarr_array(shape, chunks, metadata.data_type, keys, codecs, names, user_attributes(document))
+
+
+def zarr_array(
+    shape: Sequence[int],
+    chunks: Sequence[int],
+    data_type: str,
+    keys: Mapping[str, Any],
+    codecs: Sequence[Mapping[str, Any]],
+    names: Sequence[str] | None,
+    attributes: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The zarr.json of an array, all of it in one order of axes."""
     made: dict[str, Any] = {
         "zarr_format": 3,
         "node_type": "array",
-        "shape": list(metadata.dimensions),
-        "data_type": metadata.data_type,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(metadata.block_size)}},
-        "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}},
-        "fill_value": 0.0 if metadata.data_type.startswith("float") else 0,
-        "codecs": [{"name": "n5_default", "configuration": {"codecs": inner}}],
-        "attributes": user_attributes(document),
+        "shape": list(shape),
+        "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks)}},
+        "chunk_key_encoding": keys,
+        "fill_value": 0.0 if data_type.startswith("float") else 0,
+        "codecs": list(codecs),
+        "attributes": attributes,
     }
-    names = dimension_names(document, ndim)
     if names is not None:
-        made["dimension_names"] = names
+        made["dimension_names"] = list(names)
     return made

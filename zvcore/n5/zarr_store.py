@@ -25,7 +25,7 @@ from zvcore.n5.creating import create_dataset, create_group
 from zvcore.n5.documents import change_document, read_document
 from zvcore.n5.group import N5Group
 from zvcore.n5.metadata import NUMERIC, RESERVED, is_dataset
-from zvcore.n5.zarr_metadata import dimension_names, group_document, user_attributes
+from zvcore.n5.zarr_metadata import dimension_names, group_document, user_attributes, zarr_array
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -205,23 +205,17 @@ class ZarrStore(Store):
     def _array_document(self, prefix: str, array: N5Array) -> dict[str, Any]:
         form = self._form(prefix)
         document = array.get_attribute("/")
-        made: dict[str, Any] = {
-            "zarr_format": 3,
-            "node_type": "array",
-            "shape": list(array.shape),
-            "data_type": array.data_type,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(array.chunks)}},
-            "chunk_key_encoding": form.keys,
-            "fill_value": 0.0 if array.data_type.startswith("float") else 0,
-            "codecs": list(form.codecs),
-            "attributes": user_attributes(document),
-        }
-        if array.dtype.itemsize == 1 and prefix not in self._forms:
-            made["codecs"] = [{"name": "bytes"}]
+        plain = array.dtype.itemsize == 1 and prefix not in self._forms
         names = dimension_names(document, array.ndim)
-        if names is not None:
-            made["dimension_names"] = names[::-1]
-        return made
+        return zarr_array(
+            array.shape,
+            array.chunks,
+            array.data_type,
+            form.keys,
+            [{"name": "bytes"}] if plain else form.codecs,
+            None if names is None else names[::-1],
+            user_attributes(document),
+        )
 
     # --- writing
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import UnsupportedError
@@ -14,24 +15,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["picture", "preview"]
+__all__ = ["Look", "picture", "preview"]
 
 
-def preview(
-    node: Any,
-    *,
-    axis: str | int | None = None,
-    index: int | None = None,
-    projection: bool = False,
-    level: int | None = None,
-    labels: bool | None = None,
-    channel: int | None = None,
-    limits: tuple[float, float] | None = None,
-    size: int = 1024,
-    window: int | None = None,
-    threads: int | None = None,
-) -> npt.NDArray[np.uint8]:
-    """uint8[rows, columns] or uint8[rows, columns, 3]: a picture of an array, a pyramid, a volume, or vectors.
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How a picture shows what there is.
 
     axis        along which one looks: its name or number
     index       which plane, counted in the finest level (default: the middle one)
@@ -43,63 +32,70 @@ def preview(
     size        the longest side of the picture
     window      show only so many voxels around the middle
     """
+
+    axis: str | int | None = None
+    index: int | None = None
+    projection: bool = False
+    level: int | None = None
+    labels: bool | None = None
+    channel: int | None = None
+    limits: tuple[float, float] | None = None
+    size: int = 1024
+    window: int | None = None
+
+
+def preview(node: Any, *, threads: int | None = None, **look: Any) -> npt.NDArray[np.uint8]:
+    """uint8[rows, columns] or uint8[rows, columns, 3]: a picture of an array, a pyramid, a volume, or vectors.
+
+    `look` is what `Look` has: axis, index, projection, level, labels, channel, limits, size and window.
+    """
+    wanted = Look(**look)
     if hasattr(node, "geometry_types"):
-        return draw_vectors(node, _axis_of_vectors(axis, node.ndim), size)
+        return draw_vectors(node, _axis_of_vectors(wanted.axis, node.ndim), wanted.size)
     pyramid = pyramid_of(node)
     if pyramid is None:
         raise UnsupportedError(
             "only arrays, image pyramids, volumes and Zarr Vectors stores have a picture", key=_where(node)
         )
-    return picture(
-        pyramid, axis=axis, index=index, projection=projection, level=level, labels=labels, channel=channel,
-        limits=limits, size=size, window=window, threads=threads,
-    )[0]  # fmt: skip
+    return picture(pyramid, wanted, threads)[0]
 
 
 def picture(
-    pyramid: Pyramid,
-    *,
-    axis: str | int | None = None,
-    index: int | None = None,
-    projection: bool = False,
-    level: int | None = None,
-    labels: bool | None = None,
-    channel: int | None = None,
-    limits: tuple[float, float] | None = None,
-    size: int = 1024,
-    window: int | None = None,
-    threads: int | None = None,
+    pyramid: Pyramid, look: Look, threads: int | None = None
 ) -> tuple[npt.NDArray[np.uint8], tuple[float, float] | None]:
     """The picture of a pyramid, and the values that are black and white in it; None where it shows labels."""
+    level, index, channel = look.level, look.index, look.channel
     if level is None:
-        array = pyramid.at_least(size)
+        array = pyramid.at_least(look.size)
     elif -len(pyramid.arrays) <= level < len(pyramid.arrays):
         array = pyramid.arrays[level]
     else:
         raise IndexError(f"there is no level {level}: there are {len(pyramid.arrays)}")
-    view = view_of(array, axis)
+    view = view_of(array, look.axis)
     if channel is not None:
         names = [a for a, _ in view.others] + ([] if view.channel is None else [view.channel])
         if not names or not 0 <= channel < array.shape[names[-1]]:
             raise IndexError(f"there is no channel {channel}")
         rest = tuple(item for item in view.others if item[0] != names[-1])
-        view = type(view)(view.across, view.down, view.depth, None, (*rest, (names[-1], channel)))
+        view = replace(view, channel=None, others=(*rest, (names[-1], channel)))
     if index is not None and view.depth is not None:
         finest = pyramid.arrays[0].shape[view.depth]
         if not -finest <= index < finest:
             raise IndexError(f"plane {index} lies outside of the {finest} that there are")
         index = min((index % finest) * array.shape[view.depth] // finest, array.shape[view.depth] - 1)
+    labels = pyramid.labels if look.labels is None else look.labels
     if labels is None:
-        labels = holds_labels(array) if pyramid.labels is None else pyramid.labels
-    labels = labels and array.dtype.kind in "buif" and array.dtype.kind != "f"
+        labels = holds_labels(array)
+    labels = labels and array.dtype.kind in "bui"
     values = plane(
-        array, view, index=index, projection=projection, labels=labels, size=size, window=window, threads=threads
-    )
+        array, view, index=index, projection=look.projection, labels=labels, size=look.size, window=look.window,
+        threads=threads,
+    )  # fmt: skip
     if values.ndim == 3:
         return values.astype("uint8", copy=False), None
     if labels:
         return label_colours(values), None
-    black, white = contrast(values) if limits is None else limits
+    black, white = contrast(values) if look.limits is None else look.limits
     if not white > black:
         raise ValueError(f"white ({white}) must be more than black ({black})")
     return grey(values, black, white), (black, white)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -11,14 +10,14 @@ import numpy as np
 
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError
 from zvcore.precomputed.ids import as_id
-from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentObjects
+from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -152,41 +151,23 @@ class Mesh:
         return self._meshes.fragment_data(self, offset, size)
 
 
-class Meshes(Mapping[int, Mesh]):
+class Meshes(SegmentMapping[Mesh]):
     """The multi-resolution meshes of a folder by segment id, sharded or in files of their own."""
 
+    what = "mesh"
+
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
-        self._objects = SegmentObjects(open_store(path, mode), mode, MESHES_TYPE, _MANIFEST_SUFFIX)
-        self.store = self._objects.store
-        self.info = self._objects.info
-        self.transform = self._objects.transform
-        self.sharding = self._objects.sharding
+        super().__init__(SegmentObjects(open_store(path, mode), mode, MESHES_TYPE, _MANIFEST_SUFFIX))
         self.vertex_quantization_bits = self.info.get("vertex_quantization_bits")
         if self.vertex_quantization_bits not in (10, 16):
             raise MetadataError(
                 "vertex_quantization_bits is wrong", key=self._objects.where, expected="10 or 16",
                 found=repr(self.vertex_quantization_bits),
             )  # fmt: skip
-        self._data = SegmentFiles(self._objects.store)
+        self._data = SegmentFiles(self.store)
 
-    def __repr__(self) -> str:
-        return f"<zvcore.precomputed.Meshes in {self._objects.store.root}>"
-
-    def _mesh(self, id: int, data: bytes) -> Mesh:
-        try:
-            return Mesh(self, id, Manifest.from_bytes(data))
-        except CorruptDataError as error:
-            raise error.located(key=self._objects.store.root, chunk=id)
-
-    def __getitem__(self, id: SupportsIndex) -> Mesh:
-        data = self._objects.get(id)
-        if data is None:
-            raise self._objects.missing(id, "mesh")
-        return self._mesh(as_id(id), data)
-
-    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, Mesh]:
-        """The meshes of these segments; those that are missing are left out."""
-        return {id: self._mesh(id, data) for id, data in self._objects.get_many(ids).items()}
+    def _parsed(self, id: int, data: bytes) -> Mesh:
+        return Mesh(self, id, Manifest.from_bytes(data))
 
     def fragment_data(self, mesh: Mesh, start: int, size: int) -> bytes:
         """A part of the fragments of a mesh."""
@@ -194,7 +175,7 @@ class Meshes(Mapping[int, Mesh]):
         if self._objects.shards is not None:
             return self._objects.shards.read_before(mesh.id, total, start, size)
         key = self._data.key(mesh.id)
-        data = self._objects.store.get(key, start, size)
+        data = self.store.get(key, start, size)
         if data is None:
             whole = self._data.get(mesh.id)
             data = None if whole is None else whole[start : start + size]
@@ -204,18 +185,6 @@ class Meshes(Mapping[int, Mesh]):
                 expected=f"{size} bytes", found=0 if data is None else len(data),
             )  # fmt: skip
         return bytes(data)
-
-    def ids(self) -> npt.NDArray[np.uint64]:
-        return self._objects.ids()
-
-    def __contains__(self, id: object) -> bool:
-        return isinstance(id, SupportsIndex) and self._objects.get(id) is not None
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.ids().tolist())
-
-    def __len__(self) -> int:
-        return len(self.ids())
 
     def update(self, meshes: Iterable[tuple[SupportsIndex, Manifest, Sequence[bytes] | bytes]]) -> None:
         """Add meshes or replace them, from (id, manifest, fragments); fragments stand finest level first."""

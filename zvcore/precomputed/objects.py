@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
 
 from zvcore import codecs
-from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.ids import as_id, as_ids
 from zvcore.precomputed.info import read_info
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import numpy.typing as npt
 
     from zvcore.stores import Store
 
-__all__ = ["IDENTITY", "SegmentFiles", "SegmentObjects", "read_transform", "sharding_of"]
+__all__ = ["IDENTITY", "SegmentFiles", "SegmentMapping", "SegmentObjects", "read_transform", "sharding_of"]
+
+T = TypeVar("T")
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
@@ -128,9 +129,54 @@ class SegmentObjects:
                 self.files.delete(id)
         return numbers
 
-    def missing(self, id: SupportsIndex, what: str) -> NotFoundError:
-        return NotFoundError(f"there is no {what} of segment {as_id(id)}", key=self.store.root)
-
     def refuse_if_read_only(self) -> None:
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
+
+
+class SegmentMapping(Mapping[int, T]):
+    """The skeletons or the meshes of a folder by segment id."""
+
+    what: str  # one of them is called
+
+    def __init__(self, objects: SegmentObjects) -> None:
+        self._objects = objects
+        self.store = objects.store
+        self.info = objects.info
+        self.transform = objects.transform
+        self.sharding = objects.sharding
+
+    def __repr__(self) -> str:
+        return f"<zvcore.precomputed.{type(self).__name__} in {self.store.root}>"
+
+    def _parsed(self, id: int, data: bytes) -> T:
+        """What the stored bytes of a segment stand for."""
+        raise NotImplementedError
+
+    def _value(self, id: int, data: bytes) -> T:
+        try:
+            return self._parsed(id, data)
+        except CorruptDataError as error:
+            raise error.located(key=self.store.root, chunk=id)
+
+    def __getitem__(self, id: SupportsIndex) -> T:
+        data = self._objects.get(id)
+        if data is None:
+            raise NotFoundError(f"there is no {self.what} of segment {as_id(id)}", key=self.store.root)
+        return self._value(as_id(id), data)
+
+    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, T]:
+        """The values of these segments; those that are missing are left out."""
+        return {id: self._value(id, data) for id, data in self._objects.get_many(ids).items()}
+
+    def ids(self) -> npt.NDArray[np.uint64]:
+        return self._objects.ids()
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, SupportsIndex) and self._objects.get(id) is not None
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ids().tolist())
+
+    def __len__(self) -> int:
+        return len(self.ids())

@@ -51,6 +51,15 @@ def _low_bits(sizes: Sequence[int], count: int) -> list[int]:
     return used
 
 
+def _grid_and_bits(shape: Sequence[int], chunk: Sequence[int]) -> tuple[tuple[int, ...], int]:
+    """The grid of chunks of a volume, and how many bits the ids of its chunks take."""
+    grid = grid_of(shape[:3], chunk)
+    total = sum(grid_bits(grid))
+    if total > 64:
+        raise ValueError(f"a grid of {grid} chunks needs ids of {total} bits; there are 64")
+    return grid, total
+
+
 def _bits_for(count: float) -> int:
     """The least number of bits that tells `count` things apart."""
     return max(0, int(np.ceil(count)) - 1).bit_length()
@@ -264,6 +273,15 @@ class ShardingSpec:
         return cls(preshift_bits, hash, minishard_bits, shard_bits, minishard_index_encoding, data_encoding)
 
     @classmethod
+    def _of_volume(
+        cls, inside: int, total: int, minishard_ids: int, minishard_index_encoding: str, data_encoding: str
+    ) -> ShardingSpec:
+        """Of the `total` bits of a chunk's id, `inside` of them within a shard."""
+        preshift_bits = min(inside, _bits_for(minishard_ids))
+        minishard_bits, shard_bits = inside - preshift_bits, total - inside
+        return cls(preshift_bits, "identity", minishard_bits, shard_bits, minishard_index_encoding, data_encoding)
+
+    @classmethod
     def advise_volume(
         cls,
         shape: Sequence[int],
@@ -282,22 +300,11 @@ class ShardingSpec:
         """
         if ratio <= 0 or shard_bytes <= 0 or minishard_ids <= 0:
             raise ValueError("ratio, shard_bytes and minishard_ids must be positive")
-        grid = grid_of(shape[:3], chunk)
-        total = sum(grid_bits(grid))
-        if total > 64:
-            raise ValueError(f"a grid of {grid} chunks needs ids of {total} bits; there are 64")
+        _, total = _grid_and_bits(shape, chunk)
         channels = int(shape[3]) if len(shape) > 3 else 1
         chunk_bytes = max(1.0, float(np.prod([int(n) for n in chunk])) * channels * np.dtype(dtype).itemsize / ratio)
         inside = min(total, max(0, int(shard_bytes / chunk_bytes)).bit_length() - 1 if shard_bytes > chunk_bytes else 0)
-        preshift_bits = min(inside, _bits_for(minishard_ids))
-        return cls(
-            preshift_bits,
-            "identity",
-            inside - preshift_bits,
-            total - inside,
-            minishard_index_encoding,
-            data_encoding,
-        )
+        return cls._of_volume(inside, total, minishard_ids, minishard_index_encoding, data_encoding)
 
     @classmethod
     def for_shards(
@@ -311,25 +318,14 @@ class ShardingSpec:
         data_encoding: str = "gzip",
     ) -> ShardingSpec:
         """Bits that make each shard of a volume a box of `shards` voxels; a ValueError says what is possible."""
-        grid = grid_of(shape[:3], chunk)
-        total = sum(grid_bits(grid))
-        if total > 64:
-            raise ValueError(f"a grid of {grid} chunks needs ids of {total} bits; there are 64")
+        grid, total = _grid_and_bits(shape, chunk)
         possible = []
         wanted = tuple(min(-(-int(size) // int(step)), n) for size, step, n in zip(shards, chunk, grid, strict=True))
         divides = all(
             size % step == 0 or size >= extent for size, step, extent in zip(shards, chunk, shape[:3], strict=True)
         )
         for inside in range(total + 1):
-            preshift_bits = min(inside, _bits_for(minishard_ids))
-            spec = cls(
-                preshift_bits,
-                "identity",
-                inside - preshift_bits,
-                total - inside,
-                minishard_index_encoding,
-                data_encoding,
-            )
+            spec = cls._of_volume(inside, total, minishard_ids, minishard_index_encoding, data_encoding)
             box = spec.shard_grid(grid)
             if divides and box == wanted:
                 return spec

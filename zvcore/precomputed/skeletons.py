@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError
 from zvcore.precomputed.ids import as_id
-from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentObjects
+from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -143,15 +143,13 @@ class Skeleton:
         return b"".join(parts)
 
 
-class Skeletons(Mapping[int, Skeleton]):
+class Skeletons(SegmentMapping[Skeleton]):
     """The skeletons of a folder by segment id, sharded or in files of their own."""
 
+    what = "skeleton"
+
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
-        self._objects = SegmentObjects(open_store(path, mode), mode, SKELETONS_TYPE)
-        self.store = self._objects.store
-        self.info = self._objects.info
-        self.transform = self._objects.transform
-        self.sharding = self._objects.sharding
+        super().__init__(SegmentObjects(open_store(path, mode), mode, SKELETONS_TYPE))
         try:
             declared = self.info.get("vertex_attributes") or []
             if not isinstance(declared, list):
@@ -160,36 +158,8 @@ class Skeletons(Mapping[int, Skeleton]):
         except MetadataError as error:
             raise error.located(key=self._objects.where)
 
-    def __repr__(self) -> str:
-        return f"<zvcore.precomputed.Skeletons in {self._objects.store.root}>"
-
-    def _decode(self, id: int, data: bytes) -> Skeleton:
-        try:
-            return Skeleton.from_bytes(data, self.vertex_attributes)
-        except CorruptDataError as error:
-            raise error.located(key=self._objects.store.root, chunk=id)
-
-    def __getitem__(self, id: SupportsIndex) -> Skeleton:
-        data = self._objects.get(id)
-        if data is None:
-            raise self._objects.missing(id, "skeleton")
-        return self._decode(as_id(id), data)
-
-    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, Skeleton]:
-        """The skeletons of these segments; those that are missing are left out."""
-        return {id: self._decode(id, data) for id, data in self._objects.get_many(ids).items()}
-
-    def ids(self) -> npt.NDArray[np.uint64]:
-        return self._objects.ids()
-
-    def __contains__(self, id: object) -> bool:
-        return isinstance(id, SupportsIndex) and self._objects.get(id) is not None
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.ids().tolist())
-
-    def __len__(self) -> int:
-        return len(self.ids())
+    def _parsed(self, id: int, data: bytes) -> Skeleton:
+        return Skeleton.from_bytes(data, self.vertex_attributes)
 
     def update(self, skeletons: Mapping[Any, Skeleton] | Iterable[tuple[SupportsIndex, Skeleton]]) -> None:
         """Add skeletons or replace them."""

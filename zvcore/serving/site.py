@@ -110,7 +110,7 @@ class Site:
         """(PNG, the values that are black and white in it)."""
         from zvcore.pictures import png_bytes
         from zvcore.pictures.lines import draw_vectors
-        from zvcore.pictures.preview import picture
+        from zvcore.pictures.preview import Look, picture
 
         key = (dataset.folder, self._stamp(dataset))
         with self._lock:
@@ -125,9 +125,8 @@ class Site:
                 chunk = dataset.pyramid.at_least(_THUMBNAIL).layout.chunk_nbytes
                 if chunk > _LARGEST_CHUNK:
                     raise UnsupportedError(f"chunks of {human_size(chunk)} are too large for a preview")
-                pixels, limits = picture(
-                    dataset.pyramid, labels=dataset.labels, size=_THUMBNAIL, window=_WINDOW, threads=self.threads
-                )
+                look = Look(labels=dataset.labels, size=_THUMBNAIL, window=_WINDOW)
+                pixels, limits = picture(dataset.pyramid, look, self.threads)
             else:
                 raise ValueError(f"{dataset.kind} have no picture")
         made = png_bytes(pixels), limits
