@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.files import OpenFile
+    from zvcore.stores.unfinished import Unfinished
 
 __all__ = ["Snapshot", "Stamp", "Store", "prefix_path"]
 
@@ -176,9 +177,19 @@ class Store(ABC):
         """Lengthen an object in place. `at` is the size that it must have, else `ConflictError`."""
         raise UnsupportedError(f"{self.root}: objects here cannot be changed in place", key=key)
 
-    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer]) -> None:
-        """Overwrite bytes of an object in place, all of them within its size."""
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
+        """Overwrite bytes of an object in place, all of them within its size.
+
+        `surely`, under the object's lock: a process that dies while it does this has done it, see `unfinished`.
+        """
         raise UnsupportedError(f"{self.root}: objects here cannot be changed in place", key=key)
+
+    def unfinished(self, key: str) -> Unfinished | None:
+        """What to see of an object that someone appends to, or patches surely, or died over it: old or new.
+
+        For readers that find what they cannot understand. Who takes the lock never meets it.
+        """
+        return None
 
     @abstractmethod
     def delete(self, key: str) -> bool:

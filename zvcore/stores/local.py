@@ -12,8 +12,9 @@ from zvcore.errors import ConflictError, CorruptDataError, NotFoundError
 from zvcore.stores import files
 from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outside, prefix_path
 from zvcore.stores.handles import pool
-from zvcore.stores.locks import FileLock, held_locks, holds, remove_stale_lock
+from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.ranges import coalesce
+from zvcore.stores.unfinished import Unfinished, noted, unfinished
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 
 if TYPE_CHECKING:
@@ -316,25 +317,37 @@ class LocalStore(Store):
 
     def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
         self._refuse_if_read_only(key)
-        done, size = self._write_at(key, as_parts(parts), at, appending=True)
+        done, size = self._write_at(key, as_parts(parts), at, appending=True, surely=True)
         if not done:
             text = "the object was lengthened or cut by someone else in the meantime"
             raise ConflictError(text, key=key, expected=f"{at} bytes", found=size)
 
-    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer]) -> None:
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
         self._refuse_if_read_only(key)
         parts = as_parts(data)
-        done, size = self._write_at(key, parts, offset, appending=False)
+        done, size = self._write_at(key, parts, offset, appending=False, surely=surely)
         if not done:
             raise outside(key, offset, sum(memoryview(part).nbytes for part in parts), size)
 
-    def _write_at(self, key: str, parts: tuple[Buffer, ...], offset: int, appending: bool) -> tuple[bool, int]:
+    def _write_at(
+        self, key: str, parts: tuple[Buffer, ...], offset: int, appending: bool, surely: bool
+    ) -> tuple[bool, int]:
         if not 0 <= offset < 2**63:
             raise ValueError(f"{key}: no object has an offset {offset}")
+        path = files.join(self._folder, key)
         try:
-            return files.write_at(files.join(self._folder, key), parts, offset, appending, self.fsync)
+            with (
+                noted(path, held_locks[lock_path(path)][1], offset, parts, appending, self.fsync)
+                if surely and holds(path)
+                else nullcontext()
+            ):
+                return files.write_at(path, parts, offset, appending, self.fsync)
         except FileNotFoundError:
             raise NotFoundError("there is no such object to change", key=key) from None
+
+    def unfinished(self, key: str) -> Unfinished | None:
+        path = files.join(self._folder, key)
+        return unfinished(path, lock_path(path))
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)

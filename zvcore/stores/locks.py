@@ -1,7 +1,7 @@
 """Locks on objects that are files: between threads, and between processes that do not know of each other.
 
 The lock of `a/b` is `flock` on the file `a/.b.zvlock`, made when needed and removed after use. A process that dies lets
-go of its locks; the file it leaves behind is taken over by the next.
+go of its locks; the file it leaves behind is taken over by the next, who mends what it tells of (`unfinished.py`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import time
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.stores.unfinished import mend
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["FileLock", "held_locks", "holds", "remove_stale_lock"]
+__all__ = ["FileLock", "held_locks", "holds", "lock_path", "remove_stale_lock"]
 
 _LONGEST_NAME = 255
 
@@ -71,6 +72,7 @@ class FileLock:
                 self._acquire(descriptor, deadline)
                 # The holder before us removed the file: others may already have locked a new one.
                 if self._is_current(descriptor):
+                    mend(self._path, descriptor)
                     held_locks[self._path] = (threading.get_ident(), descriptor)
                     self._descriptor = descriptor
                     return
@@ -148,6 +150,7 @@ def remove_stale_lock(path: bytes) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False)):
             return False
+        mend(path, descriptor)
         os.unlink(path)
     except OSError:
         return False

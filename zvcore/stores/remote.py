@@ -389,9 +389,9 @@ class RemoteStore(Store):
         self._check_write(key)
         super().append(key, parts, at)
 
-    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer]) -> None:
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
         self._check_write(key)
-        super().patch(key, offset, data)
+        super().patch(key, offset, data, surely=surely)
 
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
         self._check_write(key)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from zvcore.engine import ABSENT
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
+from zvcore.zarr3.shard_index import unfinished_index
 
 if TYPE_CHECKING:
     from zvcore.zarr3.sharding import ShardLayout
@@ -61,11 +62,20 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
     found = ShardExamination(key, size, stamp, report)
     start, length = (0, form.size) if form.location == "start" else (-form.size, None)
     raw = store.get(key, start, length, stamp=stamp)
+    seen = None if form.proves_itself else unfinished_index(store, form, key)
     try:
-        offsets, lengths = form.read(b"" if raw is None else raw, size, key)
+        if seen is None:
+            offsets, lengths = form.read(b"" if raw is None else raw, size, key)
     except ZvcoreError as error:
-        report.problems.append(Problem.of(error, key))
-        return found
+        seen = unfinished_index(store, form, key)
+        if seen is None:
+            report.problems.append(Problem.of(error, key))
+            return found
+    if seen is not None:
+        report.add(key, "a writer has not finished a change, or died over it; the next one mends it", fatal=False)
+        raw, size = seen
+        found.size = size
+        offsets, lengths = form.read(raw, size, key)
     found.readable = True
     wrong = form.wrong(offsets, lengths, size)
     cells = cell_positions(layout, shard)

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.errors import CorruptDataError, MetadataError, ZvcoreError
+from zvcore.errors import ConflictError, CorruptDataError, MetadataError, ZvcoreError
 from zvcore.kernels.crc32c import crc32c
 
 if TYPE_CHECKING:
+    from zvcore.stores import Store
+    from zvcore.stores.base import Snapshot
     from zvcore.zarr3.index_codecs import GeneralIndexCodecs
 
-__all__ = ["MISSING", "ShardIndexForm"]
+__all__ = ["MISSING", "ShardIndexForm", "index_of", "unfinished_index"]
 
 MISSING = 2**64 - 1
 
@@ -83,6 +85,11 @@ class ShardIndexForm:
     @property
     def count(self) -> int:
         return prod(self.chunks)
+
+    @property
+    def proves_itself(self) -> bool:
+        """Whether bytes that are no index are surely told from one."""
+        return self.codecs is None and self.checksums > 0
 
     @cached_property
     def size(self) -> int:
@@ -181,3 +188,43 @@ class ShardIndexForm:
         for _ in range(self.checksums):
             raw += crc32c(raw).to_bytes(4, "little")
         return raw
+
+
+def index_of(
+    store: Store, form: ShardIndexForm, key: str, found: Snapshot
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], int]:
+    """(offsets, lengths, the object's size) from what was read of a shard. Somebody may be at changing it in place."""
+    seen = None
+    if not form.proves_itself:
+        seen = unfinished_index(store, form, key)
+    try:
+        raw, size = seen or (found.data, found.size)
+        offsets, lengths = form.parse(raw, size, key)
+    except CorruptDataError:
+        seen = seen or unfinished_index(store, form, key)
+        if seen is None:
+            _expect_unchanged(store, key, found)
+            raise
+        raw, size = seen
+        offsets, lengths = form.parse(raw, size, key)
+    if seen is None and not form.proves_itself:
+        _expect_unchanged(store, key, found)
+    return offsets, lengths, size
+
+
+def _expect_unchanged(store: Store, key: str, found: Snapshot) -> None:
+    """What was read while it was written is no damage. Only files are written so."""
+    if store.local_root is not None and store.stamp(key) != found.stamp:
+        raise ConflictError("the shard changed while its index was read", key=key)
+
+
+def unfinished_index(store: Store, form: ShardIndexForm, key: str) -> tuple[Any, int] | None:
+    """(the index, the object's size) as they were or will be, if somebody is at changing the shard, or died over it."""
+    state = store.unfinished(key)
+    if state is None:
+        return None
+    start = 0 if form.location == "start" else state.size - form.size
+    raw: Any = state.within(start, start + form.size)
+    if raw is None:
+        raw = store.get(key, max(0, start), form.size)
+    return (b"" if raw is None else raw), state.size

@@ -18,6 +18,7 @@ from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.layout import Layout
 from zvcore.stores.writing import ANYTHING, Anything
 from zvcore.zarr3.layout import form_of
+from zvcore.zarr3.shard_index import index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -200,8 +201,8 @@ class ShardLayout(Layout):
         form = self.levels[0].sharding.index
 
         def load(found: Snapshot) -> tuple[Index, int]:
-            offsets, lengths = form.parse(found.data, found.size, key)
-            return Index(offsets, lengths, found.stamp, found.size), offsets.nbytes + lengths.nbytes
+            offsets, lengths, size = index_of(self.store, form, key, found)
+            return Index(offsets, lengths, found.stamp, size), offsets.nbytes + lengths.nbytes
 
         span = self._index_span
         if self.store.blind:
@@ -577,7 +578,8 @@ class ShardLayout(Layout):
                     self.store.patch(key, int(index.offsets[slots[row]]), chunk)
             if (lengths != index.lengths).any():
                 at = 0 if form.location == "start" else index.size - form.size
-                self.store.patch(key, at, form.build(offsets, lengths))
+                # Half an index would be the end of all chunks.
+                self.store.patch(key, at, form.build(offsets, lengths), surely=True)
             return True
         if form.location != "end":
             raise UnsupportedError("write_mode 'append' needs the index at the end of the shard", key=key)
