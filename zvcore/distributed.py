@@ -7,12 +7,13 @@ scheduler gives to another one.
 from __future__ import annotations
 
 import itertools
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["client_of", "run_tasks"]
+__all__ = ["cluster", "run_tasks"]
 
 Item = TypeVar("Item")
 
@@ -22,13 +23,21 @@ _AHEAD = 4
 _LOSSES = 5
 
 
-def client_of(address: str) -> Any:
-    """A client of the scheduler at an address such as `tcp://host:8786`."""
+@contextmanager
+def cluster(address: str | None) -> Iterator[Any]:
+    """A client of the scheduler at an address such as `tcp://host:8786`, or None without one.
+
+    It is closed in the end: until then it is where everything of Dask in this process goes.
+    """
+    if address is None:
+        yield None
+        return
     try:
         from distributed import Client
     except ImportError as error:
         raise ImportError('working on a cluster needs dask.distributed: pip install "zvcore[dask]"') from error
-    return Client(address)  # type: ignore[no-untyped-call]
+    with Client(address) as client:  # type: ignore[no-untyped-call]
+        yield client
 
 
 def run_tasks(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, default_client
 
 import zvcore
 import zvcore.distributed
@@ -58,6 +58,8 @@ def test_a_cluster_finds_the_same(group: Path, client: Client, capsys: pytest.Ca
     assert [problem.where for problem in only.problems] == ["c/2/0/1"]
     assert cli.main(["verify", "--dask", client.scheduler.address, str(group)]) == 1
     assert "files/c/3/1/2" in capsys.readouterr().out
+    # The command's own client is gone, and Dask does not go on using it.
+    assert default_client() is client
 
 
 def test_a_killed_worker_costs_nothing_but_time(group: Path, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,7 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError
+    from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
     from zvcore.terminal import parse_region
 
@@ -101,25 +102,6 @@ def tell(options: argparse.Namespace, report: Any) -> int:
     else:
         print(report)
     return 0 if report.ok else 1
-
-
-class cluster:
-    """A client of the scheduler at an address, or None without one."""
-
-    def __init__(self, address: str | None) -> None:
-        self.address = address
-        self.client: Any = None
-
-    def __enter__(self) -> Any:
-        if self.address is not None:
-            from zvcore.distributed import client_of
-
-            self.client = client_of(self.address)
-        return self.client
-
-    def __exit__(self, *_: object) -> None:
-        if self.client is not None:
-            self.client.close()
 
 
 # --- what the options say

@@ -29,9 +29,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
+    from zvcore.distributed import cluster
     from zvcore.terminal import reading
 
-    with reading(options.path), convert.cluster(options.dask) as client:
+    with reading(options.path), cluster(options.dask) as client:
         report = zvcore.downsample(
             options.path, levels=options.levels or 1, method=options.method, factors=options.factors,
             verify=options.verify, progress=not options.quiet, threads=options.threads, client=client,

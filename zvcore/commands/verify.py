@@ -26,23 +26,20 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
+    from zvcore.distributed import cluster
     from zvcore.terminal import print_json, reading
 
     status = 0
     answers = []
-    client = None
-    if options.dask is not None:
-        from zvcore.distributed import client_of
-
-        client = client_of(options.dask)
-    for path in options.paths:
-        with reading(path, options.format):
-            report = zvcore.verify(path, options.fast, options.threads, client, format=options.format)
-        status |= not report.ok
-        if options.json:
-            answers.append({"path": path, **report.to_json()})
-        else:
-            print_report(options, path, report)
+    with cluster(options.dask) as client:
+        for path in options.paths:
+            with reading(path, options.format):
+                report = zvcore.verify(path, options.fast, options.threads, client, format=options.format)
+            status |= not report.ok
+            if options.json:
+                answers.append({"path": path, **report.to_json()})
+            else:
+                print_report(options, path, report)
     if options.json:
         print_json(answers[0] if len(answers) == 1 else answers)
     return status
