@@ -277,10 +277,23 @@ class Array:
 
         For chunks here and there: what lies together is read faster as a region.
         """
-        places = [self._position(position) for position in positions]
-        rows = np.array(places, np.int64).reshape(len(places), self.ndim)
-        found: list[Any] = transfer.read_blocks(self._layout, rows, self._threads if threads is None else threads)
+        found: list[Any] = transfer.read_blocks(
+            self._layout, self._positions(positions), self._threads if threads is None else threads
+        )
         return found
+
+    def _positions(self, positions: Any) -> npt.NDArray[np.int64]:
+        """Many grid positions, all of them checked."""
+        given = positions if isinstance(positions, np.ndarray) else [*positions]
+        try:
+            rows = np.asarray(given)
+        except ValueError:  # they are not of one length
+            rows = np.empty(0)
+        fits = rows.dtype.kind in "iu" and rows.ndim == 2 and rows.shape[1] == self.ndim
+        if fits and ((rows >= 0) & (rows < np.array(self.grid))).all():
+            return rows.astype(np.int64)
+        places = [self._position(position) for position in given]
+        return np.array(places, np.int64).reshape(len(places), self.ndim)
 
     def write_block(self, position: Any, values: Any) -> None:
         """Replace one chunk; `values` has its shape, cut at the array's end."""

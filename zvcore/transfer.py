@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.engine.arriving import arriving
 from zvcore.engine.buffers import Buffers, Keys
 from zvcore.engine.fetching import StaleSourcesError, at_hand
 from zvcore.engine.form import Form
@@ -20,12 +21,11 @@ from zvcore.engine.selection import Selection
 from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ConflictError, ReadOnlyError
 from zvcore.stores.base import give_way
-from zvcore.stores.crew import Ahead
 from zvcore.stores.locks import held_locks
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
-    from zvcore.layout import Layout, Sources
+    from zvcore.layout import ChunkForm, Layout, Sources
 
 __all__ = ["encode", "put", "read", "update", "write", "write_gathered"]
 
@@ -36,10 +36,8 @@ Rows = npt.NDArray[np.intp]
 _BATCH_CHUNKS = 1 << 16
 # How many bytes of chunks are written to shards in one go, which need no memory.
 _PACK_BYTES = 512 << 20
-# How many bytes of chunks are fetched ahead of decoding from stores that are not local.
+# How many bytes of chunks are fetched before they are decoded, from stores that are neither local nor remote.
 _BATCH_BYTES = 64 << 20
-# How many chunks are decoded while the next ones are fetched.
-_BATCH_BLOCKS = 256
 # How many objects are locked at once for read-modify-write.
 _BATCH_LOCKS = 128
 # How often a read or write begins anew because somebody else changed the object in the meantime.
@@ -93,15 +91,21 @@ def read(
             return
         _read_window(layout, selection, positions, None, out, threads, None)
         return
-    local = layout.store.local_root is not None
-    size = _BATCH_CHUNKS if local else max(1, min(_BATCH_CHUNKS, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
     steps = _Steps(progress, count)
+    size = _BATCH_CHUNKS if layout.store.local_root is not None else _window_size(layout)
     if count <= size:
-        _read_window(layout, selection, positions, None, out, threads, steps.of(count))
+        _read_window(layout, selection, positions, None, out, threads, steps)
         return
     for window in _windows(count, size):
         rows = np.arange(window.start, window.stop)
-        _read_window(layout, selection, positions[window], rows, out, threads, steps.of(len(rows)))
+        _read_window(layout, selection, positions[window], rows, out, threads, steps)
+
+
+def _window_size(layout: Layout) -> int:
+    """How many chunks are fetched one after the other; what is behind a network comes in smaller parts by itself."""
+    if layout.store.remote:
+        return _BATCH_CHUNKS
+    return max(1, min(_BATCH_CHUNKS, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
 
 
 def _read_window(
@@ -111,18 +115,28 @@ def _read_window(
     rows: Rows | None,
     out: npt.NDArray[Any],
     threads: int | None,
-    progress: Progress | None,
+    steps: _Steps | None,
 ) -> None:
+    count = len(positions)
+    decode = _read_native if layout.value_codec is None else _read_values
+    before = 0 if steps is None else steps.before
     for _ in range(_ATTEMPTS):
         try:
             sources = layout.locate(positions)
-            if layout.store.local_root is None:
-                sources = at_hand(layout.store, sources, len(positions))
-            if layout.value_codec is not None:
-                _read_values(layout, selection, positions, rows, sources, out, threads, progress)
-            else:
-                _read_native(layout, selection, positions, rows, sources, out, threads, progress)
+            if layout.store.local_root is not None:
+                progress = None if steps is None else steps.of(count)
+                decode(layout, selection, positions, rows, sources, out, threads, progress)
+                return
+            for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes):
+                progress = None if steps is None else steps.of(count if some is None else len(some))
+                if some is None:
+                    decode(layout, selection, positions, rows, here, out, threads, progress)
+                else:
+                    among = some if rows is None else rows[some]
+                    decode(layout, selection, positions[some], among, here, out, threads, progress)
         except StaleSourcesError:
+            if steps is not None:
+                steps.before = before
             continue
         return
     raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
@@ -131,16 +145,18 @@ def _read_window(
 def read_blocks(layout: Layout, positions: npt.NDArray[np.int64], threads: int | None) -> list[npt.NDArray[Any] | None]:
     """The chunks at these grid positions, cut at the array's end; None for those that are not stored."""
     found: list[npt.NDArray[Any] | None] = [None] * len(positions)
-    visible = [layout.visible_shape(tuple(position)) for position in positions.tolist()]
+    shape = np.array(layout.form.shape, np.int64)
+    visible = np.minimum(shape, np.array(layout.shape, np.int64) - positions * shape)
+    cut: npt.NDArray[np.bool_] = np.any(visible < shape, axis=1)
     # Chunks that are stored as they are seen have a form of their own.
-    single = [row for row, shape in enumerate(visible) if layout.form.edge != "full" and shape != layout.form.shape]
-    if layout.value_codec is not None:
-        single = list(range(len(positions)))
-    rows = np.setdiff1d(np.arange(len(positions)), single)
+    alone = cut & (layout.form.edge != "full") | (layout.value_codec is not None)
+    single = np.flatnonzero(alone).tolist()
+    rows = np.flatnonzero(~alone)
+    shapes = [tuple(one) if smaller else None for one, smaller in zip(visible.tolist(), cut.tolist(), strict=True)]
     for attempt in range(_ATTEMPTS):
         try:
             if len(rows):
-                _read_stacked(layout, positions, rows, visible, found, threads)
+                _read_stacked(layout, positions, rows, shapes, found, threads)
             if single:
                 for row, values in zip(single, layout.store.each(partial(_read_block, layout, positions), single)):
                     found[row] = values
@@ -175,50 +191,52 @@ def _read_stacked(
     layout: Layout,
     positions: npt.NDArray[np.int64],
     rows: Rows,
-    visible: list[tuple[int, ...]],
+    shapes: list[tuple[int, ...] | None],
     found: list[npt.NDArray[Any] | None],
     threads: int | None,
 ) -> None:
-    """Read chunks as if they lay behind each other in an array, while those of the next batch are under way."""
-    sources = layout.locate(positions[rows])
-    if sources.key is not None:
-        rows = rows[np.argsort(sources.key, kind="stable")]
-    size = max(1, min(_BATCH_BLOCKS, _BATCH_BYTES // max(1, layout.chunk_nbytes)))
-    batches = [rows[window] for window in _windows(len(rows), size)]
-
-    def fetch(batch: Rows) -> Sources:
-        return at_hand(layout.store, layout.locate(positions[batch]), len(batch))
-
+    """Read chunks as if they lay behind each other in an array. `shapes`: of those that the end cuts."""
     form = layout.form
     axes = form.axes or tuple(range(len(form.shape)))
-    ahead = None
-    for number, batch in enumerate(batches):
-        here = fetch(batch) if ahead is None else ahead.result()
-        ahead = Ahead(partial(fetch, batches[number + 1])) if number + 1 < len(batches) else None
-        count = len(batch)
-        shape = [*form.shape]
-        places = np.zeros((count, len(shape)), np.int64)
-        if shape:
-            shape[axes[0]] *= count
-            places[:, axes[0]] = np.arange(count)
-        order = "F" if len(axes) > 1 and axes[0] == len(shape) - 1 else "C"
-        stack = np.empty(shape, form.dtype, order=order)  # type: ignore[call-overload]
-        read_chunks(
-            Form(form, tuple(shape), layout.fill_value, layout.framing),
-            Selection.basic(..., tuple(shape)),
-            places,
-            here,
-            layout.chains,
-            stack,
-            root=layout.store.local_root,
-            threads=threads,
-            names=partial(_name_of, layout, positions[batch]),
-        )
-        parts = np.split(stack, count, axis=axes[0]) if shape else [stack]
-        assert here.blobs is not None
-        for row, part, blob in zip(batch.tolist(), parts, here.blobs, strict=True):
-            if blob is not None:
-                found[row] = part[tuple(slice(end) for end in visible[row])]
+    for window in _windows(len(rows), _window_size(layout)):
+        wanted = rows[window]
+        sources = layout.locate(positions[wanted])
+        for some, here in arriving(layout.store, sources, len(wanted), layout.chunk_nbytes):
+            batch = wanted if some is None else wanted[some]
+            stack, parts = _stack(form, axes, len(batch))
+            places = np.zeros((len(batch), len(axes)), np.int64)
+            if axes:
+                places[:, axes[0]] = np.arange(len(batch))
+            read_chunks(
+                Form(form, stack.shape, layout.fill_value, layout.framing),
+                Selection.basic(..., stack.shape),
+                places,
+                here,
+                layout.chains,
+                stack,
+                root=layout.store.local_root,
+                threads=threads,
+                names=partial(_name_of, layout, positions[batch]),
+            )
+            assert here.blobs is not None
+            for row, part, blob in zip(batch.tolist(), parts, here.blobs, strict=True):
+                if blob is not None:
+                    cut = shapes[row]
+                    found[row] = part if cut is None else part[tuple([slice(end) for end in cut])]
+
+
+def _stack(form: ChunkForm, axes: tuple[int, ...], count: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
+    """(an array of so many chunks behind each other, the chunks)."""
+    shape = [*form.shape]
+    if not axes:
+        stack = np.empty((), form.dtype)
+        return stack, [stack] * count
+    axis, extent = axes[0], shape[axes[0]]
+    shape[axis] *= count
+    last = len(axes) > 1 and axis == len(shape) - 1
+    stack = np.empty(shape, form.dtype, order="F" if last else "C")
+    before = (slice(None),) * axis
+    return stack, [stack[(*before, slice(start, start + extent))] for start in range(0, shape[axis], extent)]
 
 
 def _read_native(

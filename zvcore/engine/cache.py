@@ -173,6 +173,16 @@ class IndexCache:
             return self.get_part(store, key, span, load, part, unchecked=unchecked)
         return self._fly(store, key, span, load, name, flight)
 
+    def known(self, store: Store, key: str, part: Hashable = None) -> Any:
+        """What `get_part` with `unchecked` gives without asking a remote store, None if it would have to ask."""
+        name = (store.object_id(key), part)
+        with self._lock:
+            entry = self._entries.get(name)
+            if entry is None:
+                return None
+            self._entries.move_to_end(name)
+            return entry.value
+
     def _fly(
         self,
         store: Store,

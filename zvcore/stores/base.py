@@ -114,6 +114,10 @@ class Store(ABC):
         """What `function` gives for each item. Where that means waiting for a network, several calls run at once."""
         return [function(item) for item in items]
 
+    def parts_ahead(self) -> int:
+        """How many parts of a large read should be under way while one is worked on; 0: nothing is waited for."""
+        return 0
+
     @abstractmethod
     def size(self, key: str) -> int | None:
         """How many bytes an object has; None if there is no such object."""

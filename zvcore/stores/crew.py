@@ -68,6 +68,11 @@ class Ahead(Generic[R]):
     def result(self) -> R:
         return self._function() if self._future.cancel() else self._future.result()
 
+    def give_up(self) -> None:
+        """Nobody wants it any more. Returns when nothing is under way."""
+        if not self._future.cancel():
+            self._future.exception()
+
 
 def _threads() -> ThreadPoolExecutor:
     global _pool

@@ -37,9 +37,13 @@ _LARGEST_SPAN = 8 << 20
 _HULL = 1 << 20
 # What a request costs this machine, in seconds. Where answers come as fast, waiting for several at once gains nothing.
 _OWN_WORK = 0.0002
+# How much slower the quickest answer is thought to have become with each one that is slower.
+_SLOWER = 1.002
 # What answers as fast as this is asked for many ranges by one call.
-_NEAR = 0.002
+_NEAR = 0.005
 _TOGETHER_FROM = 4
+# How many parts of a large read are under way while one is decoded.
+_PARTS_NEAR, _PARTS_FAR = 3, 4
 _SETTLED_AFTER = 2.0
 _MOST_SEEN = 4096
 _OBJECTS_AHEAD = 128
@@ -63,9 +67,9 @@ class _Shared:
         self.looking: dict[int, dict[str, Found | None]] = {}
 
     def took(self, seconds: float) -> None:
-        """Keep to the quick answers: what takes long may only have waited for this machine."""
+        """Keep to the quick answers: what takes long may only have waited for this machine, or for other requests."""
         known = self.seconds
-        self.seconds = seconds if known is None or seconds < known else known + (seconds - known) * 0.05
+        self.seconds = seconds if known is None else min(seconds, known * _SLOWER)
 
     def note(self, path: str, version: Version) -> None:
         known = self.seen.get(path)
@@ -83,6 +87,9 @@ class _Shared:
             and version.modified is not None
             and time.monotonic() - known[1] > _SETTLED_AFTER
         )
+
+    def is_near(self) -> bool:
+        return self.seconds is not None and self.seconds <= _NEAR
 
     def helpers(self) -> int:
         """How many requests should be under way at once."""
@@ -125,6 +132,9 @@ class RemoteStore(Store):
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         return side_by_side(function, items, self._shared.helpers())
+
+    def parts_ahead(self) -> int:
+        return _PARTS_NEAR if self._shared.is_near() else _PARTS_FAR
 
     # --- reading
 
@@ -232,6 +242,8 @@ class RemoteStore(Store):
         return [found.data[offset - first : offset - first + length] for offset, length in ranges]
 
     def _read_spans(self, spans: builtins.list[_Span]) -> builtins.list[memoryview]:
+        if all(0 < span.stop - span.start <= _LARGEST_SPAN for span in spans):
+            return self._read_parts(spans)
         parts: builtins.list[_Span] = []
         counts = []
         for span in spans:
@@ -251,8 +263,7 @@ class RemoteStore(Store):
         return result
 
     def _read_parts(self, parts: builtins.list[_Span]) -> builtins.list[memoryview]:
-        seconds = self._shared.seconds
-        if len(parts) < _TOGETHER_FROM or seconds is None or seconds > _NEAR:
+        if len(parts) < _TOGETHER_FROM or not self._shared.is_near():
             return self.each(self._read_span, parts)
         result: builtins.list[memoryview | None] = [None] * len(parts)
         groups: dict[tuple[str, Version], builtins.list[int]] = {}

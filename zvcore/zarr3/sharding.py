@@ -232,13 +232,24 @@ class ShardLayout(Layout):
         stamps: list[Any] = []
         order = np.argsort(which, kind="stable")
         bounds = np.flatnonzero(np.diff(which[order])) + 1
-        indexes = self.store.each(lambda key: self.index(key, unchecked=True), list(keys))
-        for index, rows in zip(indexes, np.split(order, bounds), strict=True):
+        for index, rows in zip(self._indexes([*keys]), np.split(order, bounds), strict=True):
             stamps.append(None if index is None else index.stamp)
             if index is not None:
                 offset[rows] = index.offsets[slots[rows]]
                 length[rows] = index.lengths[slots[rows]]
         return Sources(keys, which, offset, length, stamps=stamps)
+
+    def _indexes(self, keys: list[str]) -> list[Index | None]:
+        """Those of several shards, without checking them. No thread is woken for those that are here."""
+        found: list[Index | None] = [None] * len(keys)
+        if self.store.remote and not self.store.blind:
+            form, cache = self.levels[0].sharding.index, index_cache()
+            found = [cache.known(self.store, key, form) for key in keys]
+        missing = [number for number, index in enumerate(found) if index is None]
+        read = self.store.each(lambda number: self.index(keys[number], unchecked=True), missing)
+        for number, index in zip(missing, read, strict=True):
+            found[number] = index
+        return found
 
     def open_shard(self, positions: Positions) -> Index | None:
         key = self.metadata.keys(positions // self.per_shard)[0]

@@ -1,0 +1,98 @@
+"""Chunks that come over a network, part by part: what has arrived is decoded while others are under way."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine.buffers import Keys
+from zvcore.engine.fetching import at_hand
+from zvcore.engine.sources import ABSENT, Sources
+from zvcore.stores.crew import Ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zvcore.stores import Store
+
+__all__ = ["arriving"]
+
+Rows = npt.NDArray[np.intp]
+
+# A part ends with the object in which it reaches its share of all bytes, and so many: work for all threads that decode.
+_PART_BYTES = 512 << 10
+# Within an object a part ends here, where requests end too.
+_MOST_BYTES = 8 << 20
+# Objects whose sizes are not known are counted.
+_PART_OBJECTS = 32
+
+
+def arriving(store: Store, sources: Sources, count: int, chunk_nbytes: int) -> Iterator[tuple[Rows | None, Sources]]:
+    """Some rows of the sources (None: all) with their bytes at hand, then others, until all have come.
+
+    Stores that are not behind a network give all at once. What is asked for does not depend on how it is parted, but
+    for objects of many megabytes.
+    """
+    at_once = store.parts_ahead()
+    parts = _parts(sources, count, chunk_nbytes, at_once) if at_once and count > 1 and sources.blobs is None else []
+    if len(parts) < 2:
+        yield None, at_hand(store, sources, count)
+        return
+    waiting: deque[tuple[Rows, Ahead[Sources]]] = deque()
+    todo = iter(parts)
+    try:
+        while True:
+            while len(waiting) < at_once and (rows := next(todo, None)) is not None:
+                waiting.append((rows, Ahead(partial(at_hand, store, _some(sources, rows), len(rows)))))
+            if not waiting:
+                return
+            rows, ahead = waiting.popleft()
+            yield rows, ahead.result()
+    finally:
+        for _, ahead in waiting:
+            ahead.give_up()
+
+
+def _parts(sources: Sources, count: int, chunk_nbytes: int, at_once: int) -> list[Rows]:
+    """The rows in the order in which they are stored, cut where objects end or are large."""
+    key = np.arange(count, dtype=np.int32) if sources.key is None else sources.key
+    if sources.offset is None or sources.length is None:
+        order = np.argsort(key, kind="stable")
+        several = max(1, min(_PART_OBJECTS, _MOST_BYTES // max(1, chunk_nbytes)))
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))[::several]
+        return np.split(order, starts[1:])
+    absent = sources.length == ABSENT
+    # Chunks that are not there come with those of their object that are: these show whether that is still so.
+    order = np.lexsort((np.where(absent, 0, sources.offset), key))
+    sizes = np.where(absent, 0, sources.length)[order].astype(float)
+    ends = np.cumsum(sizes)
+    first = np.diff(key[order], prepend=-1) != 0
+    cuts = []
+    begun = 0.0
+    enough = min(max(_PART_BYTES, ends[-1] / at_once), _MOST_BYTES)
+    # Only rows that begin an object or reach the next multiple of the limit can begin a part.
+    large = np.diff(ends // _MOST_BYTES, prepend=0) > 0
+    for row in np.flatnonzero(first | large).tolist():
+        held = ends[row] - sizes[row] - begun
+        if row and (held >= enough if first[row] else held + sizes[row] > _MOST_BYTES and held > 0):
+            cuts.append(row)
+            begun += held
+    return np.split(order, cuts)
+
+
+def _some(sources: Sources, rows: Rows) -> Sources:
+    chain = None if sources.chain is None else sources.chain[rows]
+    if sources.offset is None or sources.length is None:
+        key = rows if sources.key is None else sources.key[rows]
+        wanted, inverse = np.unique(key, return_inverse=True)
+        names = Keys.of([sources.keys[which] for which in wanted.tolist()])
+        stamps = None if sources.stamps is None else [sources.stamps[which] for which in wanted.tolist()]
+        return Sources(names, inverse.reshape(-1).astype(np.int32), chain=chain, stamps=stamps)
+    key = rows.astype(np.int32) if sources.key is None else sources.key[rows]
+    return Sources(
+        sources.keys, key, sources.offset[rows], sources.length[rows], chain=chain, stamps=sources.stamps
+    )  # fmt: skip
