@@ -171,7 +171,7 @@ def _repair_nested(
     readable = inside
     if inside:
         try:
-            layout.locate(positions)
+            layout.locate_whole(positions)
         except ZvcoreError:
             readable = False
     if not readable:

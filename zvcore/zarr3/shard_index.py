@@ -24,12 +24,22 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Snapshot
     from zvcore.zarr3.index_codecs import GeneralIndexCodecs
 
-__all__ = ["MISSING", "ShardIndexForm", "index_of", "unfinished_index"]
+__all__ = ["MISSING", "Index", "ShardIndexForm", "index_of", "unfinished_index"]
 
 MISSING = 2**64 - 1
 
 # No shard that anyone means to read has more entries: the index alone would be 16 GiB.
 _MAX_ENTRIES = 2**30
+
+
+@dataclass(frozen=True)
+class Index:
+    """A shard's index as it was read, and the object that it was read from."""
+
+    offsets: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.uint64]
+    stamp: Any
+    size: int
 
 
 @dataclass(frozen=True)

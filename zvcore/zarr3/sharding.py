@@ -18,7 +18,8 @@ from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.layout import Layout
 from zvcore.stores.writing import ANYTHING, Anything
 from zvcore.zarr3.layout import form_of
-from zvcore.zarr3.shard_index import index_of
+from zvcore.zarr3.nested import locate_nested
+from zvcore.zarr3.shard_index import Index, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,16 +71,6 @@ class Level:
         """The place in its shard's index of the cell that holds each inner chunk."""
         within = positions // np.array(self.extent, np.int64) % np.array(self.cells, np.int64)
         return within @ self.strides
-
-
-@dataclass(frozen=True)
-class Index:
-    """A shard's index as it was read, and the object that it was read from."""
-
-    offsets: Uints
-    lengths: Uints
-    stamp: Any
-    size: int
 
 
 def _levels(pipeline: Pipeline) -> tuple[list[Level], tuple[int, ...], tuple[int, ...]]:
@@ -144,6 +135,8 @@ class ShardLayout(Layout):
         self._per_shard = tuple(self.per_shard.tolist())
         # The common case: one level, and nothing behind the shard that would have to be undone first.
         self.simple = len(self.levels) == 1 and not self.pipeline.compressors
+        # Whether each chunk is a range of its object.
+        self.ranged = not store.blind and not any(level.codecs.compressors for level in self.levels)
         self._strides = tuple(self.levels[0].strides.tolist())
 
     @cached_property
@@ -219,7 +212,8 @@ class ShardLayout(Layout):
     def locate(self, positions: Positions) -> Sources:
         keys, which = self._group(positions)
         if not self.simple:
-            return self._locate_slowly(positions, keys, which)
+            find = locate_nested if self.ranged else ShardLayout._whole_shards
+            return find(self, positions, keys, which)
         slots = self.levels[0].slots(positions)
         if len(keys) == 1:
             index = self.index(keys[0], unchecked=True)
@@ -260,8 +254,11 @@ class ShardLayout(Layout):
         self.open_shards.note(positions, file, index, index.stamp)
         return index
 
-    def _locate_slowly(self, positions: Positions, keys: Keys, which: npt.NDArray[np.int32]) -> Sources:
-        """Shards within shards, or behind codecs of their own: from the bytes of whole shards."""
+    def locate_whole(self, positions: Positions) -> Sources:
+        """`locate` by the bytes of whole shards, of whatever kind they are."""
+        return self._whole_shards(positions, *self._group(positions))
+
+    def _whole_shards(self, positions: Positions, keys: Keys, which: npt.NDArray[np.int32]) -> Sources:
         blobs: list[memoryview | None] = [None] * len(positions)
         stamps: list[Any] = []
         for number, (key, found) in enumerate(zip(keys, self.store.each(self._whole, list(keys)), strict=True)):

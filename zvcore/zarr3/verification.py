@@ -281,7 +281,7 @@ class Checker:
         grid = np.indices(tuple(self.layout.per_shard.tolist())).reshape(len(shard), -1).T
         positions = np.ascontiguousarray(grid + np.array(shard, np.int64) * self.layout.per_shard)
         try:
-            sources = self.layout.locate(positions)
+            sources = self.layout.locate_whole(positions)
         except ZvcoreError as error:
             self.report.problems.append(Problem.of(error, key, shard))
             return
