@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from zvcore import transfer
 from zvcore.engine.buffers import Buffers
-from zvcore.engine.fetching import fetch
 from zvcore.engine.selection import Selection
 from zvcore.errors import ReadOnlyError
 
@@ -316,10 +315,7 @@ class Array:
 
     def read_encoded(self, position: Any) -> bytes | None:
         """The bytes of one chunk as they are stored, or None."""
-        place = self._position(position)
-        sources = self._layout.locate(self._rows(place))
-        sources.chain = None
-        data = fetch(self._layout.store, sources, count=1, max_size=1 << 62)[0]
+        data = transfer.read_encoded(self._layout, self._rows(self._position(position)))[0]
         return None if data is None else bytes(data)
 
     def write_encoded(self, position: Any, data: Any) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from zvcore.engine.arriving import arriving
 from zvcore.engine.buffers import Buffers, Keys
-from zvcore.engine.fetching import StaleSourcesError, at_hand
+from zvcore.engine.fetching import StaleSourcesError, at_hand, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.packer import Packer
 from zvcore.engine.read import fetch_native, read_chunks
@@ -27,7 +27,7 @@ from zvcore.stores.writing import ANYTHING
 if TYPE_CHECKING:
     from zvcore.layout import ChunkForm, Layout, Sources
 
-__all__ = ["encode", "put", "read", "update", "write", "write_gathered"]
+__all__ = ["encode", "put", "read", "read_blocks", "read_encoded", "update", "write", "write_gathered"]
 
 Progress = Callable[[int, int], Any]
 Rows = npt.NDArray[np.intp]
@@ -181,6 +181,18 @@ def _read_block(layout: Layout, positions: npt.NDArray[np.int64], row: int) -> n
     else:
         _read_native(layout, selection, position, None, sources, out, 1, None)
     return out
+
+
+def read_encoded(layout: Layout, positions: npt.NDArray[np.int64]) -> Buffers:
+    """The bytes of the chunks at these grid positions as they are stored."""
+    for attempt in range(_ATTEMPTS):
+        sources = layout.locate(positions)
+        sources.chain = None
+        try:
+            return fetch(layout.store, sources, count=len(positions), max_size=1 << 62)
+        except StaleSourcesError:
+            give_way(attempt)
+    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
 
 
 def _name_of(layout: Layout, positions: npt.NDArray[np.int64], row: int) -> str:
