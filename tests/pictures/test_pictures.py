@@ -254,3 +254,17 @@ def test_no_more_is_read_than_the_plane_needs(tmp_path: Path) -> None:
     assert preview(a, index=1, limits=(0, 255)).tolist() == [[9] * 8] * 8
     with pytest.raises(zvcore.errors.CorruptDataError):
         preview(a, index=5)
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("f4", 1e20), ("f8", -1e300), ("i8", 2**60), ("u8", 2**63 + 5)])
+def test_large_numbers_that_are_all_the_same_are_grey(tmp_path, dtype, value):
+    a = zvcore.create(tmp_path / "a", format="zarr3", shape=(4, 4), dtype=dtype, chunks=(4, 4))
+    a[...] = value
+    assert np.unique(preview(a, labels=False)).tolist() == [128]
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("f2", 60000), ("f4", 3e38), ("f8", 1.5e308)])
+def test_contrast_of_numbers_as_far_apart_as_can_be(tmp_path, dtype, value):
+    a = zvcore.create(tmp_path / "a", format="zarr3", shape=(3, 4), dtype=dtype, chunks=(4, 4))
+    a[...] = np.array([[-value], [0], [value]])
+    assert preview(a)[:, 0].tolist() == [0, 128, 255]

@@ -283,3 +283,17 @@ def test_a_volume_leads_to_them(tmp_path: Path) -> None:
     (tmp_path / "info").write_text(json.dumps({**document, "mesh": "../skins"}))
     with pytest.raises(MetadataError, match="out of"):
         zvcore.open(tmp_path, format="precomputed").meshes()
+
+
+def test_what_is_no_id_is_not_there(tmp_path: Path) -> None:
+    write_skeletons(tmp_path, {1: skeleton(2)}, vertex_attributes=ATTRIBUTES)
+    stored = Skeletons(tmp_path)
+    assert 1 in stored
+    assert not any(key in stored for key in (-1, 2**64, 2, "1", 1.0, None))
+
+
+def test_a_packed_file_that_is_damaged_is_named(tmp_path: Path) -> None:
+    write_skeletons(tmp_path, {1: skeleton(2)}, vertex_attributes=ATTRIBUTES)
+    (tmp_path / "1").rename(tmp_path / "1.gz")
+    with pytest.raises(CorruptDataError, match=r"1\.gz"):
+        Skeletons(tmp_path)[1]

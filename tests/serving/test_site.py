@@ -17,6 +17,8 @@ from tests.processes import PATIENCE
 from tests.serving.conftest import Client, image
 from zvcore import zvf
 from zvcore.precomputed import Skeleton
+from zvcore.serving.paths import Root
+from zvcore.serving.site import Site
 
 
 @pytest.fixture
@@ -272,3 +274,21 @@ def test_a_page_does_not_wait_for_all_pictures(tmp_path: Path, monkeypatch: pyte
     [found] = site.describe("http://localhost:1")["datasets"]
     assert "shaderControls" in unquote(found["neuroglancer"])
     root.close()
+
+
+def test_a_data_set_that_is_broken_inside_takes_nothing_else_with_it(tmp_path: Path) -> None:
+    zvcore.create(tmp_path / "fine", format="zarr3", shape=(4, 4), dtype="u1", chunks=(4, 4))
+    zvf.write_polylines(tmp_path / "lines", [np.zeros((2, 3), "f4")], chunk_shape=(10.0,) * 3)
+    (manifests,) = (tmp_path / "lines").glob("0/object_index/manifests/c/*")
+    manifests.write_bytes(b"no frame")
+    root = Root(tmp_path)
+    try:
+        site = Site(root)
+        assert site.answer("/", "", "http://here") is not None
+        found = {one["path"]: one for one in site.describe("http://here")["datasets"]}
+    finally:
+        root.close()
+    assert "CorruptDataError" in found["lines"]["error"]
+    assert found["lines"]["neuroglancer_view"] is None
+    assert found["fine"]["error"] is None
+    assert found["fine"]["neuroglancer_view"]

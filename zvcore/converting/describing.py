@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.geometry import Axis, long_unit, plain, short_unit
 from zvcore.errors import MetadataError
+from zvcore.json_values import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,9 +111,7 @@ def read_ome(attrs: Mapping[str, Any], where: str) -> OmeSet | None:
     datasets = entry.get("datasets")
     if not isinstance(datasets, list) or not datasets or not all(isinstance(one, dict) for one in datasets):
         raise MetadataError("multiscales names datasets", key=where, found=repr(datasets)[:80])
-    named = [
-        (one.get("name"), one.get("unit")) if isinstance(one, dict) else (one, None) for one in entry.get("axes", [])
-    ]
+    named = _named_axes(entry.get("axes", []), where)
     around = _transforms(entry.get("coordinateTransformations"), len(named), where)
     paths = []
     axes = []
@@ -123,22 +121,35 @@ def read_ome(attrs: Mapping[str, Any], where: str) -> OmeSet | None:
             raise MetadataError("multiscales names datasets by their path", key=where, found=repr(path))
         scale, offset = _transforms(dataset.get("coordinateTransformations"), len(named), where)
         paths.append(path.strip("/"))
-        axes.append(
-            tuple(
-                Axis(name, unit, a * b, c * a + d)
-                for (name, unit), a, b, c, d in zip(named, around[0], scale, offset, around[1], strict=True)
-            )
+        here = tuple(
+            Axis(name, unit, a * b, c * a + d)
+            for (name, unit), a, b, c, d in zip(named, around[0], scale, offset, around[1], strict=True)
         )
+        if not all(is_number(axis.scale) and is_number(axis.offset) for axis in here):
+            raise MetadataError("the transformations lead beyond what a float can hold", key=where, found=path)
+        axes.append(here)
     name, method = entry.get("name"), entry.get("type")
     return OmeSet(
         tuple(paths), tuple(axes), name if isinstance(name, str) else None, method if isinstance(method, str) else None
     )
 
 
+def _named_axes(given: Any, where: str) -> list[tuple[str | None, str | None]]:
+    """(name, unit) of each axis: before 0.4 they were names alone."""
+    pairs = [(one.get("name"), one.get("unit")) if isinstance(one, dict) else (one, None) for one in _listed(given)]
+    if not isinstance(given, list) or not all(name is None or isinstance(name, str) for name, _ in pairs):
+        raise MetadataError("axes is a list of axes with names", key=where, found=repr(given)[:80])
+    return [(name, unit if isinstance(unit, str) else None) for name, unit in pairs]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _transforms(given: Any, rank: int, where: str) -> tuple[list[float], list[float]]:
     """(scale, offset) of a list of transformations, in the order in which they stand."""
     scale, offset = [1.0] * rank, [0.0] * rank
-    for one in given if isinstance(given, list) else []:
+    for one in _listed(given):
         kind = one.get("type") if isinstance(one, dict) else None
         if kind == "identity":
             continue
@@ -148,7 +159,7 @@ def _transforms(given: Any, rank: int, where: str) -> tuple[list[float], list[fl
         if (
             not isinstance(numbers, list)
             or len(numbers) != rank
-            or not all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in numbers)
+            or not all(map(is_number, numbers))
             or (kind == "scale" and any(n <= 0 for n in numbers))
         ):
             raise MetadataError(

@@ -7,9 +7,10 @@ keeps the places of voxels relative to each other.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from zvcore.json_values import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +100,7 @@ def _volume_axes(array: Any) -> Axes:
 def _numbers(value: Any, count: int) -> list[float] | None:
     if not isinstance(value, list) or len(value) != count:
         return None
-    if not all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in value):
+    if not all(map(is_number, value)):
         return None
     return [float(n) for n in value]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.json_values import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,15 +118,9 @@ def _integers(value: Any, what: str, where: str, least: int) -> tuple[int, ...]:
     found = []
     for one in value:
         number = one
-        if isinstance(one, str) and re.fullmatch(r"\s*-?[0-9]+(\.0*)?\s*", one):
+        if isinstance(one, str) and re.fullmatch(r"\s*-?[0-9]{1,20}(\.0*)?\s*", one):
             number = int(one.split(".")[0])
-        if (
-            isinstance(number, bool)
-            or not isinstance(number, (int, float))
-            or not math.isfinite(number)
-            or number != math.floor(number)
-            or not least <= number < 2**62
-        ):
+        if not is_number(number) or number != math.floor(number) or not least <= number < 2**62:
             raise MetadataError(f"{what} is a list of integers of at least {least}", key=where, found=repr(value))
         found.append(int(number))
     return tuple(found)

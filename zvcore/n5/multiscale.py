@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.json_values import is_number
 from zvcore.n5.documents import as_json, read_document
 from zvcore.n5.metadata import is_dataset
 
@@ -100,11 +101,7 @@ class _Reader:
         return sorted(found)
 
     def numbers(self, value: Any, what: str, rank: int, where: str | None = None) -> Numbers:
-        if (
-            not isinstance(value, list)
-            or len(value) != rank
-            or not all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in value)
-        ):
+        if not isinstance(value, list) or len(value) != rank or not all(map(is_number, value)):
             raise MetadataError(f"{what} is a list of {rank} numbers", key=where or self.where, found=repr(value))
         return tuple(_plain(n) for n in value)
 

@@ -22,18 +22,24 @@ def contrast(values: npt.NDArray[Any], cut: float = 0.5) -> tuple[float, float]:
     flat = numbers.reshape(-1)
     if flat.size > 1 << 20:
         flat = flat[:: flat.size >> 19]
+    if flat.dtype.kind == "f":
+        # Differences of float16 may be too large for float16.
+        flat = flat.astype(np.float64)
     low, high = (float(value) for value in np.percentile(flat, (cut, 100 - cut)))
     if high <= low:
         # Few values differ from the rest: show those.
         low, high = float(flat.min()), float(flat.max())
-    return (low, high) if high > low else (low - 0.5, low + 0.5)
+    # All the same: grey. Of large numbers, a half is less than the next one is away.
+    around = max(0.5, abs(low) * 1e-6)
+    return (low, high) if high > low else (low - around, low + around)
 
 
 def grey(values: npt.NDArray[Any], black: float, white: float) -> npt.NDArray[np.uint8]:
     """`black` to `white` as 0 to 255; what is no number becomes black."""
-    numbers = _real(values).astype(np.float64)
+    # Halved, since the distance of two numbers may be too large for a float.
+    numbers = _real(values).astype(np.float64) / 2
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = (numbers - black) * (255 / (white - black))
+        scaled = (numbers - black / 2) / (white / 2 - black / 2) * 255
     return np.nan_to_num(scaled, nan=0, posinf=255, neginf=0).clip(0, 255).round().astype(np.uint8)
 
 

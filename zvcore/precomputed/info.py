@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.json_values import is_number
 from zvcore.precomputed.encodings import ChunkEncoding, get_encoding
 from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits, grid_of
 
@@ -172,7 +173,7 @@ class Scale:
 
 
 def _positive(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return is_number(value) and value > 0
 
 
 @dataclass(frozen=True)

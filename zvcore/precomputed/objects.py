@@ -9,7 +9,8 @@ import numpy as np
 
 from zvcore import codecs
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError
-from zvcore.precomputed.ids import as_id, as_ids
+from zvcore.json_values import is_number
+from zvcore.precomputed.ids import MAX_ID, as_id, as_ids
 from zvcore.precomputed.info import read_info
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -39,10 +40,7 @@ def sharding_of(info: Mapping[str, Any], where: str) -> ShardingSpec | None:
 def read_transform(info: Mapping[str, Any], where: str) -> npt.NDArray[np.float64]:
     """The 3 x 4 matrix from stored coordinates to nanometers."""
     value = info.get("transform", IDENTITY)
-    numbers = isinstance(value, (list, tuple)) and all(
-        isinstance(item, (int, float)) and not isinstance(item, bool) for item in value
-    )
-    if not numbers or len(value) != 12:
+    if not isinstance(value, (list, tuple)) or len(value) != 12 or not all(map(is_number, value)):
         raise MetadataError("transform is wrong", key=where, expected="12 numbers", found=repr(value)[:80])
     return np.array(value, np.float64).reshape(3, 4)
 
@@ -63,7 +61,10 @@ class SegmentFiles:
         if data is None and self.store.local_root is not None:
             packed = self.store.get(f"{key}.gz")
             if packed is not None:
-                return bytes(codecs.from_neuroglancer("gzip").decode(packed))
+                try:
+                    return bytes(codecs.from_neuroglancer("gzip").decode(packed))
+                except CorruptDataError as error:
+                    raise error.located(key=f"{key}.gz")
         return None if data is None else bytes(data)
 
     def put(self, id: SupportsIndex, data: Any) -> None:
@@ -173,7 +174,7 @@ class SegmentMapping(Mapping[int, T]):
         return self._objects.ids()
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, SupportsIndex) and self._objects.get(id) is not None
+        return isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID and self._objects.get(id) is not None
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.ids().tolist())

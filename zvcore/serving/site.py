@@ -203,10 +203,14 @@ class Site:
             except Exception as error:
                 facts["preview"] = None
                 facts["error"] = f"{type(error).__name__}: {error}"
-        links = self._links(dataset, base, url, limits)
-        links["why"] = links["why"] or facts.get("why", "")
-        facts |= links
-        return facts
+        try:
+            links = self._links(dataset, base, url, limits)
+        except Exception as error:
+            # A data set that is broken inside shall not take the others' page with it.
+            links = dict.fromkeys(("source", "neuroglancer", "view", "neuroglancer_view"))
+            facts["error"] = facts["error"] or f"{type(error).__name__}: {error}"
+        facts["why"] = links.pop("why", None) or facts.get("why", "")
+        return facts | links
 
     def _facts_of_vectors(self, dataset: Dataset) -> dict[str, Any]:
         store = dataset.node

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.engine import Keys
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.json_values import is_number
 from zvcore.zarr3.chain import Pipeline, parse_codecs
 from zvcore.zarr3.dtypes import DataType, parse_data_type
 
@@ -205,9 +206,7 @@ def _named(value: Any, what: str, where: str) -> tuple[str, dict[str, Any]]:
 
 
 def _integers(value: Any, what: str, where: str, least: int) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(
-        isinstance(n, (int, float)) and not isinstance(n, bool) and n == math.floor(n) and n >= least for n in value
-    ):
+    if not isinstance(value, list) or not all(is_number(n) and n == math.floor(n) and n >= least for n in value):
         raise MetadataError(f"{what} is a list of integers of at least {least}", key=where, found=repr(value))
     if any(n >= 2**62 for n in value):
         raise UnsupportedError(f"{what} of 2**62 or more", key=where, found=repr(value))
