@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
-import sys
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError
@@ -107,8 +107,7 @@ class Parameter:
                 return int(value) if value.is_integer() else _WRONG
             return operator.index(value)
         if self.kind is float:
-            fits = isinstance(value, numbers.Real) and bool(abs(value) <= sys.float_info.max)  # type: ignore[operator]
-            return float(value) if fits else _WRONG
+            return float(value) if isinstance(value, numbers.Real) and math.isfinite(float(value)) else _WRONG
         return value if isinstance(value, self.kind) else _WRONG
 
 
