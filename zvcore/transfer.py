@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -645,32 +646,65 @@ def _pack_shards(
     window: list[tuple[str, Rows]],
 ) -> None:
     """Write those shards that are replaced as a whole while their chunks are encoded; they leave the window."""
-    root = layout.store.local_root
-    if root is None or layout.value_codec is not None:
+    packing = Packing.of(layout, positions, window)
+    if packing is None:
         return
-    packed = []
-    for key, own in window:
-        order = layout.pack_order(key, positions[own])
-        if order is not None:
-            packed.append((key, own, order))
-    if not packed:
-        return
-    bounds = np.cumsum([0, *(len(own) for _key, own, _order in packed)])
-    packer = Packer(
-        Keys.of([key for key, _own, _order in packed]),
-        root,
-        np.concatenate([order + start for (_key, _own, order), start in zip(packed, bounds, strict=False)]),
-        bounds,
-        layout.pack_head,
-    )
-    rows = np.concatenate([own for _key, own, _order in packed])
+    rows = packing.rows
+    packer = packing.packer(np.arange(len(rows)))
     _encode(layout, selection, positions, rows, covered, value, threads, steps.of(len(rows)), packer=packer)
-    sync = getattr(layout.store, "fsync", False)
-    sizes = packer.sizes
-    for number, (key, own, order) in enumerate(packed):
-        own_sizes = sizes[bounds[number] : bounds[number + 1]]
-        layout.pack(key, positions[own], order, own_sizes, partial(packer.finish, number, sync=sync))
-        window.remove(next(one for one in window if one[0] == key))
+    packing.finish(packer, packer.sizes)
+
+
+@dataclass
+class Packing:
+    """Shards that are replaced as a whole, written while their chunks are encoded.
+
+    rows      of `positions`: their chunks, in the order in which they will lie in them
+    bounds    the chunks of shard i are rows[bounds[i]:bounds[i + 1]]
+    """
+
+    layout: Layout
+    positions: npt.NDArray[np.int64]
+    keys: list[str]
+    rows: Rows
+    bounds: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, layout: Layout, positions: npt.NDArray[np.int64], window: list[tuple[str, Rows]]) -> Packing | None:
+        """Those of these shards that can be written so; they leave the window. Called under their locks."""
+        if layout.store.local_root is None or layout.value_codec is not None:
+            return None
+        keys: list[str] = []
+        rows: list[Rows] = []
+        for key, own in list(window):
+            order = layout.pack_order(key, positions[own])
+            if order is not None:
+                keys.append(key)
+                rows.append(own[order])
+                window.remove(next(one for one in window if one[0] == key))
+        if not keys:
+            return None
+        bounds = np.cumsum([0, *(len(own) for own in rows)])
+        return cls(layout, positions, keys, np.concatenate(rows), bounds)
+
+    def packer(
+        self,
+        order: npt.NDArray[np.intp],
+        work: npt.NDArray[np.intp] | None = None,
+        work_bounds: npt.NDArray[np.intp] | None = None,
+    ) -> Packer:
+        """What takes the encoded chunks; `order` gives the number that the engine has for each of `rows`."""
+        root = self.layout.store.local_root
+        assert root is not None
+        return Packer(Keys.of(self.keys), root, order, self.bounds, self.layout.pack_head, work, work_bounds)
+
+    def finish(self, packer: Packer, sizes: npt.NDArray[np.uint64]) -> None:
+        """Put the shards in their places. `sizes` are those of the encoded chunks, a row for each of `rows`."""
+        sync = getattr(self.layout.store, "fsync", False)
+        for number, key in enumerate(self.keys):
+            span = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
+            own = self.positions[self.rows[span]]
+            self.layout.pack(key, own, np.arange(len(own)), sizes[span], partial(packer.finish, number, sync=sync))
 
 
 def encode(

@@ -23,7 +23,8 @@ MEMORY = 1 << 18
 
 @pytest.fixture(scope="module")
 def client():
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    # Without an address the port is 8787, which may be taken: the warning about that would end the test.
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as cluster:
         with Client(cluster) as made:
             yield made
 

@@ -87,6 +87,6 @@ class Growing(Undertaking):
             return destination
         destination.pyramid("", paths, axes, node.name, node.method or method)
         first = CoarseView(view, shapes[0][1], method, max(1, min(PART_BYTES, self.memory // 8)))
-        base = plan_copy(first, added[0], False, self.memory, paths[len(node.levels)] or str(array.shape))
+        base = plan_copy(first, added[0], False, self.memory, paths[len(node.levels)] or str(array.shape), needed=True)
         self.fill_levels(base, added[1:], [factors for _, factors in shapes[1:]], method)
         return destination

@@ -254,7 +254,8 @@ class Job(Undertaking):
         if not added:
             self.fill(views[-1], made[-1], below + names[len(views) - 1], self.wishes.effort)
             return
-        base = plan_copy(views[-1], made[-1], self.wishes.effort, self.memory, below + names[len(views) - 1])
+        name = below + names[len(views) - 1]
+        base = plan_copy(views[-1], made[-1], self.wishes.effort, self.memory, name, needed=True)
         self.fill_levels(base, added, [factors for _, factors in shapes], method)
 
     def _region_of(self, region: Any, finest: Leaf, leaf: Leaf) -> Any:

@@ -202,6 +202,8 @@ class Pyramiding:
     factors: list[Factors]
     method: str
 
+    spread = False
+
     @property
     def name(self) -> str:
         return self.base.name
@@ -286,7 +288,7 @@ def plan_levels(
     while at < len(targets):
         if at:
             view = CoarseView(whole(targets[at - 1]), factors[at - 1], method, base.part)
-            base = plan_copy(view, targets[at], base.effort, memory, f"{base.name}: coarser")
+            base = plan_copy(view, targets[at], base.effort, memory, f"{base.name}: coarser", needed=True)
         count = _carried(base, targets[at:], factors[at:], memory)
         made = targets[at : at + count + 1]
         steps.append(Pyramiding(base, made, list(factors[at : at + count]), method) if count else base)

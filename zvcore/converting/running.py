@@ -27,14 +27,20 @@ class Work(Protocol):
         """The most bytes that one unit takes while it runs."""
         ...
 
+    @property
+    def spread(self) -> bool:
+        """Whether one unit keeps all threads busy."""
+        ...
+
 
 def run_units(
     work: Work, units: Sequence[int], *, threads: int | None, memory: int, client: Any = None
 ) -> Iterator[tuple[int, Any]]:
     """Run these units of a step: (unit, what it returned) as they come.
 
-    In this process as many run at once as there are threads and `memory` allows; what is left of the threads works
-    within the units. On a cluster each task is a unit, with one thread unless `threads` says more.
+    In this process as many run at once as there are threads and `memory` allows, or one if it keeps all threads busy;
+    what is left of the threads works within the units. On a cluster each task is a unit, with one thread unless
+    `threads` says more.
     """
     if client is not None:
         from zvcore.distributed import run_tasks
@@ -42,7 +48,7 @@ def run_units(
         yield from run_tasks(client, _run_pickled, units, pickle.dumps(work), threads or 1)
         return
     total = default_thread_count() if threads is None else threads
-    at_once = max(1, min(total, memory // max(1, work.unit_memory), len(units)))
+    at_once = 1 if work.spread else max(1, min(total, memory // max(1, work.unit_memory), len(units)))
     yield from _run_here(work, units, at_once, -(-total // at_once))
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from zvcore import transfer
 from zvcore.converting.passage import Passage, Taken
+from zvcore.converting.recoding import Recoding
 from zvcore.converting.view import Box, View, file_sizes
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
@@ -30,6 +31,10 @@ Positions = npt.NDArray[np.int64]
 
 # How many bytes of values are decoded at once: few enough that their memory is used again and again.
 PART_BYTES = 16 << 20
+# How many bytes of values, and how many chunks, one unit has at most whose values are never gathered. What is done of a
+# unit is lost when a conversion is interrupted.
+_UNIT_BYTES = 256 << 20
+_UNIT_CHUNKS = 1 << 16
 
 
 @dataclass
@@ -91,6 +96,7 @@ class Copying:
     cell    what one unit writes: whole shards, or several whole chunks
     part    how many bytes of values are decoded at once
     effort  whether a codec with another level counts as another codec
+    spread  whether the threads share the chunks of one unit, whose values are never gathered, instead of its parts
     """
 
     view: View | CoarseView
@@ -99,6 +105,7 @@ class Copying:
     part: int
     effort: bool = False
     name: str = ""
+    spread: bool = False
     _scattered: bool = field(default=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +113,7 @@ class Copying:
         self._scattered = layout.sharded and layout.shard_shape is None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("passage", "_groups")}
+        return {name: value for name, value in vars(self).items() if name not in ("passage", "recoding", "_groups")}
 
     # --- units
 
@@ -115,6 +122,23 @@ class Copying:
         """How stored chunks can be taken over, if any can."""
         passage = Passage(self.view, self.target, self.effort) if isinstance(self.view, View) else None
         return passage if passage is not None and passage.open else None
+
+    @cached_property
+    def recoding(self) -> Recoding | None:
+        """How chunks are decoded and encoded one after the other, if their grids allow that."""
+        recoding = Recoding(self.view, self.target, self.part) if isinstance(self.view, View) else None
+        return recoding if recoding is not None and recoding.open else None
+
+    @property
+    def can_spread(self) -> bool:
+        """Whether whole objects can be written without their values, or their stored chunks, being gathered."""
+        recoding = self.recoding
+        if recoding is None or self.passage is not None or self._scattered:
+            return False
+        if recoding.source.store.local_root is None or recoding.target.store.local_root is None:
+            return False
+        grain = self.target.shards or self.cell
+        return not any(map(int.__mod__, grain, recoding.cell))
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -157,6 +181,9 @@ class Copying:
         """Values before and after their cast, and what is encoded of them: at most a little more than the values."""
         cell = [min(a, b) for a, b in zip(self.cell, self.target.shape, strict=True)]
         encoded = nbytes_of(cell, self.target.dtype)
+        if self.spread and self.recoding is not None:
+            # At the worst all chunks wait for the first one.
+            return int(1.05 * encoded) + 2 * nbytes_of(self.recoding.cell, self.target.dtype)
         part = min(self.part, encoded) + nbytes_of(self.target.chunks, self.target.dtype)
         if self.target.layout.can_stream and (self._scattered or self.cell == self.target.shards):
             # The encoded chunks of a part, and once more together.
@@ -171,8 +198,12 @@ class Copying:
         outcome = Outcome()
         sharded = self.target.layout.sharded
         if self.passage is None and not self._scattered and (whole := self._whole(unit)) is not None:
-            values, outcome.bytes_in = self.view.read(whole, threads)
-            store_values(self.target, whole, values, threads, outcome)
+            if self.recoding is not None and self.recoding.whole(whole):
+                outcome.bytes_in = self.recoding.store(whole, threads)
+                count(self.target, whole, outcome)
+            else:
+                values, outcome.bytes_in = self.view.read(whole, threads)
+                store_values(self.target, whole, values, threads, outcome)
             return outcome
         if self._streamed(unit):
             self._run_in_parts(unit, threads, outcome)
@@ -214,8 +245,10 @@ class Copying:
             yield from parts_of(box, self.target.chunks, self.view.value_dtype.itemsize, self.part, self.target.order)
 
     def _whole(self, unit: int) -> Box | None:
-        """A unit that is decoded at once."""
+        """A unit that is decoded and stored at once."""
         box = self.box(unit)
+        if self.spread:
+            return box
         parts = parts_of(box, self.target.chunks, self.view.value_dtype.itemsize, self.part, self.target.order)
         return box if len(parts) == 1 else None
 
@@ -237,7 +270,8 @@ class Copying:
         taken = Taken.nothing(len(positions)) if self.passage is None else self.passage.take(positions, threads)
         outcome.copied += sum(chunk is not None for chunk in taken.chunks)
         values = None
-        if needed or 2 * len(taken.left) >= len(positions):
+        recoding = None if needed or self.recoding is None or not self.recoding.whole(box) else self.recoding
+        if recoding is None and (needed or 2 * len(taken.left) >= len(positions)):
             values, nbytes = self.view.read(box, threads)
             outcome.bytes_in += nbytes
         else:
@@ -245,7 +279,10 @@ class Copying:
         if not taken.left:
             return positions, taken.buffers(len(positions)), values
         left = np.array(taken.left, np.intp)
-        if values is not None:
+        if recoding is not None:
+            fresh, nbytes = recoding.encode(box, positions[left], threads)
+            outcome.bytes_in += nbytes
+        elif values is not None:
             fresh = transfer.encode(target.layout, selection, positions, left, values, threads)
         else:
             fresh = Buffers.chain([self._one(positions[row], threads, outcome) for row in taken.left])
@@ -268,10 +305,14 @@ class Copying:
 def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:
     """Write a box of whole objects."""
     layout = target.layout
-    selection = Selection.basic(_slices(box), target.shape)
-    transfer.write(layout, selection, values, threads, None)
-    positions = selection.positions(target.chunks)
-    outcome.values += values.nbytes
+    transfer.write(layout, Selection.basic(_slices(box), target.shape), values, threads, None)
+    count(target, box, outcome)
+
+
+def count(target: Array, box: Box, outcome: Outcome) -> None:
+    """Add what has been written of a box of whole objects."""
+    positions = Selection.basic(_slices(box), target.shape).positions(target.chunks)
+    outcome.values += nbytes_of([stop - first for first, stop in box], target.dtype)
     present, nbytes = stored(target, positions)
     outcome.encoded += present
     outcome.empty += len(positions) - present
@@ -309,8 +350,13 @@ def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome)
         outcome.bytes_out += encoded.nbytes
 
 
-def plan_copy(view: View | CoarseView, target: Array, effort: bool, memory: int, name: str = "") -> Copying:
-    """How an array is filled from a view in at most about `memory` bytes, whatever is under way at once."""
+def plan_copy(
+    view: View | CoarseView, target: Array, effort: bool, memory: int, name: str = "", *, needed: bool = False
+) -> Copying:
+    """How an array is filled from a view in at most about `memory` bytes, whatever is under way at once.
+
+    `needed`: the values are needed for coarser levels too.
+    """
     itemsize = max(view.value_dtype.itemsize, view.array.dtype.itemsize)
     base = target.shards or target.chunks
     wanted = min(PART_BYTES, max(1, memory // 8))
@@ -323,8 +369,11 @@ def plan_copy(view: View | CoarseView, target: Array, effort: bool, memory: int,
         clipped = [min(a, b) for a, b in zip(common, target.shape, strict=True)]
         if nbytes_of(clipped, view.value_dtype) <= wanted:
             base = common
-    cell = grow(base, target.shape, itemsize, wanted)
-    return Copying(view, target, cell, wanted, effort, name)
+    copying = Copying(view, target, grow(base, target.shape, itemsize, wanted), wanted, effort, name)
+    room = min(_UNIT_BYTES, memory // 2, _UNIT_CHUNKS * nbytes_of(target.chunks, target.dtype))
+    if not needed and copying.can_spread and nbytes_of(base, target.dtype) <= room:
+        copying.cell, copying.spread = grow(base, target.shape, itemsize, room), True
+    return copying
 
 
 def _slices(box: Box) -> tuple[slice, ...]:

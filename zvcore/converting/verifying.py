@@ -39,6 +39,8 @@ class Comparison:
     name: str
     memory: int
 
+    spread = False
+
     def __post_init__(self) -> None:
         itemsize = max(self.view.value_dtype.itemsize, self.view.array.dtype.itemsize)
         wanted = max(1, min(_PART_BYTES, self.memory // 8))

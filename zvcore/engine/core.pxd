@@ -54,6 +54,7 @@ cdef struct Slot:
     Scratch first
     Scratch second
     Scratch values              # a chunk that is being put together
+    Scratch cell                # several of them, on their way from one array into another
     Scratch path
     Failure failure
     void ***workers             # per chain of the batch, taken on first use

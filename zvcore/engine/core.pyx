@@ -143,6 +143,7 @@ cdef void give_slot(Slot *slot) noexcept nogil:
     trim(&slot.first)
     trim(&slot.second)
     trim(&slot.values)
+    trim(&slot.cell)
     pthread_mutex_lock(&zv_slots_lock)
     if idle_slot_count < KEPT_SLOTS:
         slot.next = idle_slots
@@ -155,6 +156,7 @@ cdef void give_slot(Slot *slot) noexcept nogil:
         free(slot.first.data)
         free(slot.second.data)
         free(slot.values.data)
+        free(slot.cell.data)
         free(slot.path.data)
         free(slot)
 

@@ -33,6 +33,9 @@ cdef class Loader:
 
     cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which, int *fd, file_stamp *stamp) noexcept nogil
     cdef void done_with(self, int64_t run) noexcept nogil
+    # The same where each chunk is a run: with a loader for as many threads as there are chunks.
+    cdef void done_with_chunk(self, int64_t chunk) noexcept nogil
+    cdef void one_less(self, int64_t which) noexcept nogil
     # With `into`, the bytes of a file are read there and not into the slot's scratch.
     cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, uint8_t *into,
                        const uint8_t **data) noexcept nogil

@@ -217,16 +217,21 @@ cdef class Loader:
         return 0
 
     cdef void done_with(self, int64_t run) noexcept nogil:
-        """A run is done. With its object's last run a file is closed: a batch may touch more files than may be open."""
-        cdef int64_t which
+        if self.left != NULL:
+            self.one_less(self.object_of(self.order[self.runs[run]] if self.runs != NULL else run))
+
+    cdef void one_less(self, int64_t which) noexcept nogil:
+        """With its object's last run a file is closed: a batch may touch more files than may be open."""
         cdef int fd
         if self.left == NULL:
             return
-        which = self.object_of(self.order[self.runs[run]] if self.runs != NULL else run)
         if zv_fetch_add(&self.left[which], -1) == 1:
             fd = zv_load(&self.fds[which])
             if fd >= 0 and zv_compare_and_set(&self.fds[which], fd, -1):
                 close(fd)
+
+    cdef void done_with_chunk(self, int64_t chunk) noexcept nogil:
+        self.one_less(self.object_of(chunk))
 
     cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, uint8_t *into,
                        const uint8_t **data) noexcept nogil:

@@ -19,7 +19,8 @@ cdef struct Packed:
     pthread_mutex_t lock        # of `busy` and `cursor`
     int busy                    # some thread appends to the object now
     int64_t stop                # its chunks are order[...:stop]
-    int64_t next                # place in `order` of the next chunk to be encoded; taken atomically
+    int64_t next                # place in `work` of what is to be done next; taken atomically
+    int64_t last                # its work is work[...:last]
     int64_t cursor              # place in `order` of the next chunk to be appended
     int fd                      # -1: no file yet
     char *temporary             # its path, as long as it is not the object
@@ -40,8 +41,9 @@ cdef class Packer:
     cdef uint8_t *ready                 # per place in `order`: encoded, or known to be absent
     cdef const int64_t[::1] order       # the chunks of each object as they will lie in it, object after object
     cdef int64_t[::1] place             # of each chunk in `order`
+    cdef const int64_t[::1] work        # what is to be done for each object, object after object
 
-    # The chunk that this thread is to encode now. Called exactly once per chunk.
+    # What this thread is to do now: a chunk to encode, or what the caller's `work` names. Called exactly once for each.
     cdef int64_t take(self, Slot *slot) noexcept nogil
     # An encoded chunk of the object slot.place; a size of ZV_SIZE_UNKNOWN: it shall not exist.
     cdef int put(self, Slot *slot, int64_t chunk, const uint8_t *header, uint64_t header_size, const uint8_t *body,

@@ -43,11 +43,15 @@ cdef class Packer:
     the other, behind `head` bytes that `finish` fills in.
 
     Until `finish`, an object is a temporary file beside its place. What is not finished leaves nothing behind.
+
+    What threads do for object i is work[work_bounds[i]:work_bounds[i + 1]], one thing after the other; unless given,
+    each of its chunks.
     """
 
-    def __cinit__(self, Keys keys, bytes root, order, bounds, uint64_t head):
+    def __cinit__(self, Keys keys, bytes root, order, bounds, uint64_t head, work=None, work_bounds=None):
         cdef Py_ssize_t i
         cdef const int64_t[::1] bound_view = np.ascontiguousarray(bounds, np.int64)
+        cdef const int64_t[::1] work_view = bound_view
         self.keys = keys
         self.root = root
         self.root_bytes = self.root
@@ -59,6 +63,12 @@ cdef class Packer:
             raise ValueError("the bounds do not fit the keys")
         if bound_view[0] != 0 or bound_view[len(keys)] != len(self.order):
             raise ValueError("the bounds do not fit the keys and chunks")
+        self.work = self.order
+        if work is not None:
+            self.work = np.ascontiguousarray(work, np.int64)
+            work_view = np.ascontiguousarray(work_bounds, np.int64)
+            if len(work_view) != self.object_count + 1 or work_view[0] != 0 or work_view[len(keys)] != len(self.work):
+                raise ValueError("the bounds do not fit the work")
         place = np.full(len(self.order), -1, np.int64)
         place[np.asarray(self.order)] = np.arange(len(place))
         if len(place) and place.min() < 0:
@@ -71,11 +81,13 @@ cdef class Packer:
             self.object_count = 0
             raise MemoryError
         for i in range(self.object_count):
-            if bound_view[i] > bound_view[i + 1]:
+            if bound_view[i] > bound_view[i + 1] or work_view[i] > work_view[i + 1]:
                 self.object_count = 0
                 raise ValueError("the bounds do not fit the keys and chunks")
-            self.objects[i].next = self.objects[i].cursor = bound_view[i]
+            self.objects[i].cursor = bound_view[i]
             self.objects[i].stop = bound_view[i + 1]
+            self.objects[i].next = work_view[i]
+            self.objects[i].last = work_view[i + 1]
             self.objects[i].fd = -1
             pthread_mutex_init(&self.objects[i].lock, NULL)
 
@@ -102,25 +114,25 @@ cdef class Packer:
         if slot.place >= 0:
             packed = &self.objects[slot.place]
             place = zv_fetch_add(&packed.next, 1)
-            if place < packed.stop:
-                return self.order[place]
+            if place < packed.last:
+                return self.work[place]
         while True:
             slot.place = zv_fetch_add(&self.next_object, 1)
             if slot.place >= self.object_count:
                 break
             packed = &self.objects[slot.place]
             place = zv_fetch_add(&packed.next, 1)
-            if place < packed.stop:
-                return self.order[place]
+            if place < packed.last:
+                return self.work[place]
         # Every object has its thread: help one of them.
         while True:
             for i in range(self.object_count):
                 packed = &self.objects[i]
-                if zv_load64(&packed.next) < packed.stop:
+                if zv_load64(&packed.next) < packed.last:
                     place = zv_fetch_add(&packed.next, 1)
-                    if place < packed.stop:
+                    if place < packed.last:
                         slot.place = i
-                        return self.order[place]
+                        return self.work[place]
 
     cdef int put(self, Slot *slot, int64_t chunk, const uint8_t *header, uint64_t header_size, const uint8_t *body,
                  uint64_t size) noexcept nogil:

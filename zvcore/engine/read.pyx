@@ -15,7 +15,7 @@ from zvcore.engine.core cimport (
     run_batch, thread_count,
 )
 from zvcore.engine.form cimport (
-    FRAMED_EDGE, Block, Form, Target, aim, direct_target, fill_share, move_points, move_share, zv_frame,
+    FRAMED_EDGE, Block, Form, aim, direct_target, fill_share, move_points, move_share, zv_frame,
 )
 from zvcore.engine.load cimport Loader
 from zvcore.engine.selection cimport Selection
@@ -30,20 +30,6 @@ class StaleSourcesError(Exception):
 cdef uint64_t stored_limit(uint64_t decoded) noexcept nogil:
     """How large the stored form of a chunk may be. No encoder makes data many times larger."""
     return 8 * decoded + (16 << 20)
-
-
-cdef struct ReadPlan:
-    void *loader
-    void *form
-    void *selection
-    const int64_t *positions
-    const uint8_t *chain
-    Target target
-    # points
-    const int64_t *point_begin
-    const int64_t *point_end
-    const int64_t *point_source
-    const int64_t *point_target
 
 
 cdef int fail_frame(Slot *slot, int64_t chunk, const char *text) noexcept nogil:

@@ -12,7 +12,7 @@ from zvcore.engine.buffers cimport Buffers, Keys
 from zvcore.engine.core cimport (
     MEMORY_FAILURE, SYSTEM_FAILURE, Batch, Slot, encode_chain, fail, failure_error, reserve, run_batch, thread_count,
 )
-from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, Target, aim, move_points, move_share
+from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, aim, move_points, move_share
 from zvcore.engine.load cimport Loader
 from zvcore.engine.packer cimport Packer
 from zvcore.engine.read cimport decode_block, located, stages_of, stored_limit
@@ -24,25 +24,6 @@ from zvcore.kernels.blocks cimport copy_block, fill_block, is_filled
 cdef extern from "files.h" nogil:
     int zv_make_parents(char *path)
     int zv_remove_file(const char *path)
-
-
-cdef struct WritePlan:
-    void *loader            # of the chunks' present bytes; NULL: all are covered
-    void *form
-    void *selection
-    void *results           # Buffers, or NULL: files are written
-    void *packer            # Packer, or NULL: every chunk is an object
-    void *files             # Loader used for its paths
-    const int64_t *positions
-    const uint8_t *chain
-    const uint8_t *covered
-    Target target
-    const int64_t *point_begin
-    const int64_t *point_end
-    const int64_t *point_source
-    const int64_t *point_target
-    int store_empty
-    int sync
 
 
 cdef int old_values(Batch *batch, Slot *slot, WritePlan *plan, Loader loader, Form form, int64_t chunk, int chain,
@@ -78,29 +59,27 @@ cdef void fill_chunk(Form form, Slot *slot, const Block *block) noexcept nogil:
     fill_block(<char *> slot.values.data, &stride, &count, 1, form.itemsize, form.stored_fill)
 
 
+cdef int fill_beyond(Form form, Slot *slot, const int64_t *position, const Block *block) noexcept nogil:
+    cdef int axis
+    if form.padded:
+        for axis in range(form.ndim):
+            if (position[axis] + 1) * form.chunk[axis] > form.bounds[axis]:
+                fill_chunk(form, slot, block)
+                return 1
+    return 0
+
+
 cdef int encode_block(Batch *batch, Slot *slot, WritePlan *plan, Form form, Selection selection,
                       int64_t chunk) noexcept nogil:
     cdef Block block
-    cdef uint8_t header[512]
-    cdef uint64_t header_size = 0
-    cdef uint64_t dimensions[32]
-    cdef const uint8_t *encoded = NULL
-    cdef uint64_t size = 0
     cdef const int64_t *position = plan.positions + chunk * form.ndim
     cdef int chain = plan.chain[chunk] if plan.chain != NULL else 0
-    cdef bint covered = plan.covered[chunk]
-    cdef bint at_edge = False
     cdef int64_t first
-    cdef int axis
     form.written_block(position, &block)
     if reserve(&slot.values, max(block.nbytes, 1)) == NULL:
         return fail(slot, MEMORY_FAILURE, chunk)
-    if covered:
-        for axis in range(form.ndim):
-            if (position[axis] + 1) * form.chunk[axis] > form.bounds[axis]:
-                at_edge = True
-        if at_edge and form.padded:
-            fill_chunk(form, slot, &block)
+    if plan.covered[chunk]:
+        fill_beyond(form, slot, position, &block)
     elif old_values(batch, slot, plan, <Loader> plan.loader, form, chunk, chain, &block) != 0:
         return -1
     if plan.point_begin != NULL:
@@ -109,10 +88,22 @@ cdef int encode_block(Batch *batch, Slot *slot, WritePlan *plan, Form form, Sele
                     plan.point_target + first, plan.point_end[chunk] - first, plan.target.data, form.fill, False)
     else:
         move_share(form, selection, position, <char *> slot.values.data, &block, &plan.target, False)
-    if not plan.store_empty and is_filled(<const char *> slot.values.data, block.nbytes // form.itemsize, form.itemsize,
+    return encode_values(batch, slot, plan, form, chunk, &block, slot.values.data)
+
+
+cdef int encode_values(Batch *batch, Slot *slot, WritePlan *plan, Form form, int64_t chunk, const Block *block,
+                       const uint8_t *values) noexcept nogil:
+    cdef uint8_t header[512]
+    cdef uint64_t header_size = 0
+    cdef uint64_t dimensions[32]
+    cdef const uint8_t *encoded = NULL
+    cdef uint64_t size = 0
+    cdef int chain = plan.chain[chunk] if plan.chain != NULL else 0
+    cdef int axis
+    if not plan.store_empty and is_filled(<const char *> values, block.nbytes // form.itemsize, form.itemsize,
                                           form.stored_fill):
         return finish(batch, slot, plan, chunk, NULL, 0, NULL, ZV_SIZE_UNKNOWN)
-    if encode_chain(batch, slot, chain, chunk, slot.values.data, block.nbytes, &encoded, &size) != 0:
+    if encode_chain(batch, slot, chain, chunk, values, block.nbytes, &encoded, &size) != 0:
         return -1
     if form.edge == FRAMED_EDGE:
         for axis in range(form.ndim):
@@ -168,7 +159,7 @@ cdef int write_item(Batch *batch, Slot *slot, int64_t chunk) noexcept nogil:
     return encode_block(batch, slot, plan, <Form> plan.form, <Selection> plan.selection, chunk)
 
 
-class _Files:
+class ObjectNames:
     """The part of `Sources` that a Loader needs to make paths."""
 
     key = offset = length = blobs = stamps = None
@@ -248,7 +239,7 @@ def encode_chunks(Form form, Selection selection, positions, covered, sources, c
             raise ValueError("the packer is for another number of chunks")
         plan.packer = <void *> packer
     elif keys is not None and root is not None:
-        files = Loader(_Files(keys), count, root, 1)
+        files = Loader(ObjectNames(keys), count, root, 1)
         plan.files = <void *> files
     else:
         results = Buffers(count)

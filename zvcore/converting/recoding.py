@@ -1,0 +1,262 @@
+"""Decoding and encoding chunk by chunk, without gathering the values of more than a few chunks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from contextlib import ExitStack
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore import transfer
+from zvcore.engine import Buffers, Form, StaleSourcesError
+from zvcore.engine.fetching import at_hand
+from zvcore.engine.recode import recode_chunks
+from zvcore.engine.selection import Selection
+from zvcore.errors import ConflictError
+
+if TYPE_CHECKING:
+    from zvcore.array import Array
+    from zvcore.converting.view import View
+    from zvcore.engine.buffers import Keys
+    from zvcore.engine.packer import Packer
+    from zvcore.layout import Box, Layout
+
+__all__ = ["Recoding"]
+
+_ATTEMPTS = 100
+Positions = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass
+class Cells:
+    """Some chunks of the target, cell after cell, and the chunks of the source that these are made of.
+
+    order          for each chunk, which row of the positions asked for it is
+    begin, extent  where each cell lies in the target
+    """
+
+    order: npt.NDArray[np.intp]
+    targets: Positions
+    sources: Positions
+    target_first: Offsets
+    source_first: Offsets
+    begin: Positions
+    extent: Positions
+
+
+class Recoding:
+    """From the chunks of a view to those of a target. `open` when neither cuts the other's, and values stay values.
+
+    limit    how many bytes of values a thread may hold
+    """
+
+    def __init__(self, view: View, target: Array, limit: int) -> None:
+        self.view = view
+        self.source: Layout = view.array.layout
+        self.target: Layout = target.layout
+        self.open = self._plain() and self._aligned(limit)
+
+    def _plain(self) -> bool:
+        source, target = self.source, self.target
+        return (
+            self.view.dtype is None
+            and source.value_codec is None
+            and target.value_codec is None
+            and source.form.dtype == target.form.dtype
+            and source.form.dtype.kind in "biuf"
+            and bool(source.shape and target.shape)
+        )
+
+    def _aligned(self, limit: int) -> bool:
+        """Whether chunks of one side are whole numbers of chunks of the other along each axis."""
+        cell = []
+        for place, axis in enumerate(self.view.axes):
+            theirs = self.target.form.shape[place]
+            ours = theirs if axis is None else self.source.form.shape[axis]
+            if max(ours, theirs) % min(ours, theirs):
+                return False
+            if axis is not None and self.view.start[axis] % ours:
+                return False
+            cell.append(max(ours, theirs))
+        self.cell = tuple(cell)
+        # A larger cell is many chunks that wait for each other.
+        return math.prod(min(a, b) for a, b in zip(cell, self.view.shape, strict=True)) * self._itemsize <= limit
+
+    @property
+    def _itemsize(self) -> int:
+        return self.target.form.dtype.itemsize
+
+    @property
+    def single(self) -> bool:
+        """Whether a cell is one chunk of the target."""
+        return self.cell == self.target.form.shape
+
+    def whole(self, box: Box) -> bool:
+        """Whether a box cuts no cell."""
+        return all(
+            first % extent == 0 and (stop % extent == 0 or stop == bound)
+            for (first, stop), extent, bound in zip(box, self.cell, self.view.shape, strict=True)
+        )
+
+    @cached_property
+    def _form(self) -> Form:
+        """How the source's chunks lie, for values that are put together as the target stores them."""
+        source, target = self.source, self.target
+        if not self.single or not target.form.swapped:
+            return source.prepared
+        fill = np.array([source.fill_value], source.form.dtype).byteswap()[0]
+        form = dataclasses.replace(source.form, swapped=not source.form.swapped)
+        return Form(form, source.shape, fill, source.framing)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_form"}
+
+    # --- which chunks
+
+    def _cells(self, positions: Positions) -> Cells:
+        """The cells of these chunks of the target, in the order of the first chunk of each."""
+        chunk = np.array(self.target.form.shape, np.int64)
+        extents = np.array(self.cell, np.int64)
+        bounds = np.array(self.view.shape, np.int64)
+        places = positions * chunk // extents
+        grid = tuple((-(-bounds // extents)).tolist())
+        _, first, which = np.unique(np.ravel_multi_index(tuple(places.T), grid), return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.intp)
+        rank[np.argsort(first)] = np.arange(len(first))
+        which = rank[which.reshape(-1)]
+        order = np.argsort(which, kind="stable")
+        target_first = np.concatenate([[0], np.cumsum(np.bincount(which, minlength=len(first)))])
+        begin = places[np.sort(first)] * extents
+        extent = np.minimum(extents, bounds - begin)
+        sources, source_first = self._sources(begin, extent)
+        return Cells(order, positions[order], sources, target_first, source_first, begin, extent)
+
+    def _sources(self, begin: Positions, extent: Positions) -> tuple[Positions, Offsets]:
+        """(the source's chunks in each of these boxes of the view, where those of each begin)."""
+        view = self.view
+        own = self.source.form.shape
+        steps = np.array([1 if axis is None else own[axis] for axis in view.axes], np.int64)
+        counts = -(-extent // steps)
+        most = counts.max(axis=0)
+        within = np.array(list(np.ndindex(*most.tolist())), np.int64)
+        found = begin[:, None, :] // steps + within
+        there = (within[None, :, :] < counts[:, None, :]).all(axis=2)
+        chosen = found[there]
+        mapped = np.empty((len(chosen), len(own)), np.int64)
+        mapped[:] = np.array(view.start, np.int64) // np.array(own, np.int64)
+        for place, mine in enumerate(view.axes):
+            if mine is not None:
+                mapped[:, mine] += chosen[:, place]
+        return mapped, np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+
+    # --- work
+
+    def encode(self, box: Box, positions: Positions, threads: int | None) -> tuple[Buffers, int]:
+        """(these chunks of the target, which lie in a box that cuts no cell; how many stored bytes were read)."""
+        cells = self._cells(positions)
+        made, nbytes = self._run(box, cells, threads)
+        assert made is not None
+        back = np.empty(len(positions), np.intp)
+        back[cells.order] = np.arange(len(positions))
+        return made.select(back), nbytes
+
+    def store(self, box: Box, threads: int | None) -> int:
+        """Write the objects of a box that holds them whole; how many stored bytes were read."""
+        target = self.target
+        selection = Selection.basic(_slices(box), target.shape)
+        positions = selection.positions(target.form.shape)
+        if not target.sharded:
+            if target.store.local_root is None:
+                made, nbytes = self.encode(box, positions, threads)
+                transfer.put(target, positions, made)
+                return nbytes
+            cells = self._cells(positions)
+            return self._run(box, cells, threads, keys=target.keys(cells.targets))[1]
+        with ExitStack() as stack:
+            groups = sorted(target.shards(positions), key=lambda group: group[0])
+            if target.store.can_lock:
+                for key, _ in groups:
+                    stack.enter_context(target.store.lock(key))
+            return self._store_shards(box, positions, groups, threads)
+
+    def _store_shards(
+        self, box: Box, positions: Positions, groups: list[tuple[str, npt.NDArray[np.intp]]], threads: int | None
+    ) -> int:
+        target = self.target
+        total = 0
+        # A cell that is larger than a shard fills several of them.
+        apart = target.shard_shape is not None and not any(map(int.__mod__, target.shard_shape, self.cell))
+        packing = transfer.Packing.of(target, positions, groups) if apart else None
+        if packing is not None:
+            cells = self._cells(positions[packing.rows])
+            numbers = np.empty(len(packing.rows), np.intp)
+            numbers[cells.order] = np.arange(len(numbers))
+            firsts = cells.order[cells.target_first[:-1]]
+            packer = packing.packer(numbers, np.arange(len(firsts)), np.searchsorted(firsts, packing.bounds))
+            total += self._run(box, cells, threads, packer=packer)[1]
+            packing.finish(packer, packer.sizes[numbers])
+        for key, rows in groups:
+            made, nbytes = self.encode(box, positions[rows], threads)
+            target.update(key, positions[rows], made)
+            total += nbytes
+        return total
+
+    def _run(
+        self, box: Box, cells: Cells, threads: int | None, keys: Keys | None = None, packer: Packer | None = None
+    ) -> tuple[Buffers | None, int]:
+        view, source, target = self.view, self.source, self.target
+        ranges = [slice(first, first + 1) for first in view.start]
+        for (first, stop), axis in zip(box, view.axes, strict=True):
+            if axis is not None:
+                ranges[axis] = slice(view.start[axis] + first, view.start[axis] + stop)
+        axis_of = [view.axes.index(axis) if axis in view.axes else -1 for axis in range(len(source.shape))]
+        root = target.store.local_root
+        for _ in range(_ATTEMPTS):
+            try:
+                sources = source.locate(cells.sources)
+                if source.store.local_root is None:
+                    sources = at_hand(source.store, sources, len(cells.sources))
+                return recode_chunks(
+                    self._form,
+                    Selection.basic(tuple(ranges), source.shape),
+                    cells.sources,
+                    sources,
+                    source.chains,
+                    target.prepared,
+                    Selection.basic(_slices(box), target.shape),
+                    cells.targets,
+                    target.chain_column(cells.targets),
+                    target.chains,
+                    np.array(axis_of),
+                    cells.begin - np.array([first for first, _ in box]),
+                    cells.extent,
+                    cells.source_first,
+                    cells.target_first,
+                    self.single,
+                    source_root=source.store.local_root,
+                    keys=keys,
+                    packer=packer,
+                    root=root,
+                    sync=getattr(target.store, "fsync", False),
+                    store_empty=target.store_empty,
+                    threads=threads,
+                    source_names=partial(_name, source, cells.sources),
+                    target_names=partial(_name, target, cells.targets),
+                )
+            except StaleSourcesError:
+                if packer is not None:
+                    raise
+        raise ConflictError("the objects are being replaced faster than they can be read", key=source.store.root)
+
+
+def _name(layout: Layout, positions: Positions, row: int) -> str:
+    return layout.chunk_name(tuple(positions[row].tolist()))
+
+
+def _slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(first, stop) for first, stop in box)
