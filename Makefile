@@ -15,7 +15,7 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: s3-server browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
+.PHONY: s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=360)'
 	@echo 'make bench-check  has anything become slower than bench/baseline.json says?'
 	@echo 'make s3-server  a complete S3 server for the tests of object stores (needs Go; without it they use moto)'
+	@echo 'make store-emulators  the tests of object stores against versitygw and Azurite (needs Go and npm)'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
 	@echo 'make lint       ruff, cython-lint'
@@ -154,6 +155,10 @@ s3-server: build/versitygw
 build/versitygw:
 	mkdir -p build
 	GOBIN=$(CURDIR)/build go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+# Installs servers of other kinds and runs the tests of object stores against each of them. Needs Go, Node and npm.
+store-emulators: $(stamps)/installed $(stamps)/group-test
+	$(py) tests/stores/emulators.py $(ARGS)
 
 # A source distribution, installed on each Python that is found.
 pythons: $(stamps)/system $(stamps)/group-wheel

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.stores.servers import S3, Proxy, best_server, s3_server
+from tests.stores.servers import S3, Proxy, best_server, s3_server, service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,4 +27,4 @@ def proxy(s3_process: S3) -> Iterator[Proxy]:
 @pytest.fixture
 def s3(s3_process: S3, proxy: Proxy) -> S3:
     """The server as seen through the proxy."""
-    return S3(s3_process.name, proxy.port)
+    return service(s3_process.name, proxy.port)

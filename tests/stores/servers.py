@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import email.utils
+import hmac
 import http.client
 import os
 import shutil
@@ -15,7 +18,7 @@ import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +42,10 @@ class S3:
     name: str
     port: int
     bucket: str = "bucket"
+    scheme: ClassVar[str] = "s3"
+    # How many requests the end of an object takes, and the end of an upload by parts.
+    asks_for_ends: ClassVar[int] = 1
+    ends_with_puts: ClassVar[int] = 0
 
     @property
     def endpoint(self) -> str:
@@ -56,36 +63,106 @@ class S3:
         }
 
     def url(self, path: str) -> str:
-        return f"s3://{self.bucket}/{path}"
+        return f"{self.scheme}://{self.bucket}/{path}"
+
+    def make_bucket(self) -> None:
+        import boto3
+        from botocore.config import Config
+
+        client = boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
+            config=Config(connect_timeout=PATIENCE, read_timeout=PATIENCE),
+        )
+        client.create_bucket(Bucket=self.bucket)
+        client.close()
+
+
+class Azure(S3):
+    """The same by Azure's protocol, which knows no ranges counted from the end."""
+
+    scheme = "az"
+    asks_for_ends = 2
+    ends_with_puts = 1
+    account = "devstoreaccount1"
+    # The same for everybody who has such a server.
+    secret = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+    @property
+    def options(self) -> dict[str, Any]:
+        endpoint = f"{self.endpoint}/{self.account}"
+        return {"endpoint": endpoint, "account_name": self.account, "account_key": self.secret, "allow_http": True}
+
+    def make_bucket(self) -> None:
+        date = email.utils.formatdate(usegmt=True)
+        path = f"/{self.account}/{self.bucket}"
+        headers = {"x-ms-date": date, "x-ms-version": "2021-08-06"}
+        lines = ["PUT", *[""] * 11, *[f"{name}:{value}" for name, value in headers.items()]]
+        text = "\n".join([*lines, f"/{self.account}{path}", "restype:container"])
+        key = hmac.digest(base64.b64decode(self.secret), text.encode(), "sha256")
+        headers["Authorization"] = f"SharedKey {self.account}:{base64.b64encode(key).decode()}"
+        ask(self.port, "PUT", f"{path}?restype=container", b"", {**headers, "Content-Length": "0"})
+
+
+def ask(port: int, method: str, path: str, body: bytes, headers: dict[str, str]) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request(method, path, body, headers)
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    if answer.status >= 300:
+        raise RuntimeError(f"{method} {path}: {answer.status} {text[:500]!r}")
+
+
+KINDS: dict[str, type[S3]] = {"azurite": Azure}
+
+
+def service(name: str, port: int) -> S3:
+    """The server of this name at this port, or a proxy before it."""
+    return KINDS.get(name, S3)(name, port)
 
 
 def versitygw() -> str | None:
     """A complete S3 server, where there is one: `make s3-server` builds it."""
-    built = ROOT / "build" / "versitygw"
-    return os.environ.get("ZVCORE_VERSITYGW") or (str(built) if built.exists() else shutil.which("versitygw"))
+    for built in (ROOT / "build/versitygw", ROOT / "build/emulators/versitygw"):
+        if built.exists():
+            return str(built)
+    return shutil.which("versitygw")
 
 
 def best_server() -> str:
-    """The complete server where it was built, else moto's; ZVCORE_S3_SERVER chooses."""
-    return os.environ.get("ZVCORE_S3_SERVER") or ("versitygw" if versitygw() else "moto")
+    """The complete server where it was built, else moto's; ZVCORE_OBJECT_SERVER chooses."""
+    return os.environ.get("ZVCORE_OBJECT_SERVER") or ("versitygw" if versitygw() else "moto")
 
 
 @contextlib.contextmanager
 def s3_server(name: str, folder: Path) -> Iterator[S3]:
+    log = folder / "log"
     if name == "moto":
-        starting = _moto(folder / "log")
+        starting = _moto(log)
+    elif name == "azurite":
+        starting = started(lambda port: [*azurite(), "--blobPort", str(port)], log)
     else:
         (folder / "buckets").mkdir()
         starting = started(
             lambda port: [str(versitygw()), "--quiet", "--port", f"127.0.0.1:{port}", "posix", str(folder / "buckets")],
-            folder / "log",
+            log,
             ROOT_ACCESS_KEY=KEY,
             ROOT_SECRET_KEY=SECRET,
         )
     with starting as port:
-        server = S3(name, port)
-        _make_bucket(server)
+        server = service(name, port)
+        server.make_bucket()
         yield server
+
+
+def azurite() -> list[str]:
+    """Microsoft's emulator, from the npm registry: `make store-emulators`."""
+    program = ROOT / "build/emulators/node_modules/azurite/dist/src/blob/main.js"
+    return ["node", str(program), "--inMemoryPersistence", "--skipApiVersionCheck", "--silent", "--disableTelemetry"]
 
 
 @contextlib.contextmanager
@@ -139,22 +216,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _make_bucket(server: S3) -> None:
-    import boto3
-    from botocore.config import Config
-
-    client = boto3.client(
-        "s3",
-        endpoint_url=server.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id=KEY,
-        aws_secret_access_key=SECRET,
-        config=Config(connect_timeout=PATIENCE, read_timeout=PATIENCE),
-    )
-    client.create_bucket(Bucket=server.bucket)
-    client.close()
-
-
 @dataclass
 class Request:
     """What came by."""
@@ -167,6 +228,11 @@ class Request:
     @property
     def range(self) -> str:
         return self.headers.get("range", "").removeprefix("bytes=")
+
+    @property
+    def key(self) -> str:
+        """Of the object in the bucket."""
+        return self.path.partition("?")[0].partition("/bucket/")[2]
 
     def __str__(self) -> str:
         return " ".join(filter(None, [self.method, self.path, self.range]))

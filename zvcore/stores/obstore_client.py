@@ -34,6 +34,9 @@ _WRITE_ATTEMPTS = 4
 _LISTED_AT_ONCE = 1000
 _NOTHING = memoryview(b"")
 
+# What is said of ranges that begin behind the end, by servers or by obstore (some servers send all of what is empty).
+_BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting", "non-partial response")
+
 _HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
 
 
@@ -145,7 +148,7 @@ class ObstoreClient(Client):
     def _is_beyond(self, path: str, start: int, error: Exception) -> bool:
         """Whether a range was refused because there is nothing in it."""
         text = first_line(error)
-        if not ("416 Range" in text or "InvalidRange" in text or "start offset" in text):
+        if not any(words in text for words in _BEYOND):
             return False
         found = self.head(path)
         return found is not None and (found.size == 0 or start >= found.size)
@@ -232,7 +235,10 @@ class ObstoreClient(Client):
         try:
             obstore.delete(self._writing, names if len(names) != 1 else names[0])
         except FileNotFoundError:
-            pass
+            # Somebody else was quicker with one of them; what that means for the others is not said.
+            if len(names) > 1:
+                for name in names:
+                    self.delete([name])
         except (exceptions.BaseError, TimeoutError) as error:
             raise failure(error, names[0]) from None
 
