@@ -15,7 +15,7 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
+.PHONY: s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
@@ -35,6 +35,7 @@ help:
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       coverage-guided fuzzing of all parsers and decoders (MINUTES=5, TARGETS=...); needs clang'
 	@echo 'make faults     kills, full disks and leaks, hundreds and thousands of times (KILLS=100, TURNS=10000)'
+	@echo 'make leaks      ten thousand opens, reads, failed reads, writes, conversions: memory and handles stay flat (TURNS=10000)'
 	@echo 'make soak       eight processes read and write one store, every value checked (MINUTES=10)'
 	@echo 'make venv       only $(VENV) with zvcore in it, editable; PYTHON=/path/to/python says which Python'
 	@echo 'make clean      remove what was built'
@@ -184,6 +185,11 @@ faults: $(stamps)/installed $(stamps)/group-test
 	ZVCORE_FAULT_KILLS=$(or $(KILLS),100) ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) \
 	    ZVCORE_FAULT_MOUNT=$(shell [ "$$(id -u)" = 0 ] && echo 1) \
 	    $(py) -m pytest tests/faults -o faulthandler_timeout=7200 --durations=10 $(ARGS)
+
+# Of `make faults` the leaks alone.
+leaks: $(stamps)/installed $(stamps)/group-test
+	ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) $(py) -m pytest tests/faults/test_leaks.py -o faulthandler_timeout=7200 \
+	    --durations=10 $(ARGS)
 
 soak: $(stamps)/installed $(stamps)/group-test
 	$(py) -W ignore -m tests.faults.soak --minutes $(or $(MINUTES),10)

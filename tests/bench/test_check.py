@@ -27,15 +27,22 @@ def test_another_machine_gets_wider_margins() -> None:
 
 
 def test_a_planted_loss_makes_functions_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.interleaved import best_times
+    now = 0.0
 
-    def work() -> int:
-        return sum(range(20000))
+    def clock() -> float:
+        nonlocal now
+        now += 0.125  # looking at it takes a while
+        return now
+
+    def work() -> None:
+        nonlocal now
+        now += 100.0
 
     assert check.planted(work) is work
-    monkeypatch.setattr(check, "PLANT", 1.0)
-    times = best_times({"plain": work, "planted": check.planted(work)}, 0.3, rounds=20)
-    assert times["planted"] > 1.5 * times["plain"]
+    monkeypatch.setattr(check, "PLANT", 0.2)
+    monkeypatch.setattr(check.time, "perf_counter", clock)
+    check.planted(work)()
+    assert 120 <= now < 121
 
 
 def test_the_baseline_is_about_what_is_measured(tmp_path_factory: pytest.TempPathFactory) -> None:

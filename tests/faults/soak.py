@@ -31,6 +31,15 @@ SIDE, CELL = 64, 8  # eight by eight cells in each array; chunks and shards cut 
 KINDS: dict[str, dict[str, Any]] = {
     "zarr-rewrite": {"format": "zarr3", "chunks": (16, 16), "shards": (32, 32), "codec": "zstd"},
     "zarr-append": {"format": "zarr3", "chunks": (16, 16), "shards": (64, 64), "codec": "gzip", "write_mode": "append"},
+    # Chunks of 128 KiB: what is written at once is many pages, which readers could see some of.
+    "zarr-append-deep": {
+        "format": "zarr3",
+        "shape": (SIDE, SIDE, 128),
+        "chunks": (16, 16, 128),
+        "shards": (64, 64, 128),
+        "codec": "crc32c",
+        "write_mode": "append",
+    },
     "zarr-chunks": {"format": "zarr3", "chunks": (32, 32), "codec": "lz4"},
     "n5": {"format": "n5", "chunks": (32, 32), "codec": "gzip"},
 }
@@ -38,7 +47,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def make(folder: Path, workers: int) -> None:
     for name, options in KINDS.items():
-        zvcore.create(folder / name, shape=(SIDE, SIDE), dtype="u4", **options)[...] = 0
+        zvcore.create(folder / name, **{"shape": (SIDE, SIDE), "dtype": "u4", **options})[...] = 0
     write_sharded(folder / "values", SPEC, dict.fromkeys(range(workers * 4), b"0"))
 
 
