@@ -11,11 +11,11 @@ import pytest
 import zarr
 
 import zvcore
-from zvcore import transfer
 from zvcore.engine.cache import index_cache
 from zvcore.engine.selection import Selection
 from zvcore.errors import CorruptDataError
 from zvcore.stores.handles import pool
+from zvcore.transfer import reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +96,7 @@ def test_the_short_way_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("a batch was planned")
 
-    monkeypatch.setattr(transfer, "read_chunks", refuse)
+    monkeypatch.setattr(reading, "read_chunks", refuse)
     assert np.array_equal(array[CHUNK], DATA[CHUNK])
     with pytest.raises(AssertionError, match="planned"):
         array[:9]
@@ -197,8 +197,8 @@ def test_objects_read_under_a_lock_are_opened_anew(tmp_path: Path, monkeypatch: 
     array = make(tmp_path / "a")
     warm(array, CHUNK)
     planned = []
-    plan = transfer.read_chunks
-    monkeypatch.setattr(transfer, "read_chunks", lambda *args, **named: (planned.append(1), plan(*args, **named)))
+    plan = reading.read_chunks
+    monkeypatch.setattr(reading, "read_chunks", lambda *args, **named: (planned.append(1), plan(*args, **named)))
     with array.layout.store.lock("c/0/0/0"):
         assert np.array_equal(array[CHUNK], DATA[CHUNK])
     assert planned

@@ -182,7 +182,12 @@ class Recoding:
             if target.store.can_lock:
                 for key, _ in groups:
                     stack.enter_context(target.store.lock(key))
-            return self._store_shards(box, positions, groups, threads)
+            for _ in range(_ATTEMPTS):
+                try:
+                    return self._store_shards(box, positions, groups, threads)
+                except StaleSourcesError:
+                    continue
+        raise ConflictError("the objects are being replaced faster than they can be read", key=self.source.store.root)
 
     def _store_shards(
         self, box: Box, positions: Positions, groups: list[tuple[str, npt.NDArray[np.intp]]], threads: int | None
@@ -200,6 +205,7 @@ class Recoding:
             packer = packing.packer(numbers, np.arange(len(firsts)), np.searchsorted(firsts, packing.bounds))
             total += self._run(box, cells, threads, packer=packer)[1]
             packing.finish(packer, packer.sizes[numbers])
+            groups = [(key, rows) for key, rows in groups if key not in packing.keys]
         for key, rows in groups:
             made, nbytes = self.encode(box, positions[rows], threads)
             target.update(key, positions[rows], made)
@@ -249,6 +255,7 @@ class Recoding:
                     target_names=partial(_name, target, cells.targets),
                 )
             except StaleSourcesError:
+                # Who packs begins anew with an empty packer.
                 if packer is not None:
                     raise
         raise ConflictError("the objects are being replaced faster than they can be read", key=source.store.root)

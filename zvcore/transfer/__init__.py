@@ -1,0 +1,8 @@
+"""Moves items between an array's chunks and memory, whatever the format: the way of the data, step by step."""
+
+from zvcore.transfer.gathered import write_gathered
+from zvcore.transfer.packing import Packing
+from zvcore.transfer.reading import read, read_blocks, read_encoded
+from zvcore.transfer.writing import encode, put, update, write
+
+__all__ = ["Packing", "encode", "put", "read", "read_blocks", "read_encoded", "update", "write", "write_gathered"]

@@ -1,0 +1,150 @@
+"""New values for a selection of items, and the encoded chunks that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine.buffers import Buffers
+from zvcore.engine.fetching import at_hand
+from zvcore.engine.read import fetch_native
+from zvcore.engine.write import encode_chunks, encode_many
+from zvcore.errors import ReadOnlyError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from zvcore.engine.packer import Packer
+    from zvcore.engine.selection import Selection
+    from zvcore.layout import Layout, Sources
+    from zvcore.transfer.batches import Positions, Progress, Rows
+
+__all__ = ["Assignment", "check_writable"]
+
+
+def check_writable(layout: Layout) -> None:
+    # The engine's threads write files without asking the store.
+    if layout.store.read_only:
+        raise ReadOnlyError(f"{layout.store.root} was opened for reading")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Values to be assigned to a selection.
+
+    value      in the selection's `result_shape` and the array's dtype
+    positions  the grid positions of the chunks that the selection touches
+    covered    which of them it covers as a whole, so that nothing of what is stored is needed
+    """
+
+    layout: Layout
+    selection: Selection
+    value: npt.NDArray[Any]
+    threads: int | None
+    positions: Positions
+    covered: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], threads: int | None) -> Assignment:
+        positions = selection.positions(layout.form.shape)
+        return cls(layout, selection, value, threads, positions, selection.covered(positions, layout.form.shape))
+
+    @classmethod
+    def of_whole_chunks(
+        cls,
+        layout: Layout,
+        selection: Selection,
+        value: npt.NDArray[Any],
+        threads: int | None,
+        positions: Positions,
+    ) -> Assignment:
+        """For values that are whole chunks wherever it matters, so that nothing is read."""
+        return cls(layout, selection, value, threads, positions, np.ones(len(positions), np.bool_))
+
+    def encode(
+        self,
+        rows: Rows,
+        progress: Progress | None = None,
+        *,
+        threads: int | None = None,
+        to_files: bool = False,
+        packer: Packer | None = None,
+        seen: dict[str, Hashable] | None = None,
+        store_empty: bool | None = None,
+    ) -> Buffers:
+        """The chunks in `rows` of `positions` with the new values in them, encoded.
+
+        With `to_files` they are written at once, with a `packer` it takes them. `seen` takes the stamps of the shards
+        from which old values came.
+        """
+        layout = self.layout
+        positions, covered = self.positions[rows], self.covered[rows]
+        threads = self.threads if threads is None else threads
+        sources = None
+        if not covered.all():
+            sources = layout.locate(positions)
+            if seen is not None and sources.stamps is not None:
+                seen.update(zip(sources.keys, sources.stamps, strict=True))
+            if layout.store.local_root is None:
+                sources = at_hand(layout.store, sources, len(positions))
+        if store_empty is None:
+            store_empty = layout.store_empty
+        if layout.value_codec is not None:
+            return self._encode_values(rows, sources, threads, store_empty)
+        result = encode_chunks(
+            layout.prepared,
+            self.selection,
+            positions,
+            covered,
+            sources,
+            layout.chains,
+            self.value,
+            rows=rows if self.selection.is_points else None,
+            chain=layout.chain_column(positions),
+            store_empty=store_empty,
+            keys=layout.keys(positions) if to_files else None,
+            packer=packer,
+            root=layout.store.local_root,
+            sync=getattr(layout.store, "fsync", False),
+            threads=threads,
+            progress=progress,
+            names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+        )
+        return Buffers(0) if result is None else result
+
+    def _encode_values(self, rows: Rows, sources: Sources | None, threads: int | None, store_empty: bool) -> Buffers:
+        """For chunks that only Python can make bytes of."""
+        layout, selection, value = self.layout, self.selection, self.value
+        positions, covered = self.positions[rows], self.covered[rows]
+        codec = layout.value_codec
+        assert codec is not None
+        old = None
+        if sources is not None:
+            old = fetch_native(
+                sources,
+                len(positions),
+                layout.chains,
+                root=layout.store.local_root,
+                threads=threads,
+                names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+            )
+        source = value.reshape(-1) if selection.is_points else value.reshape(selection.full_shape)
+        encoded: list[bytes] = []
+        present = []
+        for i, position in enumerate(positions):
+            data = None if old is None or covered[i] else old[i]
+            where = tuple(position.tolist())
+            if data is None:
+                values = np.full(layout.block_shape(where), layout.fill_value, layout.form.dtype)
+            else:
+                values = layout.decode_values(data, where).copy()
+            within, place = selection.share(position, layout.form.shape, int(rows[i]))
+            values[within] = source[place]
+            if store_empty or not layout.is_empty(values):
+                present.append(i)
+                encoded.append(codec.encode(values))
+        results = encode_many(encoded, layout.chains[0], threads=threads)
+        return results if len(present) == len(positions) else results.spread(present, len(positions))

@@ -1,0 +1,60 @@
+"""How work on many chunks is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "ATTEMPTS",
+    "BATCH_BYTES",
+    "BATCH_CHUNKS",
+    "BATCH_LOCKS",
+    "Positions",
+    "Progress",
+    "Rows",
+    "Steps",
+    "windows",
+]
+
+Progress = Callable[[int, int], Any]
+Positions = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+
+# How many chunks one native batch takes at most; bounds the memory for their positions and names.
+BATCH_CHUNKS = 1 << 16
+# How many bytes of chunks are fetched before they are decoded, from stores that are neither local nor remote.
+BATCH_BYTES = 64 << 20
+# How many objects are locked at once for read-modify-write.
+BATCH_LOCKS = 128
+# How often a read or write begins anew because somebody else changed the object in the meantime.
+ATTEMPTS = 100
+
+
+class Steps:
+    """Progress over several batches, told as one."""
+
+    def __init__(self, callback: Progress | None, total: int) -> None:
+        self.callback = callback
+        self.total = total
+        self.before = 0
+
+    def of(self, count: int) -> Progress | None:
+        callback = self.callback
+        if callback is None:
+            return None
+        start = self.before
+        self.before += count
+
+        def tell(done: int, items: int) -> None:
+            callback(start + done * count // max(items, 1), self.total)
+
+        return tell
+
+
+def windows(count: int, size: int) -> Iterator[slice]:
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))

@@ -1,0 +1,64 @@
+"""Shards that are replaced as a whole, written while their chunks are encoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine.buffers import Keys
+from zvcore.engine.packer import Packer
+
+if TYPE_CHECKING:
+    from zvcore.layout import Layout
+    from zvcore.transfer.batches import Positions, Rows
+
+__all__ = ["Packing"]
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Shards and the chunks that will lie in them, behind each other.
+
+    rows      of `positions`: the chunks in this order
+    bounds    the chunks of shard i are rows[bounds[i]:bounds[i + 1]]
+    """
+
+    layout: Layout
+    positions: Positions
+    keys: list[str]
+    rows: Rows
+    bounds: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, layout: Layout, positions: Positions, window: list[tuple[str, Rows]]) -> Packing | None:
+        """Those of these shards that can be written so, None if there are none. Called under their locks."""
+        if layout.store.local_root is None or layout.value_codec is not None:
+            return None
+        keys: list[str] = []
+        rows: list[Rows] = []
+        for key, own in window:
+            order = layout.pack_order(key, positions[own])
+            if order is not None:
+                keys.append(key)
+                rows.append(own[order])
+        if not keys:
+            return None
+        return cls(layout, positions, keys, np.concatenate(rows), np.cumsum([0, *(len(own) for own in rows)]))
+
+    def packer(self, order: Rows, work: Rows | None = None, work_bounds: Rows | None = None) -> Packer:
+        """What takes the encoded chunks; `order` gives the number that the engine has for each of `rows`."""
+        root = self.layout.store.local_root
+        assert root is not None
+        return Packer(Keys.of(self.keys), root, order, self.bounds, self.layout.pack_head, work, work_bounds)
+
+    def finish(self, packer: Packer, sizes: npt.NDArray[np.uint64]) -> None:
+        """Put the shards in their places. `sizes` are those of the encoded chunks, one for each of `rows`."""
+        sync = getattr(self.layout.store, "fsync", False)
+        for number, key in enumerate(self.keys):
+            span = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
+            own = self.positions[self.rows[span]]
+            self.layout.pack(key, own, np.arange(len(own)), sizes[span], partial(packer.finish, number, sync=sync))

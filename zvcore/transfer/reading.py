@@ -1,0 +1,267 @@
+"""From chunks to memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine.arriving import arriving
+from zvcore.engine.fetching import StaleSourcesError, at_hand, fetch
+from zvcore.engine.form import Form
+from zvcore.engine.read import fetch_native, read_chunks
+from zvcore.engine.selection import Selection
+from zvcore.errors import ConflictError
+from zvcore.stores.base import give_way
+from zvcore.stores.locks import held_locks
+from zvcore.transfer.batches import ATTEMPTS, BATCH_BYTES, BATCH_CHUNKS, Steps, windows
+
+if TYPE_CHECKING:
+    from zvcore.engine.buffers import Buffers
+    from zvcore.layout import ChunkForm, Layout, Sources
+    from zvcore.transfer.batches import Positions, Progress, Rows
+
+__all__ = ["read", "read_blocks", "read_encoded"]
+
+
+def read(
+    layout: Layout, selection: Selection, out: npt.NDArray[Any], threads: int | None, progress: Progress | None
+) -> None:
+    """Read the selected items into `out`, whose shape is the selection's `result_shape`."""
+    if out.size == 0:
+        return
+    # Who holds a lock reads what is opened anew.
+    shards = None if held_locks or progress is not None else layout.open_shards
+    if shards is not None and shards.read(layout.prepared, selection, layout.chains[0], out):
+        return
+    chunk_shape = layout.form.shape
+    positions = selection.positions(chunk_shape)
+    count = len(positions)
+    if count == 1 and progress is None:
+        # What it gives must not go before the read is done.
+        shard = None if shards is None else layout.open_shard(positions)
+        if shard and shards and shards.read(layout.prepared, selection, layout.chains[0], out):
+            return
+        _read_window(layout, selection, positions, None, out, threads, None)
+        return
+    steps = Steps(progress, count)
+    size = BATCH_CHUNKS if layout.store.local_root is not None else _window_size(layout)
+    if count <= size:
+        _read_window(layout, selection, positions, None, out, threads, steps)
+        return
+    for window in windows(count, size):
+        rows = np.arange(window.start, window.stop)
+        _read_window(layout, selection, positions[window], rows, out, threads, steps)
+
+
+def _window_size(layout: Layout) -> int:
+    """How many chunks are fetched one after the other; what is behind a network comes in smaller parts by itself."""
+    if layout.store.remote:
+        return BATCH_CHUNKS
+    return max(1, min(BATCH_CHUNKS, BATCH_BYTES // max(1, layout.chunk_nbytes)))
+
+
+def _read_window(
+    layout: Layout,
+    selection: Selection,
+    positions: Positions,
+    rows: Rows | None,
+    out: npt.NDArray[Any],
+    threads: int | None,
+    steps: Steps | None,
+) -> None:
+    count = len(positions)
+    decode = _read_native if layout.value_codec is None else _read_values
+    before = 0 if steps is None else steps.before
+    for _ in range(ATTEMPTS):
+        try:
+            sources = layout.locate(positions)
+            if layout.store.local_root is not None:
+                progress = None if steps is None else steps.of(count)
+                decode(layout, selection, positions, rows, sources, out, threads, progress)
+                return
+            for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes):
+                progress = None if steps is None else steps.of(count if some is None else len(some))
+                if some is None:
+                    decode(layout, selection, positions, rows, here, out, threads, progress)
+                else:
+                    among = some if rows is None else rows[some]
+                    decode(layout, selection, positions[some], among, here, out, threads, progress)
+        except StaleSourcesError:
+            if steps is not None:
+                steps.before = before
+            continue
+        return
+    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+
+
+def read_blocks(layout: Layout, positions: Positions, threads: int | None) -> list[npt.NDArray[Any] | None]:
+    """The chunks at these grid positions, cut at the array's end; None for those that are not stored."""
+    found: list[npt.NDArray[Any] | None] = [None] * len(positions)
+    shape = np.array(layout.form.shape, np.int64)
+    visible = np.minimum(shape, np.array(layout.shape, np.int64) - positions * shape)
+    cut: npt.NDArray[np.bool_] = np.any(visible < shape, axis=1)
+    # Chunks that are stored as they are seen have a form of their own.
+    alone = cut & (layout.form.edge != "full") | (layout.value_codec is not None)
+    single = np.flatnonzero(alone).tolist()
+    rows = np.flatnonzero(~alone)
+    shapes = [tuple(one) if smaller else None for one, smaller in zip(visible.tolist(), cut.tolist(), strict=True)]
+    for attempt in range(ATTEMPTS):
+        try:
+            if len(rows):
+                _read_stacked(layout, positions, rows, shapes, found, threads)
+            if single:
+                for row, values in zip(single, layout.store.each(partial(_read_block, layout, positions), single)):
+                    found[row] = values
+        except StaleSourcesError:
+            give_way(attempt)
+            continue
+        return found
+    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+
+
+def _read_block(layout: Layout, positions: Positions, row: int) -> npt.NDArray[Any] | None:
+    position = positions[row : row + 1]
+    sources = at_hand(layout.store, layout.locate(position), 1)
+    if sources.blobs is None or sources.blobs[0] is None:
+        return None
+    place = tuple(position[0].tolist())
+    region = tuple(slice(i * n, min((i + 1) * n, end)) for i, n, end in zip(place, layout.form.shape, layout.shape))
+    selection = Selection.basic(region, layout.shape)
+    out = np.empty(selection.result_shape, layout.form.dtype)
+    if layout.value_codec is not None:
+        _read_values(layout, selection, position, None, sources, out, 1, None)
+    else:
+        _read_native(layout, selection, position, None, sources, out, 1, None)
+    return out
+
+
+def read_encoded(layout: Layout, positions: Positions) -> Buffers:
+    """The bytes of the chunks at these grid positions as they are stored."""
+    for attempt in range(ATTEMPTS):
+        sources = layout.locate(positions)
+        sources.chain = None
+        try:
+            return fetch(layout.store, sources, count=len(positions), max_size=1 << 62)
+        except StaleSourcesError:
+            give_way(attempt)
+    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+
+
+def _name_of(layout: Layout, positions: Positions, row: int) -> str:
+    return layout.chunk_name(tuple(positions[row].tolist()))
+
+
+def _read_stacked(
+    layout: Layout,
+    positions: Positions,
+    rows: Rows,
+    shapes: list[tuple[int, ...] | None],
+    found: list[npt.NDArray[Any] | None],
+    threads: int | None,
+) -> None:
+    """Read chunks as if they lay behind each other in an array. `shapes`: of those that the end cuts."""
+    form = layout.form
+    axes = form.axes or tuple(range(len(form.shape)))
+    for window in windows(len(rows), _window_size(layout)):
+        wanted = rows[window]
+        sources = layout.locate(positions[wanted])
+        for some, here in arriving(layout.store, sources, len(wanted), layout.chunk_nbytes):
+            batch = wanted if some is None else wanted[some]
+            stack, parts = _stack(form, axes, len(batch))
+            places = np.zeros((len(batch), len(axes)), np.int64)
+            if axes:
+                places[:, axes[0]] = np.arange(len(batch))
+            read_chunks(
+                Form(form, stack.shape, layout.fill_value, layout.framing),
+                Selection.basic(..., stack.shape),
+                places,
+                here,
+                layout.chains,
+                stack,
+                root=layout.store.local_root,
+                threads=threads,
+                names=partial(_name_of, layout, positions[batch]),
+            )
+            assert here.blobs is not None
+            for row, part, blob in zip(batch.tolist(), parts, here.blobs, strict=True):
+                if blob is not None:
+                    cut = shapes[row]
+                    found[row] = part if cut is None else part[tuple([slice(end) for end in cut])]
+
+
+def _stack(form: ChunkForm, axes: tuple[int, ...], count: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
+    """(an array of so many chunks behind each other, the chunks)."""
+    shape = [*form.shape]
+    if not axes:
+        stack = np.empty((), form.dtype)
+        return stack, [stack] * count
+    axis, extent = axes[0], shape[axes[0]]
+    shape[axis] *= count
+    last = len(axes) > 1 and axis == len(shape) - 1
+    stack = np.empty(shape, form.dtype, order="F" if last else "C")
+    before = (slice(None),) * axis
+    return stack, [stack[(*before, slice(start, start + extent))] for start in range(0, shape[axis], extent)]
+
+
+def _read_native(
+    layout: Layout,
+    selection: Selection,
+    positions: Positions,
+    rows: Rows | None,
+    sources: Sources,
+    out: npt.NDArray[Any],
+    threads: int | None,
+    progress: Progress | None,
+) -> None:
+    read_chunks(
+        layout.prepared,
+        selection,
+        positions,
+        sources,
+        layout.chains,
+        out,
+        root=layout.store.local_root,
+        rows=rows,
+        threads=threads,
+        progress=progress,
+        names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+    )
+
+
+def _read_values(
+    layout: Layout,
+    selection: Selection,
+    positions: Positions,
+    rows: Rows | None,
+    sources: Sources,
+    out: npt.NDArray[Any],
+    threads: int | None,
+    progress: Progress | None,
+) -> None:
+    """`read` for chunks whose bytes only Python can turn into values."""
+    codec = layout.value_codec
+    assert codec is not None
+    chunk_shape = layout.form.shape
+    stored = fetch_native(
+        sources,
+        len(positions),
+        layout.chains,
+        root=layout.store.local_root,
+        threads=threads,
+        progress=progress,
+        names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+    )
+    # A view in the shape that keeps the axes of integers; where the output's strides do not allow one, a copy.
+    target = out.reshape(-1) if selection.is_points else out.reshape(selection.full_shape)
+    for i, position in enumerate(positions):
+        within, place = selection.share(position, chunk_shape, i if rows is None else int(rows[i]))
+        data = stored[i]
+        if data is None:
+            target[place] = layout.fill_value
+        else:
+            target[place] = layout.decode_values(data, tuple(position.tolist()))[within]
+    if not np.shares_memory(target, out):
+        out[...] = target.reshape(out.shape)
