@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import zvcore
-from zvcore.converting import steps
+from zvcore.converting import recoding, steps
 from zvcore.converting.recoding import Recoding
 from zvcore.converting.view import make_view, parse_region
-from zvcore.engine import Buffers
+from zvcore.engine import Buffers, StaleSourcesError
 from zvcore.engine.recode import recode_chunks
 from zvcore.engine.selection import Selection
 from zvcore.errors import CorruptDataError
@@ -308,3 +308,24 @@ def test_what_is_recoded():
     assert not opened((16, 16), limit=500)
     assert opened((16, 16), np.s_[16:, 32:]) and not opened((16, 16), np.s_[16:, 8:])
     assert opened((16,), np.s_[16:, 33]) is False or opened((16,), np.s_[16:, 32])
+
+
+@pytest.mark.parametrize("shards", [(8, 8), None])
+def test_a_source_that_is_replaced_while_it_is_read_is_read_anew(tmp_path, monkeypatch, shards):
+    values = np.random.default_rng(0).integers(0, 99, (16, 24), np.uint8)
+    source = zvcore.create(
+        tmp_path / "a", format="zarr3", shape=(16, 24), dtype="u1", chunks=(4, 4), shards=shards, codec="gzip"
+    )
+    source[...] = values
+    packed = []
+
+    def first_stale(*arguments: Any, **named: Any) -> Any:
+        if len(packed) < 2:
+            packed.append(named["packer"] is not None)
+            raise StaleSourcesError
+        return recode_chunks(*arguments, **named)
+
+    monkeypatch.setattr(recoding, "recode_chunks", first_stale)
+    zvcore.convert(tmp_path / "a", tmp_path / "b", chunks=(4, 4), codec="zstd", format="zarr3", threads=1)
+    assert packed == [shards is not None] * 2
+    assert np.array_equal(zvcore.open(tmp_path / "b")[...], values)
