@@ -15,7 +15,7 @@ from zvcore.zvf.nodes import ArrayNode, Node, read_node
 if TYPE_CHECKING:
     from zvcore.stores import Store
 
-__all__ = ["AttributeForm", "object_attribute", "read_groups"]
+__all__ = ["AttributeForm", "object_attribute", "read_groups", "stored_dtype"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,7 +42,8 @@ class AttributeForm:
             # Before 0.9 only the names of the channels tell how many there are.
             channels = attrs.get("channel_names")
             row_shape = [len(channels)] if isinstance(channels, list) and channels else []
-        if not isinstance(row_shape, list) or not all(isinstance(n, int) and 0 < n < 2**31 for n in row_shape):
+        fine = isinstance(row_shape, list) and len(row_shape) <= 8 and all(isinstance(n, int) for n in row_shape)
+        if not fine or not all(n > 0 for n in row_shape) or prod(row_shape) >= 2**31:
             raise MetadataError("row_shape must be a list of sizes", key=node.key, found=repr(row_shape)[:99])
         categories = attrs.get("categories")
         if attrs.get("encoding") != "dictionary":
@@ -51,7 +52,7 @@ class AttributeForm:
             raise MetadataError("a dictionary-encoded attribute without categories", key=node.key)
         missing = attrs.get("_FillValue")
         return cls(
-            _stored_dtype(attrs.get("dtype"), node), tuple(row_shape),
+            stored_dtype(attrs.get("dtype"), node), tuple(row_shape),
             None if categories is None else tuple(categories), missing if isinstance(missing, int) else None,
         )  # fmt: skip
 
@@ -60,7 +61,7 @@ class AttributeForm:
         encoding = node.attrs.get("encoding", "raw")
         if encoding != "raw":
             raise UnsupportedError(f"vertices of encoding {encoding!r}; only raw ones are known", key=node.key)
-        dtype = _stored_dtype(node.attrs.get("dtype"), node)
+        dtype = stored_dtype(node.attrs.get("dtype"), node)
         if dtype.kind not in "fiu":
             raise MetadataError("coordinates must be numbers", key=node.key, found=str(dtype))
         return cls(dtype, (ndim,))
@@ -89,11 +90,12 @@ class AttributeForm:
             return rows
         codes = rows.astype(np.int64)
         absent = np.zeros(codes.shape, bool) if self.missing is None else codes == self.missing
-        if codes.size and ((codes[~absent] < 0) | (codes[~absent] >= len(self.categories))).any():
+        wrong = codes[~absent & ((codes < 0) | (codes >= len(self.categories)))]
+        if wrong.size:
             raise CorruptDataError(
-                "a code that stands for no category", expected=f"0 to {len(self.categories) - 1}", found=codes.max()
+                "a code that stands for no category", expected=f"0 to {len(self.categories) - 1}", found=int(wrong[0])
             )
-        names = np.asarray(self.categories) if self.categories else np.zeros(1, object)
+        names = _as_array(self.categories)
         found = names[np.where(absent, 0, codes)]
         if absent.any():
             found = found.astype(object)
@@ -101,10 +103,20 @@ class AttributeForm:
         return found
 
 
-def _stored_dtype(name: Any, node: Node) -> np.dtype[Any]:
+def _as_array(categories: tuple[Any, ...]) -> npt.NDArray[Any]:
+    """Names or numbers as an array of such; anything else, and none at all, as objects."""
+    if categories and any(all(isinstance(one, kind) for one in categories) for kind in (str, (int, float))):
+        return np.asarray(categories)
+    found = np.empty(max(1, len(categories)), object)
+    for place, one in enumerate(categories):
+        found[place] = one
+    return found
+
+
+def stored_dtype(name: Any, node: Node) -> np.dtype[Any]:
     try:
         dtype = np.dtype(name) if isinstance(name, str) else None
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
         dtype = None
     if dtype is None or dtype.kind not in "fiub" or dtype.itemsize > 8:
         raise MetadataError("a dtype that is no number", key=node.key, found=repr(name)[:99])
@@ -122,7 +134,7 @@ def object_attribute(store: Store, path: str) -> npt.NDArray[Any]:
     child = node.child("data")
     if not isinstance(child, ArrayNode):
         raise UnsupportedError("an attribute that is neither an array nor a group with data", key=node.key)
-    dtype = _stored_dtype(node.attrs.get("dtype"), node)
+    dtype = stored_dtype(node.attrs.get("dtype"), node)
     raw = child.read_numbers().tobytes()
     shape = node.attrs.get("shape")
     if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
@@ -147,7 +159,10 @@ def read_groups(store: Store, path: str) -> dict[int, Ints]:
         if not isinstance(blob, ArrayNode) or not isinstance(raw, ArrayNode):
             return {}
         data = blob.read_numbers().view(np.uint8)
-        starts = np.frombuffer(raw.read_numbers().tobytes(), "<i8").astype(np.int64)
+        table = raw.read_numbers().tobytes()
+        if len(table) % 8:
+            raise CorruptDataError("offsets of groups are 8 bytes each", key=raw.path, found=len(table))
+        starts = np.frombuffer(table, "<i8").astype(np.int64)
         lengths = np.append(starts[1:], len(data)) - starts
         if len(starts) and (starts[0] != 0 or lengths.min() < 0):
             raise CorruptDataError("offsets of groups must begin at 0 and not decrease", key=path)
@@ -170,7 +185,13 @@ def _group_ranges(node: Node) -> dict[int, Ints]:
     groups = {}
     for name, span in given.items() if isinstance(given, dict) else ():
         numbers = isinstance(span, list) and len(span) == 2 and all(isinstance(end, int) for end in span)
-        if not name.isdecimal() or not numbers or not 0 <= span[1] - span[0] <= _MAX_MEMBERS or abs(span[0]) >= 2**62:
+        if (
+            not name.isdecimal()
+            or len(name) > 18
+            or not numbers
+            or not 0 <= span[1] - span[0] <= _MAX_MEMBERS
+            or abs(span[0]) >= 2**62
+        ):
             raise MetadataError("a range of a group that is none", key=node.key, found=f"{name}: {span}"[:99])
         groups[int(name)] = np.arange(span[0], span[1], dtype=np.int64)
     return groups

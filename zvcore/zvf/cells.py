@@ -98,6 +98,8 @@ class CellGrid(ABC):
         return None
 
     def read_one(self, coords: tuple[int, ...]) -> memoryview | None:
+        if len(coords) != self.ndim:
+            raise ValueError(f"a chunk of {self.path} has {self.ndim} coordinates, not {coords}")
         cells = self.read(np.array([coords], np.int64).reshape(1, self.ndim))
         return None if cells.absent[0] else cells[0]
 
@@ -209,7 +211,11 @@ class SubArrayCells(CellGrid):
             if not isinstance(shard, ArrayNode):
                 raise MetadataError("a shard without metadata", key=join(self.path, name))
             index = shard.attrs.get("shard_index")
-            index = json.loads(index) if isinstance(index, str) else index
+            if isinstance(index, str):
+                try:
+                    index = json.loads(index)
+                except (ValueError, RecursionError) as error:
+                    raise MetadataError(f"a shard's index is not JSON: {error}", key=shard.key) from None
             if not isinstance(index, dict):
                 raise MetadataError("a shard without an index", key=shard.key)
             for key, entry in index.items():

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.zvf.attributes import stored_dtype
 from zvcore.zvf.cells import GridCells, parse_key
 from zvcore.zvf.nodes import ArrayNode, Node, child_nodes, join, read_node
 
@@ -122,10 +123,7 @@ def _cells(node: ArrayNode, offsets: Ints, width: int, delta: int) -> Any:
     """(chunk, rows, whether the first column says how the endpoints were permuted) of each cell."""
     intra = not offsets.any()
     permuted = bool(node.attrs.get("has_perm", not intra and delta == 0))
-    try:
-        dtype = np.dtype(node.attrs.get("dtype", "int64")).newbyteorder("<")
-    except (TypeError, ValueError):
-        dtype = np.dtype("V")
+    dtype = stored_dtype(node.attrs.get("dtype", "int64"), node)
     if dtype.kind not in "iu":
         raise MetadataError("links are integers", key=node.key, found=repr(node.attrs.get("dtype")))
     grid = GridCells(node)

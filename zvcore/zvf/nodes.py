@@ -183,7 +183,8 @@ class ArrayNode(Node):
         grid = self.document.get("chunk_grid")
         if not isinstance(grid, dict) or grid.get("name") != "regular":
             raise UnsupportedError("only regular chunk grids can be read", key=self.key)
-        return self._chunk_shape((grid.get("configuration") or {}).get("chunk_shape"))
+        configuration = grid.get("configuration")
+        return self._chunk_shape(configuration.get("chunk_shape") if isinstance(configuration, dict) else None)
 
     def _chunk_shape(self, shape: Any) -> tuple[int, ...]:
         if not isinstance(shape, list) or len(shape) != self.ndim or not all(_is_count(n) and n > 0 for n in shape):
@@ -272,8 +273,9 @@ class ArrayNode(Node):
         """(what the keys of the objects begin with, what separates the numbers that follow)."""
         encoding = self.document.get("chunk_key_encoding") or {}
         name = encoding.get("name") if isinstance(encoding, dict) else encoding
-        configuration = (encoding.get("configuration") or {}) if isinstance(encoding, dict) else {}
-        separator = configuration.get("separator", {"default": "/", "v2": "."}.get(str(name)))
+        configuration = encoding.get("configuration") if isinstance(encoding, dict) else None
+        usual = {"default": "/", "v2": "."}.get(str(name))
+        separator = configuration.get("separator", usual) if isinstance(configuration, dict) else usual
         if name not in ("default", "v2") or separator not in ("/", "."):
             raise UnsupportedError(f"chunk_key_encoding {encoding!r}", key=self.key)
         folder = self.path + "/" if self.path else ""
@@ -373,10 +375,11 @@ class ArrayNode(Node):
             raise UnsupportedError("not a one-dimensional array of byte strings", key=self.key)
         rows = self.shape[0] if stop is None else min(stop, self.shape[0])
         count = -(-rows // self.chunk[0])
+        self._refuse_hollow(rows, count)
         positions = np.arange(count, dtype=np.int64).reshape(-1, 1)
         pool, begins, absent = self.read_chunks(positions)
-        # A shape is only a number in a file: as many rows as there are bytes to show for it.
-        self._refuse_unbacked(rows, 8 * int((~absent).sum()) * self.chunk[0])
+        # A shape is only a number in a file: as many rows as there are bytes to show for it, 4 of each row at least.
+        self._refuse_unbacked(rows, 2 * len(pool))
         starts = np.zeros(rows, np.int64)
         lengths = np.zeros(rows, np.int64)
         for chunk in np.flatnonzero(~absent).tolist():
@@ -412,24 +415,38 @@ class ArrayNode(Node):
         """All numbers, in native byte order; of the first axis only `stop` rows."""
         shape = self.shape if stop is None else (min(stop, self.shape[0]), *self.shape[1:])
         grid = [-(-size // chunk) for size, chunk in zip(shape, self.chunk, strict=True)]
-        if prod(grid) > 2**31:
-            raise self._bad("an array of more than 2**31 chunks", self.shape)
-        positions = np.array(list(np.ndindex(*grid)), np.int64).reshape(prod(grid), self.ndim)
+        self._refuse_hollow(prod(shape), prod(grid))
+        positions = np.indices(grid, np.int64).reshape(self.ndim, prod(grid)).T
         pool, begins, absent = self.read_chunks(positions)
-        self._refuse_unbacked(prod(shape), int((~absent).sum()) * prod(self.chunk))
-        out = np.full(shape, self.fill_value, self.dtype.newbyteorder("="))
-        for number in np.flatnonzero(~absent).tolist():
-            data = pool[begins[number] : begins[number + 1]]
-            if len(data) != prod(self.chunk) * self.dtype.itemsize:
+        size = prod(self.chunk) * self.dtype.itemsize
+        stored = np.flatnonzero(~absent).tolist()
+        for number in stored:
+            if begins[number + 1] - begins[number] != size:
                 raise CorruptDataError(
                     "a chunk of the wrong size", key=self.path, chunk=tuple(positions[number].tolist()),
-                    expected=prod(self.chunk) * self.dtype.itemsize, found=len(data),
+                    expected=size, found=int(begins[number + 1] - begins[number]),
                 )  # fmt: skip
+        self._refuse_unbacked(prod(shape), len(stored) * prod(self.chunk))
+        out = np.full(shape, self.fill_value, self.dtype.newbyteorder("="))
+        for number in stored:
+            data = pool[begins[number] : begins[number + 1]]
             values = data.view(self.dtype).reshape(self.chunk)
             begin = positions[number] * np.array(self.chunk, np.int64)
             to = tuple(slice(b, min(b + c, n)) for b, c, n in zip(begin.tolist(), self.chunk, shape, strict=True))
             out[to] = values[tuple(slice(0, part.stop - part.start) for part in to)]
         return out
+
+    def _refuse_hollow(self, wanted: int, chunks: int) -> None:
+        """The same before a position is made for each of very many chunks: by what the store lists."""
+        if chunks <= 2**16:
+            return
+        objects = self.stored_objects()
+        there = len(objects)
+        if self.sharded:
+            # A shard's index has 16 bytes for each of its chunks.
+            sizes = [self.store.size(self.object_key(tuple(position))) or 0 for position in objects.tolist()]
+            there = sum(min(size // 16, prod(self.per_shard)) for size in sizes)
+        self._refuse_unbacked(wanted, (there - chunks) * prod(self.chunk) + wanted)
 
     def _refuse_unbacked(self, wanted: int, backed: int) -> None:
         """Absent chunks may read as fill values, but not so many that a number in a file takes all memory."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.json_values import is_number
 from zvcore.stores import open_store
 from zvcore.zvf import links as link_reading
 from zvcore.zvf import reading
@@ -83,11 +84,19 @@ class Store:
     @property
     def bounds(self) -> tuple[list[float], list[float]] | None:
         bounds = self.metadata.get("bounds")
-        return None if bounds is None else (list(bounds[0]), list(bounds[1]))
+        if bounds is None:
+            return None
+        corners = [corner for corner in bounds if isinstance(corner, list)] if isinstance(bounds, list) else []
+        if len(corners) != 2 or any(len(corner) != self.ndim or not all(map(is_number, corner)) for corner in corners):
+            raise MetadataError("bounds must be two corners", key=self.node.key, found=repr(bounds)[:99])
+        return corners[0], corners[1]
 
     @property
     def geometry_types(self) -> list[str]:
-        return list(self.metadata.get("geometry_types") or [])
+        given = self.metadata.get("geometry_types") or []
+        if not isinstance(given, list) or not all(isinstance(kind, str) for kind in given):
+            raise MetadataError("geometry_types must be a list of names", key=self.node.key, found=repr(given)[:99])
+        return list(given)
 
     @property
     def is_lines(self) -> bool:
@@ -320,9 +329,7 @@ class Level:
 def checked_shape(shape: Any, ndim: int | None, key: str) -> tuple[float, ...]:
     """A physical shape from metadata: positive numbers."""
     fine = isinstance(shape, list) and 0 < len(shape) <= 31 and (ndim is None or len(shape) == ndim)
-    if not fine or not all(
-        isinstance(side, (int, float)) and not isinstance(side, bool) and 0 < side < float("inf") for side in shape
-    ):
+    if not fine or not all(is_number(side) and side > 0 for side in shape):
         raise MetadataError("chunk_shape must be positive numbers, one per axis", key=key, found=repr(shape)[:99])
     return tuple(shape)
 
