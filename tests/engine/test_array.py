@@ -132,11 +132,6 @@ def test_lists_and_points(data):
     assert array[...].tobytes() == mirror.tobytes()
 
 
-@pytest.fixture(params=["local", "memory"])
-def store(request, tmp_path):
-    return LocalStore(tmp_path) if request.param == "local" else MemoryStore()
-
-
 @pytest.fixture(params=[None, (2, 2)], ids=["chunks", "shards"])
 def array(request, store):
     return toy(store, (37, 53), (8, 10), "u2", request.param, (zvcore.codecs.get("gzip", level=1),), fill_value=7)

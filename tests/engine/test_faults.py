@@ -22,7 +22,7 @@ from tests.processes import PATIENCE
 from zvcore.codecs import CodecChain
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, encode_many, fetch
 from zvcore.errors import CorruptDataError, ZvcoreError
-from zvcore.stores import LocalStore, MemoryStore
+from zvcore.stores import LocalStore
 
 GZIP = zvcore.codecs.get("gzip")
 ZSTD = zvcore.codecs.get("zstd", checksum=True)
@@ -40,11 +40,6 @@ class Reversed(zvcore.codecs.Codec):
         if bytes(data[:4]) == b"oops":
             raise RuntimeError("told to fail")
         return bytes(data)[::-1]
-
-
-@pytest.fixture(params=["local", "memory"])
-def store(request, tmp_path):
-    return LocalStore(tmp_path) if request.param == "local" else MemoryStore()
 
 
 def filled(store, codecs=(GZIP,), per_shard=None, **form):
