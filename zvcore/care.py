@@ -1,6 +1,6 @@
 """Looking after data, whatever its format: is it sound, what can be saved, what is dead weight, what is there at all.
 
-A format package offers `verify(store, only=, fast=, threads=)`, `repair(store, out, only=, threads=)`,
+A format package offers `verify(store, only=, fast=, threads=, watch=)`, `repair(store, out, only=, threads=)`,
 `compact(store, only=, threads=)` and `inspect(store, only=)`. The store is rooted at the dataset; `only` has the keys
 of objects in it, or of folders, when not the whole is meant (for `inspect`, one key); an empty one: the documents.
 """
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.opening import detect, package
+from zvcore.progress import shown
 from zvcore.report import Problem, Report
 from zvcore.stores import Store, open_store
 from zvcore.stores.choosing import keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from zvcore.opening import Path
 
@@ -39,6 +40,7 @@ def verify(
     client: Any = None,
     *,
     format: str | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Report:
@@ -48,6 +50,7 @@ def verify(
     client           a dask.distributed `Client`: its workers look, each at some objects, with one thread unless
                      `threads` says more
     format           as in `zvcore.open`; found out when it is not given
+    progress         True for a bar (on a terminal), or a function that is called with (objects looked at, of how many)
     storage_options  for object stores, as in `zvcore.open`
     options          what only this format has, such as `spec=` for bare sharded stores of precomputed
     """
@@ -56,16 +59,26 @@ def verify(
     except UnsupportedError as error:
         # Data without the document that describes it.
         return Report([Problem.of(error)])
-    if client is not None:
-        return _verify_on(client, store, format, only, fast, threads or 1, options)
-    if only is not None:
-        options["only"] = [only]
-    report: Report = package(format).verify(store, fast=fast, threads=threads, **options)
+    meant = None if only is None else [only]
+    with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
+        if client is not None:
+            return _verify_on(client, store, format, only, fast, threads or 1, watch, options)
+        if meant is not None:
+            options["only"] = meant
+        report: Report = package(format).verify(store, fast=fast, threads=threads, watch=watch, **options)
+    report.watch = None
     return report
 
 
 def _verify_on(
-    client: Any, store: Store, format: str, only: str | None, fast: bool, threads: int, options: dict[str, Any]
+    client: Any,
+    store: Store,
+    format: str,
+    only: str | None,
+    fast: bool,
+    threads: int,
+    watch: Callable[[int], None],
+    options: dict[str, Any],
 ) -> Report:
     """Documents are one task, and every few objects another."""
     from zvcore.distributed import run_tasks
@@ -75,6 +88,7 @@ def _verify_on(
     tasks: Iterable[list[str]] = batches if only is not None else itertools.chain([[]], batches)
     report = Report()
     for batch, part in run_tasks(client, _verify_part, tasks, pickle.dumps(store), format, fast, threads, options):
+        watch(len(batch))
         if batch:
             # Each task opens what its objects belong to, and counts that.
             for what in _COUNTED_ONCE:

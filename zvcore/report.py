@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from zvcore.terminal import human_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zvcore.errors import ZvcoreError
 
 __all__ = ["ConversionReport", "Problem", "Report", "join"]
@@ -85,11 +87,13 @@ class Report:
 
     counts  what was looked at, or done
     losses  what a repair had to leave out
+    watch   is told how many more objects have been looked at, while that goes on
     """
 
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     losses: list[Problem] = field(default_factory=list)
+    watch: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -100,6 +104,15 @@ class Report:
 
     def count(self, what: str, number: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + number
+
+    def looked_at(self, objects: int = 1) -> None:
+        """Tell who watches."""
+        if self.watch is not None:
+            self.watch(objects)
+
+    def part(self) -> Report:
+        """An empty report, with the same to watch, of what this one will be extended by."""
+        return Report(watch=self.watch)
 
     def add(self, where: str, what: str, **place: Any) -> None:
         self.problems.append(Problem(where, what, **place))

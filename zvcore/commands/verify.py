@@ -34,7 +34,9 @@ def run(options: argparse.Namespace) -> int:
     with cluster(options.dask) as client:
         for path in options.paths:
             with reading(path, options.format):
-                report = zvcore.verify(path, options.fast, options.threads, client, format=options.format)
+                report = zvcore.verify(
+                    path, options.fast, options.threads, client, format=options.format, progress=not options.quiet
+                )
             status |= not report.ok
             if options.json:
                 answers.append({"path": path, **report.to_json()})

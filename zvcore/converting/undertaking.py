@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore.converting.progress import shown
 from zvcore.converting.pyramids import CoarseView, plan_levels, whole
 from zvcore.converting.running import run_units
 from zvcore.converting.steps import Copying, plan_copy
 from zvcore.converting.verifying import Comparison
 from zvcore.errors import ZvcoreError
+from zvcore.progress import shown
 from zvcore.report import ConversionReport
 from zvcore.stores import LocalStore
 

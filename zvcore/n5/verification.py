@@ -20,7 +20,7 @@ from zvcore.stores.choosing import keys_of, within
 from zvcore.stores.copying import back_up, copy_all, is_backup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from zvcore.stores import Store
 
@@ -34,15 +34,20 @@ _SCALES = {"multiscales", "multiScale", "downsamplingFactors", "scales", "painte
 
 
 def verify(
-    store: Store, *, only: Sequence[str] | None = None, fast: bool = False, threads: int | None = None
+    store: Store,
+    *,
+    only: Sequence[str] | None = None,
+    fast: bool = False,
+    threads: int | None = None,
+    watch: Callable[[int], Any] | None = None,
 ) -> Report:
     """Look at a dataset, or a group with all that is in it.
 
     With `fast`, blocks are not decoded: only their headers are read, and their sizes checked where nothing compresses
     them. With `only`, nothing but these objects (or what lies in these folders) is looked at; without any, the
-    documents.
+    documents. `watch` is told how many more objects have been looked at.
     """
-    report = Report()
+    report = Report(watch=watch)
     documents = only is not None and not only
     _node(store, report, None if documents else only, fast, threads, blocks=not documents)
     return report
@@ -73,7 +78,7 @@ def _node(
     for name in folders:
         below = None if only is None else within(only, name)
         if only is None or below:
-            member = Report()
+            member = report.part()
             _node(store.child(name), member, None if below and "" in below else below, fast, threads, blocks)
             report.extend(member, name)
 
@@ -151,6 +156,7 @@ class Checker:
             while batch := list(itertools.islice(entries, _BLOCKS)):
                 stored += len(batch)
                 for problem in pool.map(self.block, *zip(*batch, strict=True)):
+                    self.report.looked_at()
                     if problem is not None:
                         self.report.problems.append(problem)
         self.report.count("blocks", stored)

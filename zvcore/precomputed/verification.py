@@ -27,7 +27,7 @@ from zvcore.stores.copying import is_backup
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -62,14 +62,16 @@ def verify(
     only: Sequence[str] | None = None,
     fast: bool = False,
     threads: int | None = None,
+    watch: Callable[[int], Any] | None = None,
 ) -> Report:
     """Look at all of a volume with its skeletons and meshes, a folder of these, or, with `spec`, a bare sharded store.
 
     With `fast`, values are not decoded: shards are checked by their indices only. With `only`, nothing but these
-    objects (or what lies in these folders) is looked at; without any, the documents.
+    objects (or what lies in these folders) is looked at; without any, the documents. `watch` is told how many more
+    objects have been looked at.
     """
     store = open_store(path, "r")
-    report = Report()
+    report = Report(watch=watch)
     if spec is not None:
         reader = ShardReader(store, as_spec(spec))
         _verify_shards(reader, Judge(reader, threads), report, fast, only)
@@ -131,7 +133,7 @@ def _verify_folder(
         report.problems.append(Problem.of(error, INFO).below(folder))
         return
     if kind in (SKELETONS_TYPE, MESHES_TYPE):
-        report.extend(verify(below, only=only, fast=fast, threads=threads), folder)
+        report.extend(verify(below, only=only, fast=fast, threads=threads, watch=report.watch), folder)
 
 
 def judges(
@@ -244,6 +246,7 @@ def _verify_shards(
     for found in examinations(reader, judge, fast, shards):
         stored += len(found.ids)
         report.extend(found.report)
+        report.looked_at()
     if isinstance(judge, ChunkJudge) and only is None:
         report.count("chunks not stored", max(0, math.prod(judge.layout.grid) - stored))
     for name in names:
@@ -291,6 +294,7 @@ def verify_chunk_files(
         return
     for first in range(0, len(keys), _FILES_AT_ONCE):
         part, at = keys[first : first + _FILES_AT_ONCE], np.array(places[first : first + _FILES_AT_ONCE], np.int64)
+        report.looked_at(len(part))
         try:
             _decode_files(layout, part, at, threads)
         except ZvcoreError:
@@ -312,6 +316,7 @@ def _check_sizes(
         zipped = np.array([key.endswith(".gz") for key in part])
         column = layout.chains_with(at, zipped if zipped.any() else None)
         _, nbytes = chunk_columns(layout, at)
+        report.looked_at(len(part))
         for row, key in enumerate(part):
             size = layout.store.size(key)
             if chains[0 if column is None else int(column[row])] == 0 and size is not None and size != nbytes[row]:
@@ -363,6 +368,7 @@ def _verify_object(objects: Skeletons | Meshes, key: str, report: Report) -> Non
 
 def _verify_one(objects: Skeletons | Meshes, id: int, report: Report) -> None:
     report.count("values")
+    report.looked_at()
     try:
         found = objects[id]
         if not isinstance(found, Skeleton):

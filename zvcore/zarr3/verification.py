@@ -41,14 +41,20 @@ _OLD = {".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 
 
 def verify(
-    store: Store, *, only: Sequence[str] | None = None, fast: bool = False, threads: int | None = None
+    store: Store,
+    *,
+    only: Sequence[str] | None = None,
+    fast: bool = False,
+    threads: int | None = None,
+    watch: Callable[[int], Any] | None = None,
 ) -> Report:
     """Look at an array, or a group with all that is in it.
 
     With `fast`, chunks are not decoded: only shard indexes, checksums and the sizes that are known are checked. With
     `only`, nothing but these objects (or what lies in these folders) is looked at; without any, the documents.
+    `watch` is told how many more objects have been looked at.
     """
-    report = Report()
+    report = Report(watch=watch)
     if only is not None and not only:
         _node(store, report, None, fast, threads, chunks=False)
     else:
@@ -97,7 +103,7 @@ def _group(
         if only is not None and not below:
             continue
         if store.exists(f"{name}/{DOCUMENT}"):
-            member = Report()
+            member = report.part()
             _node(store.child(name), member, None if below and "" in below else below, fast, threads, chunks)
             report.extend(member, name)
         else:
@@ -220,8 +226,10 @@ class Checker:
             if sharded:
                 for key, position in batch:
                     self.shard(key, position)
+                    self.report.looked_at()
             else:
                 self.chunks(batch)
+                self.report.looked_at(len(batch))
         what = "shards" if sharded else "chunks"
         self.report.count(what, stored)
         if only is None:

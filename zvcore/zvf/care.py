@@ -12,7 +12,7 @@ from zvcore.zvf.store import Store
 from zvcore.zvf.validation import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from zvcore.stores import Store as ByteStore
     from zvcore.zvf.validation import Finding
@@ -21,13 +21,19 @@ __all__ = ["compact", "inspect", "repair", "verify"]
 
 
 def verify(
-    store: ByteStore, *, only: Sequence[str] | None = None, fast: bool = False, threads: int | None = None
+    store: ByteStore,
+    *,
+    only: Sequence[str] | None = None,
+    fast: bool = False,
+    threads: int | None = None,
+    watch: Callable[[int], Any] | None = None,
 ) -> Report:
     """Look at all arrays, then at what they say of each other, as `validate` does.
 
-    With `fast`, neither chunks nor cells are decoded: structure, metadata and checksums are looked at.
+    With `fast`, neither chunks nor cells are decoded: structure, metadata and checksums are looked at. `watch` is told
+    how many more objects have been looked at.
     """
-    report = zarr3.verify(store, only=only, fast=fast, threads=threads)
+    report = zarr3.verify(store, only=only, fast=fast, threads=threads, watch=watch)
     if only:
         return report
     # What cannot be read is told once, by its bytes.

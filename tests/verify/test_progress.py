@@ -1,0 +1,124 @@
+"""Who verifies much data sees how far it is: on a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore import zvf
+from zvcore.progress import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ARRAYS: dict[str, dict[str, Any]] = {
+    "zarr3": {"format": "zarr3", "chunks": (8, 8, 8)},
+    "zarr3 shards": {"format": "zarr3", "chunks": (8, 8, 8), "shards": (16, 16, 16)},
+    "n5": {"format": "n5", "chunks": (8, 8, 8)},
+    "precomputed": {"format": "precomputed", "chunks": (8, 8, 8), "codec": "raw"},
+    "precomputed shards": {"format": "precomputed", "chunks": (8, 8, 8), "codec": "gzip", "shards": (16, 16, 16)},
+}
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_every_object_is_told(tmp_path: Path, kind: str, fast: bool) -> None:
+    array = zvcore.create(tmp_path / "it", shape=(32, 32, 32), dtype="u1", **ARRAYS[kind])
+    array[...] = 1
+    told: list[tuple[int, int]] = []
+    assert zvcore.verify(tmp_path / "it", fast, progress=lambda *one: told.append(one)).ok
+    # Documents are among those that there are.
+    assert told[-1] == ((8 if "shards" in kind else 64), (8 if "shards" in kind else 64) + 1)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    told.clear()
+    key = next(path for path in (tmp_path / "it").rglob("*") if path.is_file() and path.suffix != ".json"
+               and path.name != "info")  # fmt: skip
+    assert zvcore.verify(key, fast, progress=lambda *one: told.append(one)).ok
+    assert told == [(1, 1)]
+
+
+def test_members_of_groups_and_cells_are_told(tmp_path: Path) -> None:
+    group = zvcore.open(tmp_path / "group", "w", format="zarr3")
+    for name in ("a", "b/c"):
+        group.create_dataset(name, shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    zvf.write_points(tmp_path / "points", np.random.default_rng(0).random((100, 3)) * 10, chunk_shape=(5.0, 5.0, 5.0))
+    told: list[tuple[int, int]] = []
+    zvcore.verify(tmp_path / "group", progress=lambda *one: told.append(one))
+    assert told[-1][0] == 4
+    told.clear()
+    zvcore.verify(tmp_path / "points", progress=lambda *one: told.append(one))
+    assert 8 <= told[-1][0] <= told[-1][1]
+
+
+def command(*arguments: str, terminal: bool) -> tuple[str, str]:
+    """(stdout, stderr) of a command whose stderr is a terminal, or a pipe."""
+    line = [sys.executable, "-m", "zvcore", *arguments]
+    if not terminal:
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+        return done.stdout, done.stderr
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    try:
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # Linux says so that nobody is at the other end
+                break
+            if not part:
+                break
+            seen += part
+        assert process.stdout is not None
+        out = process.stdout.read().decode()
+        process.stdout.close()
+        assert process.wait() == 0
+        return out, seen.decode()
+    finally:
+        os.close(ours)
+
+
+@pytest.mark.parametrize("kind", ["zarr3 shards", "n5"])
+def test_a_bar_on_a_terminal_only(tmp_path: Path, kind: str) -> None:
+    array = zvcore.create(tmp_path / "it", shape=(32, 32, 32), dtype="u1", **ARRAYS[kind])
+    array[...] = 1
+    path = str(tmp_path / "it")
+    out, words = command("verify", path, terminal=True)
+    assert "verifying" in words and "object" in words and out.startswith(f"{path}: sound")
+    assert command("verify", path, terminal=False) == (out, "")
+    assert command("verify", "-q", path, terminal=True) == ("", "")
+
+
+def test_what_is_counted_meanwhile(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that cannot be counted, or never end, stop nothing."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+    def broken() -> Any:
+        yield 1
+        raise OSError("no list")
+
+    def endless() -> Any:
+        while True:
+            yield 1
+
+    for parts in (broken(), endless(), range(3), 3):
+        with shown(True, parts, "looking", "thing") as advance:
+            advance(2)
+            advance(1)
+    assert capsys.readouterr().err.count("looking") >= 4
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    for parts in (3, iter([1])):
+        with shown(True, parts, "looking", "thing") as advance:
+            advance(3)
+    assert "looking: 3 of 3 things" in (words := capsys.readouterr().err) and "looking: 3 things" in words
