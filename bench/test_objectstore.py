@@ -1,5 +1,8 @@
 """Chunks here and there of a sharded array behind S3 on this machine, beside tensorstore.
 
+The server is a small one that costs next to nothing, and, where `make s3-server` has built it, versitygw as well: a
+complete server, which spends several times as much on a request as both clients do, on the same processors.
+
 Each round reads others. tensorstore keeps nothing, which is how it comes: with a cache as large as the volume it would
 soon read nothing any more. Both have time to get to know the server before (zvcore asks for many ranges by one call
 once it has known an object for two seconds).
@@ -11,7 +14,7 @@ import contextlib
 import os
 import tempfile
 import time
-from functools import cache
+from functools import cache, partial
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +23,15 @@ import numpy as np
 import pytest
 import tensorstore as ts
 
+import bench.s3_server
 import zvcore
-from bench import s3_server
 from bench.contest import Contest, entrants, table
 from bench.data import volume
+from tests.stores import servers
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SIDE, SHARD, CHUNK = 512, 256, 32
 COUNT = 200
@@ -35,11 +39,23 @@ _stack = contextlib.ExitStack()
 Positions = list[tuple[int, int, int]]
 
 
+@contextlib.contextmanager
+def small_server() -> Iterator[servers.S3]:
+    with bench.s3_server.running() as endpoint:
+        yield servers.S3("small", int(endpoint.rpartition(":")[2]))
+
+
+@contextlib.contextmanager
+def versitygw() -> Iterator[servers.S3]:
+    with tempfile.TemporaryDirectory() as folder, servers.s3_server("versitygw", Path(folder)) as server:
+        yield server
+
+
 @cache
-def arrays() -> tuple[zvcore.Array, Any]:
+def arrays(running: Callable[[], contextlib.AbstractContextManager[servers.S3]]) -> tuple[zvcore.Array, Any]:
     """(ours, tensorstore's): the same array in the same bucket."""
-    endpoint = _stack.enter_context(s3_server.running())
-    options = {"endpoint": endpoint, "region": "us-east-1", "access_key_id": "a", "secret_access_key": "b"}
+    server = _stack.enter_context(running())
+    options = server.options
     store = open_store("s3://bucket/volume", "w", options)
     tile = volume("em", (SHARD // 2,) * 3)
     with tempfile.TemporaryDirectory() as folder:
@@ -51,12 +67,12 @@ def arrays() -> tuple[zvcore.Array, Any]:
         for path in Path(folder).rglob("*"):
             if path.is_file():
                 store.put_if_unchanged(str(path.relative_to(folder)), path.read_bytes(), None)
-    os.environ.update(AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
+    os.environ.update(AWS_ACCESS_KEY_ID=options["access_key_id"], AWS_SECRET_ACCESS_KEY=options["secret_access_key"])
     theirs = ts.open({
         "driver": "zarr3",
         "kvstore": {
-            "driver": "s3", "bucket": "bucket", "path": "volume/", "endpoint": endpoint, "aws_region": "us-east-1",
-            "aws_credentials": {"type": "environment"},
+            "driver": "s3", "bucket": "bucket", "path": "volume/", "endpoint": server.endpoint,
+            "aws_region": "us-east-1", "aws_credentials": {"type": "environment"},
         },
     }).result()  # fmt: skip
     ours = zvcore.open("s3://bucket/volume", storage_options=options)
@@ -69,8 +85,8 @@ def region(position: tuple[int, int, int]) -> tuple[slice, ...]:
     return tuple(slice(i * CHUNK, (i + 1) * CHUNK) for i in position)
 
 
-def readers() -> dict[str, Callable[[], list[Any]]]:
-    ours, theirs = arrays()
+def readers(running: Callable[[], contextlib.AbstractContextManager[servers.S3]]) -> dict[str, Callable[[], list[Any]]]:
+    ours, theirs = arrays(running)
     rng = np.random.default_rng(0)
     rounds = [[tuple(one) for one in rng.integers(0, SIDE // CHUNK, (COUNT, 3)).tolist()] for _ in range(16)]
 
@@ -102,7 +118,10 @@ def _rounds(way: Callable[[Positions], list[Any]], rounds: list[Positions]) -> C
 
 
 NAMES = ("zvcore", "tensorstore", "tensorstore, Batch", "zvcore, one by one", "tensorstore, one by one")
-CONTESTS = [Contest(f"{COUNT} chunks of {CHUNK}^3", NAMES, readers)]
+TASK = f"{COUNT} chunks of {CHUNK}^3"
+CONTESTS = [Contest(TASK, NAMES, partial(readers, small_server))]
+if servers.versitygw() is not None:
+    CONTESTS.append(Contest(f"{TASK}, versitygw", NAMES, partial(readers, versitygw)))
 
 
 @pytest.fixture(scope="module", autouse=True)

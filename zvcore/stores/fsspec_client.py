@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -17,7 +18,7 @@ from zvcore.stores.writing import Anything
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
@@ -52,12 +53,32 @@ class FsspecClient(Client):
     atomic = False
 
     def __init__(self, filesystem: Any) -> None:
-        self.filesystem = filesystem
+        self._filesystem = filesystem
         self._replacing = threading.Lock()
         self._turn = _turn_of(filesystem)
+        self._is_parents = False
+        _clients.add(self)
+
+    @contextmanager
+    def _using(self) -> Iterator[Any]:
+        if self._is_parents:
+            with _making:
+                kept = self._filesystem
+                again = type(kept)(*kept.storage_args, **kept.storage_options)
+            self._filesystem, self._turn = again, _turn_of(again)
+            self._is_parents = False
+        with self._turn:
+            yield self._filesystem
+
+    def after_fork(self) -> None:
+        """Connections are the parent's, and so is the position in open files; threads that held locks are not here.
+        The file system is made anew when it is used.
+        """
+        self._replacing = threading.Lock()
+        self._is_parents = True
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (FsspecClient, (self.filesystem,))
+        return (FsspecClient, (self._filesystem,))
 
     def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
         found = self.head(path) if version is None else version
@@ -66,8 +87,8 @@ class FsspecClient(Client):
         first = max(0, found.size + start) if start < 0 else min(start, found.size)
         last = found.size if stop is None else max(first, min(stop, found.size))
         try:
-            with self._turn:
-                data = self.filesystem.cat_file(path, first, last) if last > first else b""
+            with self._using() as filesystem:
+                data = filesystem.cat_file(path, first, last) if last > first else b""
         except FileNotFoundError:
             data = None
         except (OSError, ValueError, RuntimeError) as error:
@@ -83,9 +104,9 @@ class FsspecClient(Client):
     def head(self, path: str) -> Version | None:
         try:
             # Listings that some file systems keep would hide what has changed since.
-            with self._turn:
-                self.filesystem.invalidate_cache(path.rpartition("/")[0])
-                found = self.filesystem.info(path)
+            with self._using() as filesystem:
+                filesystem.invalidate_cache(path.rpartition("/")[0])
+                found = filesystem.info(path)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except (OSError, ValueError, RuntimeError) as error:
@@ -94,7 +115,7 @@ class FsspecClient(Client):
             return None
         size = found.get("size")
         if size is None:
-            raise StoreError(f"{type(self.filesystem).__name__} does not say how large the object is", key=path)
+            raise StoreError(f"{type(self._filesystem).__name__} does not say how large the object is", key=path)
         e_tag = next((str(found[name]) for name in _E_TAGS if found.get(name)), None)
         number = next((str(found[name]) for name in ("generation", "VersionId", "ino") if found.get(name)), None)
         time = next((found[name] for name in _TIMES if found.get(name)), None)
@@ -118,18 +139,18 @@ class FsspecClient(Client):
             raise _failure(error, path) from error
 
     def _put(self, path: str, data: bytes) -> None:
-        with self._turn:
+        with self._using() as filesystem:
             try:
-                self.filesystem.pipe_file(path, data)
+                filesystem.pipe_file(path, data)
             except FileNotFoundError:
-                self.filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
-                self.filesystem.pipe_file(path, data)
+                filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+                filesystem.pipe_file(path, data)
 
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             try:
-                with self._turn:
-                    self.filesystem.rm_file(path)
+                with self._using() as filesystem:
+                    filesystem.rm_file(path)
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
@@ -138,9 +159,9 @@ class FsspecClient(Client):
     def list(self, folder: str) -> builtins.list[str]:
         root = folder.rstrip("/")
         try:
-            with self._turn:
-                self.filesystem.invalidate_cache(root)
-                return [self._plain(path) for path in self.filesystem.find(root)]
+            with self._using() as filesystem:
+                filesystem.invalidate_cache(root)
+                return [self._plain(path) for path in filesystem.find(root)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
@@ -149,9 +170,9 @@ class FsspecClient(Client):
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         root = folder.rstrip("/")
         try:
-            with self._turn:
-                self.filesystem.invalidate_cache(root)
-                found = self.filesystem.ls(root, detail=True)
+            with self._using() as filesystem:
+                filesystem.invalidate_cache(root)
+                found = filesystem.ls(root, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return [], []
         except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
@@ -160,7 +181,7 @@ class FsspecClient(Client):
         return folders, [self._plain(one["name"]) for one in found if one["type"] != "directory"]
 
     def _plain(self, name: str) -> str:
-        return str(self.filesystem._strip_protocol(name)).rstrip("/")
+        return str(self._filesystem._strip_protocol(name)).rstrip("/")
 
 
 def _failure(error: Exception, path: str) -> StoreError:
@@ -171,3 +192,17 @@ def filesystem_of(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     """(the file system, the path in it) that an address names."""
     filesystem, path = fsspec.core.url_to_fs(url, **options)
     return filesystem, path
+
+
+_clients: WeakSet[FsspecClient] = WeakSet()
+
+
+def _after_fork() -> None:
+    global _turns, _making
+    _turns = WeakKeyDictionary()
+    _making = threading.Lock()
+    for client in [*_clients]:
+        client.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -37,7 +38,31 @@ _NOTHING = memoryview(b"")
 # What is said of ranges that begin behind the end, by servers or by obstore (some servers send all of what is empty).
 _BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting", "non-partial response")
 
+# obstore's threads do not come along into a process that forks, and it would wait for them for ever.
+_threads_began = False
+_threads_left = False
+
 _HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
+
+
+def _with_threads(key: str) -> None:
+    """Before anything for which obstore needs its threads."""
+    global _threads_began
+    if _threads_left:
+        raise StoreError(
+            "object stores were used before this process forked, and cannot be used in the child: start processes with "
+            '"spawn" or "forkserver", or fork before the first use',
+            key=key,
+        )
+    _threads_began = True
+
+
+def _after_fork() -> None:
+    global _threads_left
+    _threads_left = _threads_began
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class ObstoreClient(Client):
@@ -66,6 +91,7 @@ class ObstoreClient(Client):
     # --- reading
 
     def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
+        _with_threads(path)
         if (stop is not None and stop <= start) or start >= 1 << 62:
             return self._empty(path, version)
         for attempt in range(_READ_ATTEMPTS):
@@ -126,6 +152,7 @@ class ObstoreClient(Client):
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version
     ) -> builtins.list[memoryview] | None:
+        _with_threads(path)
         starts = [start for start, _ in ranges[:-1]]
         stops = [stop for _, stop in ranges[:-1]]
         try:
@@ -164,6 +191,7 @@ class ObstoreClient(Client):
         return True
 
     def head(self, path: str) -> Version | None:
+        _with_threads(path)
         try:
             return self._head(path)
         except FileNotFoundError:
@@ -174,6 +202,7 @@ class ObstoreClient(Client):
     # --- writing
 
     def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
+        _with_threads(path)
         views = [view.cast("B") for part in parts if (view := memoryview(part)).nbytes]
         size = sum(len(view) for view in views)
         mode: Any = "overwrite"
@@ -232,6 +261,7 @@ class ObstoreClient(Client):
 
     def delete(self, paths: Iterable[str]) -> None:
         names = list(paths)
+        _with_threads(names[0])
         try:
             obstore.delete(self._writing, names if len(names) != 1 else names[0])
         except FileNotFoundError:
@@ -245,6 +275,7 @@ class ObstoreClient(Client):
     # --- listing
 
     def list(self, folder: str) -> builtins.list[str]:
+        _with_threads(folder)
         try:
             stream = obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
             return [found["path"] for page in stream for found in page]
@@ -254,6 +285,7 @@ class ObstoreClient(Client):
             raise self._listing_failure(error, folder) from None
 
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        _with_threads(folder)
         try:
             found = obstore.list_with_delimiter(self._listing, folder.rstrip("/") or None)
         except FileNotFoundError:
