@@ -144,8 +144,16 @@ def parse_region(text: str | None, shape: tuple[int, ...]) -> tuple[Any, ...]:
                 raise ValueError
         except ValueError:
             raise UsageError(f"{part!r} in region {text!r} is neither a number nor start:stop[:step]") from None
-    if sum(part is not Ellipsis for part in parts) > len(shape) or parts.count(...) > 1:
+    count = sum(part is not Ellipsis for part in parts)
+    if count > len(shape) or parts.count(...) > 1:
         raise UsageError(f"region {text!r} has more axes than the array's {len(shape)}")
+    for place, part in enumerate(parts):
+        # What stands behind the dots counts from the last axis.
+        axis = place if ... not in parts[:place] else len(shape) - len(parts) + place
+        if isinstance(part, slice) and part.step == 0:
+            raise UsageError(f"region {text!r} has a step of 0")
+        if isinstance(part, int) and not -shape[axis] <= part < shape[axis]:
+            raise UsageError(f"{part} in region {text!r} lies outside of the {shape[axis]} that axis {axis} has")
     return tuple(parts)
 
 

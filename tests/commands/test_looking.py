@@ -207,6 +207,11 @@ WRONG = [
     ["get", "DATA/a.n5", "--chunk", "9,9,9", "-o", "-"],
     ["get", "DATA/a.n5", "--id", "9", "-o", "-"],
     ["get", "DATA/bones", "--id", "x", "-o", "-"],
+    ["get", "DATA/volume", "--id", "0", "-o", "-"],
+    ["cat", "DATA/a.n5", "20"],
+    ["cat", "DATA/a.n5", "...,-9"],
+    ["cat", "DATA/a.n5", "0,::0"],
+    ["get", "DATA/a.n5", "-21", "-o", "-"],
     ["get", "DATA/a.n5"],
     ["info", "DATA/nowhere"],
     ["ls", "DATA/nowhere"],
@@ -229,6 +234,11 @@ def test_wrong_command_lines(arguments: list[str], data: Path, capfd: pytest.Cap
     assert status == 2
     assert told.out == ""
     assert "zvcore" in told.err
+
+
+def test_ids_of_a_volume_belong_to_a_scale(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["get", str(data / "volume"), "--id", "0", "-o", "-"]) == 2
+    assert f"say which scale: {data / 'volume'}/8_8_8" in capfd.readouterr().err
 
 
 def test_what_is_not_stored_is_status_1(data: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -145,3 +145,29 @@ def test_the_root_says_nonsense(store: Path, member: str, value: Any) -> None:
 def test_a_chunk_has_as_many_coordinates_as_the_grid(store: Path) -> None:
     with pytest.raises(ValueError, match="3 coordinates"):
         zvf.open(store).level(0).read_chunk((0, 0))
+
+
+@pytest.mark.parametrize("fill", [[], [1, 2], {}, "x", 10**400])
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_fill_values_that_are_none(tmp_path: Path, fill: Any, dtype: str) -> None:
+    path = array(tmp_path, [4], [4], dtype=dtype) / "zarr.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "fill_value": fill}))
+    with pytest.raises(MetadataError, match="fill_value"):
+        require_array(open_store(tmp_path, "r"), "").read_numbers()
+
+
+@pytest.mark.parametrize("bounds", [5, [[0] * 3, ["x"] * 3], [[0] * 3, [None] * 3], [[1] * 3, [0] * 3]])
+def test_validation_names_bounds_that_are_none(store: Path, bounds: Any) -> None:
+    document = json.loads((store / "zarr.json").read_text())
+    document["attributes"]["zarr_vectors"]["bounds"] = bounds
+    (store / "zarr.json").write_text(json.dumps(document))
+    found = zvf.validate(store, level=2)
+    assert not found.ok
+    assert "bound" in found.errors[0].message
+
+
+def test_bounds_may_be_endless(store: Path) -> None:
+    document = json.loads((store / "zarr.json").read_text())
+    document["attributes"]["zarr_vectors"]["bounds"] = [[-float("inf")] * 3, [float("inf")] * 3]
+    (store / "zarr.json").write_text(json.dumps(document))
+    assert zvf.open(store).bounds == ([-float("inf")] * 3, [float("inf")] * 3)

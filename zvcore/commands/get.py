@@ -80,7 +80,10 @@ def value(path: str, text: str) -> bytes:
     found = zvcore.inspect(path)
     spec = found.get("sharding")
     if spec is None:
-        raise UsageError(f"{path} has no values by id: --id is for sharded skeletons, meshes and scales")
+        scales = found.get("scales") or []
+        inside = [scale["key"] for scale in scales if isinstance(scale, dict) and scale.get("sharding") is not None]
+        hint = f"; say which scale: {', '.join(f'{path}/{key}' for key in inside)}" if inside else ""
+        raise UsageError(f"{path} has no values by id: --id is for sharded skeletons, meshes and scales{hint}")
     data = zvcore.precomputed.ShardedStore(path, zvcore.precomputed.ShardingSpec.from_json(spec)).get(int(text))
     if data is None:
         raise NotFoundError(f"{path} has no value with this id", found=text)

@@ -462,13 +462,13 @@ def _is_count(value: Any) -> bool:
 
 def _fill_value(value: Any, dtype: np.dtype[Any], node: ArrayNode) -> Any:
     try:
-        if dtype.kind == "f":
-            if isinstance(value, str):
-                if value.startswith("0x"):
-                    raw = int(value, 16).to_bytes(dtype.itemsize, "little")
-                    return np.frombuffer(raw, dtype.newbyteorder("<"))[0]
-                return np.dtype(dtype).type({"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}[value])
-            return dtype.newbyteorder("=").type(0.0 if value is None else value)
+        if dtype.kind == "f" and isinstance(value, str):
+            if value.startswith("0x"):
+                raw = int(value, 16).to_bytes(dtype.itemsize, "little")
+                return np.frombuffer(raw, dtype.newbyteorder("<"))[0]
+            return np.dtype(dtype).type({"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}[value])
+        if isinstance(value, (list, dict)):
+            raise TypeError
         return np.array(0 if value is None else value, dtype.newbyteorder("="))[()]
     except (ValueError, TypeError, KeyError, OverflowError):
         raise MetadataError("fill_value does not fit the data type", key=node.key, found=repr(value)) from None

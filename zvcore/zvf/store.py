@@ -86,10 +86,14 @@ class Store:
         bounds = self.metadata.get("bounds")
         if bounds is None:
             return None
-        corners = [corner for corner in bounds if isinstance(corner, list)] if isinstance(bounds, list) else []
-        if len(corners) != 2 or any(len(corner) != self.ndim or not all(map(is_number, corner)) for corner in corners):
+        if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(self._is_corner, bounds)):
             raise MetadataError("bounds must be two corners", key=self.node.key, found=repr(bounds)[:99])
-        return corners[0], corners[1]
+        return list(bounds[0]), list(bounds[1])
+
+    def _is_corner(self, value: Any) -> bool:
+        # Nothing is bounded by infinity.
+        numbers = isinstance(value, list) and all(is_number(place) or isinstance(place, float) for place in value)
+        return numbers and len(value) == self.ndim
 
     @property
     def geometry_types(self) -> list[str]:

@@ -208,21 +208,24 @@ def _metadata(store: Store, levels: list[Level], result: ValidationResult) -> No
         return
     ndim = len(shape)
     result.passed.append(f"chunk_shape has {ndim} positive sides")
-    bounds = meta.get("bounds")
+    try:
+        bounds = store.bounds
+    except MetadataError:
+        result.check(False, f"bounds are two corners of {ndim} coordinates", key)
+        bounds = None
     if bounds is not None:
-        fine = isinstance(bounds, list) and len(bounds) == 2 and all(
-            isinstance(corner, list) and len(corner) == ndim for corner in bounds
-        )  # fmt: skip
-        if result.check(fine, f"bounds are two corners of {ndim} coordinates", key):
-            ordered = all(low <= high for low, high in zip(*bounds, strict=True))
-            result.check(ordered, "the lower bound is below the upper one", key)
+        ordered = all(low <= high for low, high in zip(*bounds, strict=True))
+        result.check(ordered, "the lower bound is below the upper one", key)
     for name, known in (
         ("links_convention", LINKS), ("object_index_convention", OBJECT_INDEX), ("cross_chunk_strategy", CROSS_CHUNK)
     ):  # fmt: skip
         value = meta.get(name)
         result.check(not value or value in known, f"{name} is one of {', '.join(known)}", key)
-    if not store.geometry_types:
-        result.warn("no geometry_types are stated", key)
+    try:
+        if not store.geometry_types:
+            result.warn("no geometry_types are stated", key)
+    except MetadataError as error:
+        result.caught(error, key)
     if meta.get("base_bin_shape") is not None:
         _divides(meta["base_bin_shape"], shape, "base_bin_shape", key, result)
     for level in levels:
