@@ -188,7 +188,7 @@ faults: $(stamps)/installed $(stamps)/group-test
 
 # Of `make faults` the leaks alone.
 leaks: $(stamps)/installed $(stamps)/group-test
-	ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) $(py) -m pytest tests/faults/test_leaks.py -o faulthandler_timeout=7200 \
+	ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) $(py) -m pytest tests/faults/test_leaks.py -s -o faulthandler_timeout=7200 \
 	    --durations=10 $(ARGS)
 
 soak: $(stamps)/installed $(stamps)/group-test
