@@ -5,7 +5,7 @@ See manifest.pyx for what the bytes are and manifest_columns.pyx for the columns
 """
 
 cimport numpy as cnp
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
 from cpython.long cimport PyLong_FromLongLong
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
@@ -80,12 +80,23 @@ cdef inline cnp.ndarray new_indices(int64_t n):
     return cnp.PyArray_SimpleNew(1, &length, cnp.NPY_INT64)
 
 
-def decode_one(const uint8_t[::1] data not None, ndim):
+def decode_one(data not None, ndim):
     """One manifest as a list of (coords, piece)."""
-    cdef int64_t rank = checked_ndim(ndim), size = data.shape[0]
-    cdef const uint8_t *p = &data[0] if size else NULL
+    cdef int64_t rank = checked_ndim(ndim), size
+    cdef const uint8_t[::1] view
+    cdef const uint8_t *p = NULL
     cdef Walk at
-    cdef Fault fault = walk(p, size, rank, &at)
+    cdef Fault fault
+    if PyBytes_CheckExact(data):
+        # To make a view takes as long as to decode a manifest of usual size.
+        size = PyBytes_GET_SIZE(data)
+        p = <const uint8_t *> PyBytes_AS_STRING(data)
+    else:
+        view = data
+        size = view.shape[0]
+        if size:
+            p = &view[0]
+    fault = walk(p, size, rank, &at)
     if fault != FINE:
         raise fault_error(fault, p, size, &at)
     cdef list blocks = PyList_New(at.blocks)
