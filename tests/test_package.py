@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import zvcore
@@ -88,6 +89,36 @@ def test_the_formats_need_no_partner() -> None:
     answer = python("-c", code)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("format", ["zarr3", "n5", "precomputed", "zvf"])
+def test_opening_imports_no_other_format(tmp_path: Path, format: str) -> None:
+    """Also not to find out which it is. Zarr Vectors stand on Zarr."""
+    if format == "zvf":
+        zvcore.zvf.write_points(tmp_path / "it", np.random.default_rng(0).random((9, 3)), chunk_shape=(1.0, 1.0, 1.0))
+    else:
+        zvcore.create(tmp_path / "it", format=format, shape=(8, 8, 8), dtype="u1", chunks=(4, 4, 4))
+    code = (
+        "import sys, zvcore; zvcore.open(sys.argv[1]); "
+        "print(*sorted({name.split('.')[1] for name in sys.modules if name.startswith('zvcore.')}))"
+    )
+    answer = python("-c", code, str(tmp_path / "it"))
+    loaded = set(answer.stdout.split()) & {"zarr3", "n5", "precomputed", "zvf"}
+    assert loaded == ({"zvf", "zarr3"} if format == "zvf" else {format}), answer.stderr
+
+
+def test_what_is_nothing_is_told_from_a_group_without_attributes(tmp_path: Path) -> None:
+    container = zvcore.open(tmp_path / "container", "w", format="n5")
+    container.create_group("a/b")
+    for path in tmp_path.rglob("b/attributes.json"):
+        path.unlink()
+    assert isinstance(zvcore.open(tmp_path / "container/a/b"), zvcore.n5.N5Group)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(zvcore.errors.NotFoundError):
+        zvcore.open(tmp_path / "other")
+    (tmp_path / "other" / "info").write_text("words")
+    with pytest.raises(zvcore.errors.UnsupportedError):
+        zvcore.open(tmp_path / "other")
 
 
 def test_get_include_has_the_codec_header() -> None:

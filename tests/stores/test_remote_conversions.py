@@ -1,0 +1,104 @@
+"""Conversions into a bucket that end in the middle: what is there is whole, and they go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from tests.stores.servers import PATIENCE
+from zvcore.stores import obstore_client, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.stores.servers import S3, Proxy, Request
+
+CONVERTING = """
+import json, sys
+import zvcore
+from zvcore.stores import obstore_client
+
+obstore_client._MULTIPART_FROM = 12 << 20
+zvcore.convert(sys.argv[1], sys.argv[2], threads=1, **json.loads(sys.argv[3]))
+"""
+# Shards of 20 MiB, which are uploaded in three parts once objects of 12 MiB are.
+SHAPE, CHUNKS = (40, 1024, 1024), (20, 256, 256)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "zarr3": {"format": "zarr3", "shards": [20, 1024, 1024], "codec": []},
+    "precomputed": {
+        "format": "precomputed",
+        "codec": "raw",
+        # Both halves, of 16 chunks, are a shard.
+        "sharding": {
+            "@type": "neuroglancer_uint64_sharded_v1", "hash": "identity", "preshift_bits": 2, "minishard_bits": 2,
+            "shard_bits": 1, "minishard_index_encoding": "raw", "data_encoding": "raw",
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", OPTIONS)
+def test_killed_within_an_upload(s3: S3, proxy: Proxy, tmp_path: Path, format: str) -> None:
+    """The process dies when the second shard is half way up: no reader sees a part of it."""
+    values = np.random.default_rng(0).integers(1, 256, SHAPE, dtype=np.uint8)
+    source = zvcore.create(tmp_path / "src", format="zarr3", shape=SHAPE, dtype="u1", chunks=CHUNKS, codec=[])
+    source[...] = values
+    url = s3.url(f"killed-{uuid.uuid4()}")
+    options = {**OPTIONS[format], "memory": 8 << 20}
+    given = json.dumps({**options, "storage_options": s3.options})
+    uploads: list[str] = []
+
+    def spoil(request: Request) -> Any:
+        if request.method != "PUT" or "partNumber=" not in request.path:
+            return None
+        name = request.path.split("?")[0]
+        if name not in uploads:
+            uploads.append(name)
+        if len(uploads) == 2 and "partNumber=1&" not in f"{request.path}&":
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait(PATIENCE)
+            return "reset"
+        return None
+
+    proxy.spoil = spoil
+    with subprocess.Popen([sys.executable, "-c", CONVERTING, str(tmp_path / "src"), url, given]) as process:
+        assert process.wait(PATIENCE) == -signal.SIGKILL
+    proxy.spoil = None
+    assert len(uploads) == 2
+    left = [key for key in open_store(url, "r", s3.options).list() if not key.endswith(".json") and key != "info"]
+    assert len(left) == 1
+    report = zvcore.verify(url, storage_options=s3.options)
+    assert report.ok and report.counts["chunks" if format == "zarr3" else "values"] == 16
+    report = zvcore.convert(tmp_path / "src", url, **options, verify=True, storage_options=s3.options)
+    # Whether the first shard had been noted when the second was half way up is a matter of luck.
+    assert report.ok and report.verified and report.units == 2 and report.resumed <= 1
+    array = zvcore.open(url, storage_options=s3.options)
+    found = array[...] if format == "zarr3" else array[0][..., 0].T
+    np.testing.assert_array_equal(found, values)
+    assert ".zvcore-convert.json" not in open_store(url, "r", s3.options).list()
+
+
+def test_an_upload_that_fails_for_good(s3: S3, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server refuses one part again and again: an error that names the shard, which is not there."""
+    monkeypatch.setattr(obstore_client, "_MULTIPART_FROM", 12 << 20)
+    values = np.random.default_rng(0).integers(1, 256, (20, 1024, 1024), dtype=np.uint8)
+    source = zvcore.create(tmp_path / "src", format="zarr3", shape=values.shape, dtype="u1", chunks=CHUNKS, codec=[])
+    source[...] = values
+    url = s3.url(f"refused-{uuid.uuid4()}")
+    proxy.spoil = lambda request: 403 if request.method == "PUT" and "partNumber=2" in request.path else None
+    options = {"format": "zarr3", "shards": (20, 1024, 1024), "codec": [], "memory": 8 << 20}
+    with pytest.raises(Exception, match="c/0/0/0"):
+        zvcore.convert(source, url, **options, storage_options=s3.options)
+    proxy.spoil = None
+    store = open_store(url, "r", s3.options)
+    assert sorted(store.list()) == [".zvcore-convert.json", "zarr.json"]
+    assert zvcore.convert(source, url, **options, storage_options=s3.options, verify=True).verified
