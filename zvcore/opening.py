@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["create", "detect", "open"]
 
-# A Zarr Vectors store is a Zarr group too, and a folder that holds the metadata of both N5 and Zarr for the same blocks is
-# N5: they are looked for in this order.
+# In the order in which they are looked for: a Zarr Vectors store is a Zarr group too, and a folder that holds the
+# metadata of both N5 and Zarr for the same blocks is N5.
 FORMATS = ("zvf", "n5", "zarr3", "precomputed")
 # The attribute without which a Zarr group is no Zarr Vectors store.
 _VECTORS = b"zarr_vectors"
