@@ -27,7 +27,7 @@ help:
 	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=360)'
 	@echo 'make bench-check  has anything become slower than bench/baseline.json says?'
 	@echo 'make s3-server  a complete S3 server for the tests of object stores (needs Go; without it they use moto)'
-	@echo 'make store-emulators  the tests of object stores against versitygw and Azurite (needs Go and npm)'
+	@echo 'make store-emulators  the tests of object stores against other servers (needs Go and npm)'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
 	@echo 'make lint       ruff, cython-lint'

@@ -41,6 +41,7 @@ EMULATORS = [
     Emulator("azurite", "3.37.0", (
         "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", ".", "azurite@3.37.0",
     )),
+    Emulator("fake-gcs-server", "1.56.1", ("go", "install", "github.com/fsouza/fake-gcs-server@v1.56.1")),
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import contextlib
 import email.utils
 import hmac
 import http.client
+import json
 import os
 import shutil
 import socket
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,6 +109,20 @@ class Azure(S3):
         ask(self.port, "PUT", f"{path}?restype=container", b"", {**headers, "Content-Length": "0"})
 
 
+class Google(S3):
+    """The same by Google's protocol."""
+
+    scheme = "gs"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        key = {"gcs_base_url": self.endpoint, "disable_oauth": True}
+        names = ("client_email", "private_key", "private_key_id")
+        return {"service_account_key": json.dumps(key | dict.fromkeys(names, "")), "allow_http": True}
+
+    def make_bucket(self) -> None: ...
+
+
 def ask(port: int, method: str, path: str, body: bytes, headers: dict[str, str]) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     connection.request(method, path, body, headers)
@@ -117,7 +133,7 @@ def ask(port: int, method: str, path: str, body: bytes, headers: dict[str, str])
         raise RuntimeError(f"{method} {path}: {answer.status} {text[:500]!r}")
 
 
-KINDS: dict[str, type[S3]] = {"azurite": Azure}
+KINDS: dict[str, type[S3]] = {"azurite": Azure, "fake-gcs-server": Google}
 
 
 def service(name: str, port: int) -> S3:
@@ -145,6 +161,8 @@ def s3_server(name: str, folder: Path) -> Iterator[S3]:
         starting = _moto(log)
     elif name == "azurite":
         starting = started(lambda port: [*azurite(), "--blobPort", str(port)], log)
+    elif name == "fake-gcs-server":
+        starting = _google(log)
     else:
         (folder / "buckets").mkdir()
         starting = started(
@@ -157,6 +175,32 @@ def s3_server(name: str, folder: Path) -> Iterator[S3]:
         server = service(name, port)
         server.make_bucket()
         yield server
+
+
+@contextlib.contextmanager
+def _google(log: Path) -> Iterator[int]:
+    """fake-gcs-server behind what it lacks."""
+    from tests.stores.google import Front
+
+    def command(port: int) -> list[str]:
+        own = f"127.0.0.1:{port}"
+        options = ("-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-public-host", own)
+        program = ROOT / "build/emulators/fake-gcs-server"
+        return [str(program), *options, "-external-url", f"http://{own}", "-backend", "memory", "-log-level", "error"]
+
+    with started(command, log) as target:
+        handler = type("Handler", (Front,), {"target": target})
+        server = _Listening(("127.0.0.1", 0), handler)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        bucket = json.dumps({"name": S3.bucket}).encode()
+        ask(target, "POST", "/storage/v1/b?project=test", bucket, {"Content-Type": "application/json"})
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
 
 def azurite() -> list[str]:
@@ -232,7 +276,7 @@ class Request:
     @property
     def key(self) -> str:
         """Of the object in the bucket."""
-        return self.path.partition("?")[0].partition("/bucket/")[2]
+        return unquote(self.path.partition("?")[0]).partition("/bucket/")[2]
 
     def __str__(self) -> str:
         return " ".join(filter(None, [self.method, self.path, self.range]))
