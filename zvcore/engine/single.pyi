@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,11 @@ class _Index(Protocol):
     @property
     def lengths(self) -> npt.NDArray[np.uint64]: ...
 
+@final
+class OpenShard: ...
+
+@final
 class OpenShards:
-    def __init__(self, per_shard: Sequence[int], strides: Sequence[int], grid: Sequence[int]) -> None: ...
+    def __new__(cls, per_shard: Sequence[int], strides: Sequence[int], grid: Sequence[int]) -> OpenShards: ...
     def note(self, positions: npt.NDArray[np.int64], file: OpenFile, index: _Index, stamp: bytes) -> None: ...
     def read(self, form: Form, selection: Selection, chain: CodecChain, out: npt.NDArray[Any]) -> bool: ...

@@ -7,6 +7,7 @@ the range and the decoding. Whatever is not as it was goes the ordinary way, whi
 
 import weakref
 
+cimport cython
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -26,6 +27,7 @@ cdef enum:
     LARGEST_CHUNK = 8 << 20     # what takes longer is to be stopped by Ctrl-C, with all that belongs to it
 
 
+@cython.final
 cdef class OpenShard:
     """A shard as it was when a chunk was read from it. It keeps neither the file open nor the index in memory: those
     who bound their number do, and what they have let go of is not used any more.
@@ -90,6 +92,7 @@ cdef int run_work(Batch *batch, Slot *slot, int64_t item) noexcept nogil:
     return read_chunk(batch, slot, work, <Form> work.form, <Selection> work.selection)
 
 
+@cython.final
 cdef class OpenShards:
     """The shards of one array from which single chunks were read lately.
 

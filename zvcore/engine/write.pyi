@@ -11,6 +11,15 @@ from zvcore.engine.packer import Packer
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import Sources
 
+class ObjectNames:
+    key: None
+    offset: None
+    length: None
+    blobs: None
+    stamps: None
+    keys: Keys
+    def __init__(self, keys: Keys) -> None: ...
+
 def encode_chunks(
     form: Form,
     selection: Selection,
