@@ -328,4 +328,6 @@ def test_a_source_that_is_replaced_while_it_is_read_is_read_anew(tmp_path, monke
     monkeypatch.setattr(recoding, "recode_chunks", first_stale)
     zvcore.convert(tmp_path / "a", tmp_path / "b", chunks=(4, 4), codec="zstd", format="zarr3", threads=1)
     assert packed == [shards is not None] * 2
+    # Nothing is left of the shards that were begun in vain.
+    assert not list((tmp_path / "b").rglob(".*"))
     assert np.array_equal(zvcore.open(tmp_path / "b")[...], values)
