@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.casting import as_dtype
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import Selection
 from zvcore.errors import ReadOnlyError
@@ -167,7 +168,7 @@ class Array:
         if copy is False:
             raise ValueError("an array in a store cannot become a numpy array without a copy")
         values = np.asarray(self[...])
-        return values if dtype is None else values.astype(dtype, copy=False)
+        return values if dtype is None or dtype == values.dtype else as_dtype(values, np.dtype(dtype))
 
     def __iter__(self) -> Iterator[Any]:
         for i in range(len(self)):
@@ -232,7 +233,7 @@ class Array:
                 given[...] = value
                 value = given
         if value.dtype != self.dtype or not value.dtype.isnative:
-            value = value.astype(self.dtype)
+            value = as_dtype(value, self.dtype)
         while value.ndim > len(shape) and value.shape[0] == 1:
             value = value[0]
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import subprocess
@@ -339,3 +340,52 @@ def test_a_codec_that_somebody_replaced_is_left_to_zarr_python():
         said = zvcore.zarr3.explain(array)
     assert not said["native"]
     assert "Other" in said["reason"]
+
+
+@pytest.mark.parametrize("shards", [None, (4,)])
+def test_a_store_that_was_moved_is_read_and_written_where_it_is_now(tmp_path, shards):
+    store = zarr.storage.LocalStore(tmp_path / "a")
+    array = zarr.create_array(store, shape=(4,), chunks=(2,), shards=shards, dtype="u1", name="in/group")
+    array[:] = 7
+    array[1:3] = 7
+    assert (array[:] == 7).all()
+    zarr.core.sync.sync(store.move(tmp_path / "b"))
+    assert (array[:] == 7).all()
+    array[:] = 1
+    array[1:3] = 2
+    assert not (tmp_path / "a").exists()
+    assert zvcore.open(tmp_path / "b/in/group")[...].tolist() == [1, 2, 2, 1]
+
+
+@pytest.mark.filterwarnings("ignore:The 'generic' unit")
+@pytest.mark.filterwarnings("ignore:The data type")
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+def test_times_without_a_unit_in_the_other_byte_order_are_swapped(tmp_path, kind):
+    """numpy's `astype` does not do it."""
+    numbers = np.array([0, 1, -2, 100], ">i8")
+    array = zarr.create_array(tmp_path, shape=(4,), chunks=(2,), dtype=f"<{kind}", fill_value=0, compressors=None)
+    array[:] = numbers.view(f">{kind}")
+    assert np.asarray(array[:]).view("<i8").tolist() == numbers.tolist()
+    own = zvcore.open(tmp_path, "r+")
+    assert own[:].view("<i8").tolist() == numbers.tolist()
+    own[:] = numbers[::-1].view(f">{kind}")
+    assert own[:].view("<i8").tolist() == numbers[::-1].tolist()
+    assert own.__array__(np.dtype(f">{kind}")).view(">i8").tolist() == numbers[::-1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill"), [("f4", "0x7fc00001"), ("f8", "0xfff8000000000001"), ("c8", ["0x7fc00001", 1.0])]
+)
+def test_fill_values_keep_all_bits_of_a_nan(tmp_path, dtype, fill):
+    zarr.create_array(tmp_path, shape=(4,), chunks=(2,), dtype=dtype)
+    document = json.loads((tmp_path / "zarr.json").read_text())
+    document["fill_value"] = fill
+    (tmp_path / "zarr.json").write_text(json.dumps(document))
+    array = zarr.open_array(tmp_path)
+    assert zvcore.zarr3.explain(array)["native"]
+    expected = zvcore.open(tmp_path)[...]
+    assert array[...].tobytes() == expected.tobytes()
+    array[...] = expected
+    assert not (tmp_path / "c").exists()
+    array[...] = np.nan
+    assert (tmp_path / "c").exists()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import zvcore.codecs
+from zvcore.casting import as_dtype
 from zvcore.codecs import CodecChain
 from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
 from zvcore.kernels.vlen import join_rows, split_rows
@@ -261,7 +262,7 @@ class Filtered:
         expected = int(np.prod(stored, dtype=np.int64)) * dtype.itemsize
         if len(data) != expected:
             raise CorruptDataError("the decoded chunk has a wrong size", expected=expected, found=len(data))
-        values = np.frombuffer(bytes(data), self._stored(dtype)).reshape(stored).astype(dtype)
+        values = as_dtype(np.frombuffer(bytes(data), self._stored(dtype)), dtype).reshape(stored)
         for one, form in zip(reversed(self._filters), reversed(forms[:-1]), strict=True):
             values = one.decode_array(values, *form)
         return values.transpose(np.argsort(self.pipeline.axes))
@@ -270,4 +271,5 @@ class Filtered:
         encoded: Any = np.ascontiguousarray(values.transpose(self.pipeline.axes))
         for one in self._filters:
             encoded = np.asarray(one.encode_array(encoded))
-        return bytes(np.ascontiguousarray(encoded).astype(self._stored(encoded.dtype), copy=False).tobytes())
+        stored = self._stored(encoded.dtype)
+        return bytes((encoded if encoded.dtype == stored else as_dtype(encoded, stored)).tobytes())

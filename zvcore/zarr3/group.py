@@ -57,6 +57,8 @@ class Zarr3Group(Mapping[str, Any]):
         store = self.store.child(name)
         if isinstance(metadata, ArrayMetadata):
             return Zarr3Array(store, metadata, read_only=self.read_only, **self._options)
+        if consolidated is not None:
+            metadata = metadata.within(consolidated, name)
         return Zarr3Group(store, metadata, read_only=self.read_only, **self._options)
 
     def __contains__(self, path: object) -> bool:

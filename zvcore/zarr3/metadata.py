@@ -122,6 +122,15 @@ class GroupMetadata:
                 raise MetadataError("consolidated_metadata holds an object of documents", key=where)
         return cls(_attributes(document, where), members, document, where)
 
+    def within(self, consolidated: Mapping[str, Any], path: str) -> GroupMetadata:
+        """This group, which lies at `path` in a group that tells of all its members, knows what that says of its own.
+
+        zarr-python lists members of members in the outermost group and writes an empty list into those between.
+        """
+        first = f"{path}/"
+        members = {name.removeprefix(first): told for name, told in consolidated.items() if name.startswith(first)}
+        return replace(self, consolidated=members) if members else self
+
 
 def parse_document(document: Any, where: str) -> ArrayMetadata | GroupMetadata:
     if not isinstance(document, dict):

@@ -25,8 +25,10 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.storage import LocalStore
 
 from zvcore import transfer
+from zvcore.casting import as_dtype
 from zvcore.engine import Selection
 from zvcore.errors import ZvcoreError
+from zvcore.zarr3.dtypes import data_type_of
 from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.metadata import ArrayMetadata
@@ -62,8 +64,8 @@ def _parsed(metadata: Any) -> ArrayMetadata | str:
         return f"the codec {replaced} took the place of zarr-python's own: what it does is not known here"
     try:
         document = json.loads(json.dumps(metadata.to_dict(), default=_plain))
-        document.pop("attributes", None)
         document["attributes"] = {}
+        document["fill_value"] = _written_fill(metadata, document.get("fill_value"))
         parsed = ArrayMetadata.parse(document, "zarr.json")
         pipeline = parsed.pipeline
         while pipeline.sharding is not None:
@@ -76,6 +78,12 @@ def _parsed(metadata: Any) -> ArrayMetadata | str:
     if ours != theirs and (parsed.data_type.kind != "fixed" or ours != theirs.newbyteorder("=")):
         return f"data type {metadata.data_type}: zarr-python holds it as {theirs}, zvcore as {ours}"
     return parsed
+
+
+def _written_fill(metadata: ArrayV3Metadata, written: Any) -> Any:
+    """The fill value with the bits of a NaN, which zarr-python keeps but does not write out."""
+    dtype = metadata.data_type.to_native_dtype()
+    return data_type_of(dtype).write_fill(metadata.fill_value) if dtype.kind in "fc" else written
 
 
 def _replaced(codecs: Iterable[Any]) -> str | None:
@@ -131,7 +139,7 @@ class CodecPipeline(AbstractPipeline):
     store: Any
 
     def __post_init__(self) -> None:
-        self._layouts: dict[tuple[str, bool, tuple[int, ...]], Layout] = {}
+        self._layouts: dict[tuple[Any, ...], Layout] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"metadata": self.metadata, "codecs": self.codecs, "store": self.store}
@@ -219,7 +227,7 @@ class CodecPipeline(AbstractPipeline):
             if layout.store.read_only:
                 raise _NotOurs("not to be written: zarr-python says so in its own words")
             if values.dtype != layout.form.dtype:
-                values = values.astype(layout.form.dtype)
+                values = as_dtype(values, layout.form.dtype)
             try:
                 shape = None if values.shape == () else tuple(values.shape)
                 selection, key = self._understood(layout, batch, drop_axes, shape)
@@ -433,7 +441,9 @@ class CodecPipeline(AbstractPipeline):
 
     def _layout(self, place: str | Store, store_empty: bool, shape: tuple[int, ...]) -> Layout:
         """The layout of the array at this place in the store, as if it had this shape."""
-        name = (place if isinstance(place, str) else place.root, store_empty, shape)
+        # Stores of zarr-python can be moved.
+        at = (getattr(self.store, "root", None), place) if isinstance(place, str) else (place.root,)
+        name = (*at, store_empty, shape)
         layout = self._layouts.get(name)
         if layout is None:
             if isinstance(place, str):
