@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import zarr
 
@@ -66,3 +67,101 @@ def test_a_group_of_which_nothing_is_said_is_looked_at_itself(consolidated: Path
             told[name].pop("consolidated_metadata", None)
     (consolidated / "zarr.json").write_text(json.dumps(document))
     assert list(zvcore.open(consolidated)["raw"]) == ["deep", "scan"]
+
+
+def told_of_x(path: Path, **changes: Any) -> Path:
+    """A group whose word about its array x is the array's own document with these changes; None takes a member away."""
+    own = json.loads((path / "x/zarr.json").read_text())
+    told = {name: value for name, value in {**own, **changes}.items() if value is not None}
+    document = json.loads((path / "zarr.json").read_text())
+    document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {"x": told}}
+    (path / "zarr.json").write_text(json.dumps(document))
+    return path
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    group = zvcore.open(tmp_path, "w", format="zarr3")
+    group.create_dataset("x", shape=(4, 4), dtype="u1", chunks=(2, 2), shards=(4, 4), codec=["zstd", "crc32c"])
+    return tmp_path
+
+
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
+
+
+def sharded(inner: int = 2, location: str | None = None, zstd: Any = ZSTD, crc: Any = "crc32c") -> Any:
+    configuration: dict[str, Any] = {"chunk_shape": [inner, inner], "codecs": [BYTES, zstd, crc]}
+    configuration["index_codecs"] = [BYTES, {"name": "crc32c", "configuration": {}}]
+    if location is not None:
+        configuration["index_location"] = location
+    return [{"name": "sharding_indexed", "configuration": configuration}]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"storage_transformers": []},
+        {"attributes": {}},
+        {"attributes": None},
+        {"dimension_names": [None, None]},
+        {"fill_value": 0.0},
+        {"chunk_key_encoding": {"name": "default"}},
+        {"data_type": {"name": "uint8"}},
+        {"codecs": sharded()},
+        {"codecs": sharded(location="end", crc={"name": "crc32c", "configuration": {}})},
+    ],
+    ids=str,
+)
+def test_another_spelling_of_a_member_is_not_out_of_date(written: Path, change: dict[str, Any]) -> None:
+    report = zvcore.verify(told_of_x(written, **change))
+    assert report.ok
+    assert report.problems == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": [4, 5]},
+        {"fill_value": 1},
+        {"data_type": "int8"},
+        {"chunk_key_encoding": {"name": "v2"}},
+        {"codecs": sharded(location="start")},
+        {"codecs": sharded(inner=4)},
+        {"codecs": sharded(zstd={"name": "zstd", "configuration": {"level": 1, "checksum": False}})},
+        {"codecs": sharded(zstd={"name": "nobody.knows"})},
+        {"storage_transformers": [{"name": "nobody.knows"}]},
+        {"node_type": "group"},
+    ],
+    ids=str,
+)
+def test_what_a_group_says_otherwise_is_out_of_date(written: Path, change: dict[str, Any]) -> None:
+    report = zvcore.verify(told_of_x(written, **change))
+    assert not report.ok
+    (problem,) = report.problems
+    assert next(iter(change)) in str(problem)
+
+
+def test_other_attributes_are_out_of_date_but_do_no_harm(written: Path) -> None:
+    report = zvcore.verify(told_of_x(written, attributes={"a": 1}))
+    assert report.ok
+    assert "attributes" in str(report.problems[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_zarr_python_has_just_consolidated_is_sound(tmp_path: Path) -> None:
+    """It writes documents of its own; zarr-python 3.1 with all defaults."""
+    group = zvcore.open(tmp_path, "w", format="zarr3")
+    for dtype in ("u1", "f4", "c8", "M8[s]", "U3", "S2", str, bytes):
+        for number, options in enumerate(
+            [{}, {"codec": None}, {"codec": ["zstd", "crc32c"]}, {"codec": "blosc"}, {"shards": (4,), "codec": "gzip"}]
+        ):
+            name = f"{np.dtype(dtype).name}{dtype is bytes}{number}"
+            group.create_dataset(name, shape=(4,), dtype=dtype, chunks=(2,), attrs={"nested": [1.5]}, **options)
+    group.create_dataset("lost", shape=(4,), dtype="f4", chunks=(2,), fill_value=np.nan)
+    group["lost"].attrs["unit"] = "nm"
+    group.create_group("in/ner")
+    zarr.consolidate_metadata(tmp_path)
+    report = zvcore.verify(tmp_path)
+    assert report.problems == []
+    assert report.ok

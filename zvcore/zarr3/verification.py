@@ -19,6 +19,7 @@ from zvcore.report import Problem, Report
 from zvcore.stores.choosing import keys_of, within
 from zvcore.stores.copying import is_backup
 from zvcore.zarr3.array import Zarr3Array
+from zvcore.zarr3.consolidated import differences
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, GroupMetadata, read_document, read_metadata
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.sharding import ShardLayout
@@ -139,11 +140,11 @@ def _consolidated(store: Store, metadata: GroupMetadata, report: Report) -> None
         if own is None:
             report.add(DOCUMENT, f"{where}: there is no such member")
             continue
-        different = [key for key in sorted({*own, *told}) if own.get(key) != told.get(key)]
-        vital = [key for key in different if key not in ("attributes", "consolidated_metadata", "dimension_names")]
+        different = differences(own, told)
+        vital = [key for key in different if key not in ("attributes", "dimension_names")]
         if vital:
             report.add(DOCUMENT, f"{where} is out of date: the member's own {', '.join(vital)} differ")
-        elif "attributes" in different or "dimension_names" in different:
+        elif different:
             report.add(DOCUMENT, f"{where} is out of date: attributes differ", fatal=False)
 
 
