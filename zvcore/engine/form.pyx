@@ -12,6 +12,7 @@ from zvcore.engine.selection cimport LIST_AXIS, Axis, Selection, Share, find_chu
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block
 
 from zvcore.errors import MetadataError
+from zvcore.kernels.blocks import swap_unit
 
 
 cdef class Form:
@@ -28,10 +29,10 @@ cdef class Form:
         if dtype.hasobject:
             raise TypeError(f"items of dtype {dtype} have no bytes of their own")
         self.itemsize = dtype.itemsize
-        unit = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
-        if form.swapped and unit not in (1, 2, 4, 8, 16):
-            raise MetadataError(f"byte order has no meaning for dtype {dtype}")
-        self.swap_unit = unit if form.swapped and unit > 1 else 0
+        try:
+            self.swap_unit = swap_unit(dtype) if form.swapped else 0
+        except TypeError as error:
+            raise MetadataError(f"byte order has no meaning for dtype {dtype}") from error
         self.edge = {"full": FULL_EDGE, "cropped": CROPPED_EDGE, "framed": FRAMED_EDGE}[form.edge]
         self.padded = form.padded or self.edge == FULL_EDGE
         self.trailing = form.trailing
