@@ -3,8 +3,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from zvcore.engine.buffers cimport Keys
-from zvcore.engine.core cimport Slot
-from zvcore.stores.files cimport file_stamp
+from zvcore.engine.slots cimport Slot
+from zvcore.system.files cimport file_stamp
 
 
 cdef class Loader:

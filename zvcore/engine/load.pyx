@@ -11,30 +11,17 @@ from libc.errno cimport ENOENT, ENOTDIR
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
+from posix.unistd cimport close
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
-from zvcore.engine.core cimport (
-    MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, SYSTEM_FAILURE, TOO_LARGE_FAILURE, Slot, fail, reserve,
-    zv_compare_and_set, zv_fetch_add, zv_load,
+from zvcore.engine.failures cimport (
+    MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, SYSTEM_FAILURE, TOO_LARGE_FAILURE,
 )
-from zvcore.stores.files cimport file_stamp, open_object, read_at
-
-
-cdef extern from "unistd.h" nogil:
-    int close(int fd)
-
-
-cdef extern from *:
-    """
-    #include <sys/stat.h>
-    static int zv_size_of(int fd, uint64_t *size) {
-        struct stat s;
-        if (fstat(fd, &s) != 0) return -1;
-        *size = (uint64_t)s.st_size;
-        return 0;
-    }
-    """
-    int zv_size_of(int fd, uint64_t *size) nogil
+from zvcore.engine.slots cimport Slot, fail
+from zvcore.stores.files cimport open_object, read_at
+from zvcore.system.atomics cimport zv_compare_and_set, zv_fetch_add, zv_load
+from zvcore.system.files cimport file_stamp, zv_size_of
+from zvcore.system.scratch cimport reserve
 
 
 cdef enum:

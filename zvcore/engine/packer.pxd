@@ -3,16 +3,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from zvcore.engine.buffers cimport Buffers, Keys
-from zvcore.engine.core cimport Slot
-
-
-cdef extern from "pthread.h" nogil:
-    ctypedef struct pthread_mutex_t:
-        pass
-    int pthread_mutex_init(pthread_mutex_t *lock, void *nothing)
-    int pthread_mutex_destroy(pthread_mutex_t *lock)
-    int pthread_mutex_lock(pthread_mutex_t *lock)
-    int pthread_mutex_unlock(pthread_mutex_t *lock)
+from zvcore.engine.slots cimport Slot
+from zvcore.system.mutex cimport pthread_mutex_t
 
 
 cdef struct Packed:

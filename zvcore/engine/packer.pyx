@@ -9,28 +9,27 @@ appends it, and what became ready behind it.
 
 import numpy as np
 
-from libc.errno cimport EIO, ENOENT, errno
+from libc.errno cimport EIO, ENOENT, ENOMEM, errno
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, strlen
+from posix.types cimport off_t
+from posix.uio cimport iovec
+from posix.unistd cimport SEEK_SET, close, lseek, unlink
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.engine.buffers cimport Buffers, Keys
-from zvcore.engine.core cimport MEMORY_FAILURE, SYSTEM_FAILURE, Slot, fail, reserve, zv_fetch_add, zv_load64
-from zvcore.stores.files cimport begin_file, finish_file, iovec, write_all
+from zvcore.engine.failures cimport MEMORY_FAILURE, SYSTEM_FAILURE
+from zvcore.engine.slots cimport Slot, fail
+from zvcore.stores.files cimport begin_file, finish_file, write_all
+from zvcore.system.atomics cimport zv_fetch_add, zv_load64
+from zvcore.system.files cimport zv_make_parents
+from zvcore.system.mutex cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from zvcore.system.scratch cimport reserve
 
 import os
-
-
-cdef extern from "files.h" nogil:
-    int zv_make_parents(char *path)
-
-cdef extern from "unistd.h" nogil:
-    ctypedef long off_t
-    int close(int fd)
-    int unlink(const char *path)
-    off_t lseek(int fd, off_t offset, int whence)
-    int SEEK_SET
 
 
 cdef enum:
@@ -235,7 +234,7 @@ cdef class Packer:
         if packed.temporary == NULL:
             packed.temporary = <char *> calloc(strlen(path) + 32, 1)
             if packed.temporary == NULL:
-                return 12   # ENOMEM
+                return ENOMEM
         fd = begin_file(path, packed.temporary, strlen(path) + 32)
         if fd == -ENOENT:
             fd = -zv_make_parents(path)

@@ -1,10 +1,12 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from zvcore.codecs.chain cimport Stages
-from zvcore.engine.core cimport Batch, Failure, Slot
+from zvcore.engine.batches cimport Batch
+from zvcore.engine.failures cimport Failure
 from zvcore.engine.form cimport Block, Form, Target
 from zvcore.engine.load cimport Loader
 from zvcore.engine.selection cimport Selection
+from zvcore.engine.slots cimport Slot
 
 
 cdef struct ReadPlan:

@@ -9,16 +9,16 @@ from libc.string cimport strncpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.codecs.chain cimport CodecChain, Stages
+from zvcore.engine.batches cimport Batch, run_batch, thread_count
 from zvcore.engine.buffers cimport Buffers
-from zvcore.engine.core cimport (
-    FRAME_FAILURE, MEMORY_FAILURE, STALE_FAILURE, Batch, Failure, Slot, decode_chain, fail, failure_error,
-    run_batch, thread_count,
-)
+from zvcore.engine.core cimport decode_chain
+from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE, STALE_FAILURE, Failure, failure_error
 from zvcore.engine.form cimport (
     FRAMED_EDGE, Block, Form, aim, direct_target, fill_share, move_points, move_share, zv_frame,
 )
 from zvcore.engine.load cimport Loader
 from zvcore.engine.selection cimport Selection
+from zvcore.engine.slots cimport Slot, fail
 
 from zvcore.errors import ZvcoreError
 

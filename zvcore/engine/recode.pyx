@@ -9,15 +9,19 @@ import numpy as np
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free
 
+from zvcore.engine.batches cimport Batch, run_batch, thread_count
 from zvcore.engine.buffers cimport Buffers, Keys
-from zvcore.engine.core cimport MEMORY_FAILURE, Batch, Slot, fail, reserve, run_batch, thread_count, zv_fetch_add
+from zvcore.engine.failures cimport MEMORY_FAILURE
 from zvcore.engine.form cimport Block, Form, Target
 from zvcore.engine.load cimport Loader
 from zvcore.engine.packer cimport Packer
 from zvcore.engine.read cimport ReadPlan, located, read_block, stages_of, stored_limit
 from zvcore.engine.selection cimport RANGE_AXIS, Selection
+from zvcore.engine.slots cimport Slot, fail
 from zvcore.engine.write cimport WritePlan, encode_block, encode_values, fill_beyond
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
+from zvcore.system.atomics cimport zv_fetch_add
+from zvcore.system.scratch cimport reserve
 
 from zvcore.engine.write import ObjectNames
 

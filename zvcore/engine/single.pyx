@@ -15,11 +15,16 @@ from libc.string cimport memcmp, memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.codecs.chain cimport CodecChain, Stages
-from zvcore.engine.core cimport MEMORY_FAILURE, STALE_FAILURE, Batch, Slot, decode_chain, fail, reserve, run_batch
+from zvcore.engine.batches cimport Batch, run_batch
+from zvcore.engine.core cimport decode_chain
+from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, Target, aim, direct_target, fill_share, move_share
 from zvcore.engine.selection cimport RANGE_AXIS, Axis, Selection
+from zvcore.engine.slots cimport Slot, fail
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
-from zvcore.stores.files cimport OpenFile, file_stamp, read_at, stamp_object
+from zvcore.stores.files cimport OpenFile, read_at, stamp_object
+from zvcore.system.files cimport file_stamp
+from zvcore.system.scratch cimport reserve
 
 
 cdef enum:

@@ -1,8 +1,9 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zvcore.engine.core cimport Batch, Slot
+from zvcore.engine.batches cimport Batch
 from zvcore.engine.form cimport Block, Form, Target
 from zvcore.engine.selection cimport Selection
+from zvcore.engine.slots cimport Slot
 
 
 cdef struct WritePlan:

@@ -6,24 +6,23 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_STRIDES, PyBuffer_Release, PyObj
 from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
+from posix.uio cimport iovec
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
+from zvcore.engine.batches cimport Batch, run_batch, thread_count
 from zvcore.engine.buffers cimport Buffers, Keys
-from zvcore.engine.core cimport (
-    MEMORY_FAILURE, SYSTEM_FAILURE, Batch, Slot, encode_chain, fail, failure_error, reserve, run_batch, thread_count,
-)
+from zvcore.engine.core cimport encode_chain
+from zvcore.engine.failures cimport MEMORY_FAILURE, SYSTEM_FAILURE, failure_error
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, aim, move_points, move_share
 from zvcore.engine.load cimport Loader
 from zvcore.engine.packer cimport Packer
 from zvcore.engine.read cimport decode_block, located, stages_of, stored_limit
 from zvcore.engine.selection cimport Selection
-from zvcore.stores.files cimport iovec, replace_file
-from zvcore.kernels.blocks cimport copy_block, fill_block, is_filled
-
-
-cdef extern from "files.h" nogil:
-    int zv_make_parents(char *path)
-    int zv_remove_file(const char *path)
+from zvcore.engine.slots cimport Slot, fail
+from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block, is_filled
+from zvcore.stores.files cimport replace_file
+from zvcore.system.files cimport zv_make_parents, zv_remove_file
+from zvcore.system.scratch cimport reserve
 
 
 cdef int old_values(Batch *batch, Slot *slot, WritePlan *plan, Loader loader, Form form, int64_t chunk, int chain,
@@ -33,7 +32,7 @@ cdef int old_values(Batch *batch, Slot *slot, WritePlan *plan, Loader loader, Fo
     cdef const uint8_t *values
     cdef uint64_t size
     cdef Block old
-    cdef Py_ssize_t shape[32]
+    cdef Py_ssize_t shape[ZV_MAX_NDIM]
     cdef int axis
     fill_chunk(form, slot, block)
     if plan.loader == NULL:
@@ -95,7 +94,7 @@ cdef int encode_values(Batch *batch, Slot *slot, WritePlan *plan, Form form, int
                        const uint8_t *values) noexcept nogil:
     cdef uint8_t header[512]
     cdef uint64_t header_size = 0
-    cdef uint64_t dimensions[32]
+    cdef uint64_t dimensions[ZV_MAX_NDIM]
     cdef const uint8_t *encoded = NULL
     cdef uint64_t size = 0
     cdef int chain = plan.chain[chunk] if plan.chain != NULL else 0

@@ -1,21 +1,9 @@
 """What native code needs to reach the objects of a `LocalStore` from threads without the GIL."""
 
 from libc.stdint cimport int64_t, uint64_t
+from posix.uio cimport iovec
 
-
-cdef extern from "<sys/uio.h>" nogil:
-    struct iovec:
-        void *iov_base
-        size_t iov_len
-
-
-# The identity of a file's content. Its bytes are what `LocalStore.stamp` returns.
-ctypedef struct file_stamp:
-    uint64_t device
-    uint64_t inode
-    uint64_t size
-    uint64_t modified       # nanoseconds
-    uint64_t changed        # nanoseconds; the kernel's own clock, which users cannot set
+from zvcore.system.files cimport file_stamp
 
 
 # 0, or why this is no key: one of the values of `refusal` in files.pyx. `key` is UTF-8 and need not end with NUL.

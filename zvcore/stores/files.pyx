@@ -8,118 +8,21 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.errno cimport EEXIST, EINTR, EIO, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, errno
 from libc.stdint cimport int64_t, uint64_t
+from libc.stdio cimport rename
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
+from posix.fcntl cimport O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
+from posix.types cimport off_t
+from posix.uio cimport iovec, writev
+from posix.unistd cimport SEEK_SET, close, fsync, ftruncate, link, lseek, pread, unlink
+
+from zvcore.system.files cimport (
+    ZV_STAMP_TICK, file_stamp, zv_fstat, zv_open, zv_random_name, zv_stamp_clock, zv_stat, zv_touch,
+)
 
 import os
 
 from zvcore.errors import InvalidKeyError
-
-
-cdef extern from *:
-    """
-    #include <errno.h>
-    #include <fcntl.h>
-    #include <limits.h>
-    #include <stdint.h>
-    #include <stdio.h>
-    #include <sys/stat.h>
-    #include <sys/uio.h>
-    #include <time.h>
-    #include <unistd.h>
-    #if defined(__APPLE__)
-    #include <sys/random.h>
-    #define ZV_MODIFIED(s) ((s)->st_mtimespec)
-    #define ZV_CHANGED(s) ((s)->st_ctimespec)
-    #else
-    #define ZV_MODIFIED(s) ((s)->st_mtim)
-    #define ZV_CHANGED(s) ((s)->st_ctim)
-    #endif
-    /* Linux stamps files by its coarse clock, so a file that this clock has passed cannot change and keep its stamp.
-       Elsewhere allow for a slow tick. */
-    #if defined(CLOCK_REALTIME_COARSE)
-    #define ZV_STAMP_CLOCK CLOCK_REALTIME_COARSE
-    #define ZV_STAMP_TICK 0
-    #else
-    #define ZV_STAMP_CLOCK CLOCK_REALTIME
-    #define ZV_STAMP_TICK 20000000
-    #endif
-
-    typedef struct { uint64_t device, inode, size, modified, changed; } zv_file_stamp;
-
-    static inline uint64_t zv_nanoseconds(struct timespec t) {
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-    }
-
-    static int zv_fill_stamp(const struct stat *s, void *stamp) {
-        zv_file_stamp *out = (zv_file_stamp *)stamp;
-        if (!S_ISREG(s->st_mode)) return ENOENT;
-        out->device = (uint64_t)s->st_dev;
-        out->inode = (uint64_t)s->st_ino;
-        out->size = (uint64_t)s->st_size;
-        out->modified = zv_nanoseconds(ZV_MODIFIED(s));
-        out->changed = zv_nanoseconds(ZV_CHANGED(s));
-        return 0;
-    }
-
-    static int zv_stat(const char *path, void *stamp) {
-        struct stat s;
-        if (stat(path, &s) != 0) return errno ? errno : EIO;
-        return zv_fill_stamp(&s, stamp);
-    }
-
-    static int zv_fstat(int descriptor, void *stamp) {
-        struct stat s;
-        if (fstat(descriptor, &s) != 0) return errno ? errno : EIO;
-        return zv_fill_stamp(&s, stamp);
-    }
-
-    /* O_NONBLOCK: a named pipe where an object should be must not hang us. It does nothing to regular files. */
-    static int zv_open(const char *path, int flags) {
-        int descriptor;
-        do descriptor = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
-        while (descriptor < 0 && errno == EINTR);
-        return descriptor;
-    }
-
-    /* A modification time of nanosecond precision tells apart versions that the kernel's tick would not. */
-    static void zv_touch(int descriptor) {
-        struct timespec times[2];
-        times[0].tv_sec = 0;
-        times[0].tv_nsec = UTIME_OMIT;
-        if (clock_gettime(CLOCK_REALTIME, &times[1]) == 0) (void)!futimens(descriptor, times);
-    }
-
-    static uint64_t zv_stamp_clock(void) {
-        struct timespec now;
-        return clock_gettime(ZV_STAMP_CLOCK, &now) == 0 ? zv_nanoseconds(now) : 0;
-    }
-
-    static int zv_random_name(char out[24]) {
-        uint64_t value;
-        if (getentropy(&value, sizeof value) != 0) return errno;
-        (void)snprintf(out, 24, ".%016llx.zvtmp", (unsigned long long)value);
-        return 0;
-    }
-    """
-    ctypedef long off_t
-    int O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, SEEK_SET
-    size_t ZV_STAMP_TICK
-    int zv_stat(const char *path, void *stamp) nogil
-    int zv_fstat(int descriptor, void *stamp) nogil
-    int zv_open(const char *path, int flags) nogil
-    void zv_touch(int descriptor) nogil
-    uint64_t zv_stamp_clock() nogil
-    int zv_random_name(char *out) nogil
-    int close(int descriptor) nogil
-    int fsync(int descriptor) nogil
-    int ftruncate(int descriptor, off_t size) nogil
-    int link(const char *path, const char *to) nogil
-    int rename(const char *path, const char *to) nogil
-    int unlink(const char *path) nogil
-    off_t lseek(int descriptor, off_t offset, int whence) nogil
-    ssize_t pread(int descriptor, void *into, size_t size, off_t offset) nogil
-    ssize_t writev(int descriptor, const iovec *parts, int count) nogil
 
 
 cdef enum:

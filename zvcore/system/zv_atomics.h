@@ -2,6 +2,7 @@
 #ifndef ZV_ATOMICS_H
 #define ZV_ATOMICS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -9,14 +10,24 @@ static inline int64_t zv_fetch_add(int64_t *value, int64_t n) { return __atomic_
 static inline int zv_load(int *value) { return __atomic_load_n(value, __ATOMIC_ACQUIRE); }
 static inline void zv_store(int *value, int n) { __atomic_store_n(value, n, __ATOMIC_RELEASE); }
 static inline int64_t zv_load64(int64_t *value) { return __atomic_load_n(value, __ATOMIC_RELAXED); }
+
+static inline int zv_compare_and_set(int *value, int expected, int wanted) {
+    return __atomic_compare_exchange_n(value, &expected, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Takes what a place holds and leaves NULL there. */
+static inline void *zv_take_pointer(void **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQUIRE); }
+
+/* Puts a pointer into a place if that holds NULL; whether it did. */
+static inline int zv_put_pointer(void **place, void *pointer) {
+    void *empty = NULL;
+    return __atomic_compare_exchange_n(place, &empty, pointer, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
 static inline int64_t zv_milliseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static inline int zv_compare_and_set(int *value, int expected, int wanted) {
-    return __atomic_compare_exchange_n(value, &expected, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -2,8 +2,10 @@
  *
  * zv_pool_start asks for helpers and returns at once; the caller does its own share of the work and then waits with
  * zv_pool_wait, which returns after `milliseconds` at the latest so that the caller can look after signals. Threads are
- * made when first needed and kept. After a fork the child calls zv_pool_after_fork: its threads do not exist, so the
- * pool begins anew. zv_pool_stop joins all threads before the interpreter goes away.
+ * made when first needed and kept. zv_pool_begin makes an empty pool, also in the child of a fork, which has none of the
+ * threads; zv_pool.mutex is made by `fork.guard`. zv_pool_stop joins all threads before the interpreter goes away.
+ *
+ * To be included by one module only: that one has the pool.
  */
 #ifndef ZV_POOL_H
 #define ZV_POOL_H
@@ -34,7 +36,7 @@ static struct {
     int count;
     int stopping;
     zv_task *queue;
-} zv_pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER};
+} zv_pool;
 
 static void zv_pool_unlink(zv_task *task) {
     zv_task **place = &zv_pool.queue;
@@ -123,12 +125,7 @@ static void zv_pool_stop(void) {
     for (int i = 0; i < count; i++) pthread_join(zv_pool.threads[i], NULL);
 }
 
-static void zv_pool_before_fork(void) { pthread_mutex_lock(&zv_pool.mutex); }
-
-static void zv_pool_after_fork_in_parent(void) { pthread_mutex_unlock(&zv_pool.mutex); }
-
-static void zv_pool_after_fork_in_child(void) {
-    pthread_mutex_init(&zv_pool.mutex, NULL);
+static void zv_pool_begin(void) {
     pthread_cond_init(&zv_pool.work, NULL);
     pthread_cond_init(&zv_pool.finished, NULL);
     zv_pool.count = 0;

@@ -1,0 +1,37 @@
+"""What goes wrong in a thread, as it is kept until the batch is over."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+
+cdef enum:
+    UNKNOWN_STAGE = -1
+
+
+cdef enum FailureKind:
+    NO_FAILURE = 0
+    CODEC_FAILURE           # `status` of zv_codec.h, `stage`, `message`
+    SIZE_FAILURE            # decoded size: `expected`, `found`
+    RANGE_FAILURE           # a byte range that the object does not have: `found` is the object's size
+    FRAME_FAILURE           # a chunk's own header: `message`, `offset`
+    SYSTEM_FAILURE          # `status` is errno
+    STALE_FAILURE           # the object is not the one whose index was read
+    TOO_LARGE_FAILURE       # a stored object larger than it can sensibly be
+    MEMORY_FAILURE
+    PYTHON_FAILURE          # `exception`
+    STOPPED                 # cancelled from outside
+
+
+cdef struct Failure:
+    int kind
+    int status
+    int stage
+    int chain
+    int lib_code
+    int64_t job
+    uint64_t offset, length, expected, found
+    void *exception
+    char message[248]
+
+
+# The exception that a failure stands for, without the where.
+cdef object failure_error(const Failure *failure, list chains)

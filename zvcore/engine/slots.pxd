@@ -1,0 +1,28 @@
+"""What a thread of a batch has for itself: memory, and what went wrong."""
+
+from libc.stdint cimport int64_t
+
+from zvcore.engine.failures cimport Failure
+from zvcore.system.scratch cimport Scratch
+
+
+cdef struct Slot:
+    Scratch stored              # bytes as they were read
+    Scratch first
+    Scratch second
+    Scratch values              # a chunk that is being put together
+    Scratch cell                # several of them, on their way from one array into another
+    Scratch path
+    Failure failure
+    void ***workers             # per chain of the batch, taken on first use
+    int64_t place               # where in its plan this thread is; -1 when a batch begins
+    Slot *next
+
+
+# A slot that no other thread uses; NULL when memory is short. Give it back.
+cdef Slot *take_slot() noexcept nogil
+cdef void give_slot(Slot *slot) noexcept nogil
+
+# Notes a failure of the slot's thread, of which more may be said in `slot.failure`: always -1.
+cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil
+cdef int fail_python(Slot *slot, int64_t job, int chain, int stage, object error) noexcept with gil

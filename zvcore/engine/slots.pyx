@@ -1,0 +1,79 @@
+"""What a thread of a batch has for itself: memory, and what went wrong. Slots are kept from one batch to the next."""
+
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from zvcore.engine.failures cimport PYTHON_FAILURE, UNKNOWN_STAGE, Failure
+from zvcore.system.fork cimport guard
+from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
+from zvcore.system.scratch cimport discard, trim
+
+
+cdef enum:
+    KEPT_SCRATCH = 64 << 20         # a slot that has grown beyond this gives its memory back
+    KEPT_SLOTS = 64
+
+
+# Slots that no thread uses now. The only mutable state of this module, under the lock.
+cdef Slot *idle_slots = NULL
+cdef int idle_slot_count = 0
+cdef pthread_mutex_t slots_lock
+
+guard(&slots_lock, NULL)
+
+
+cdef Slot *take_slot() noexcept nogil:
+    global idle_slots, idle_slot_count
+    cdef Slot *slot
+    pthread_mutex_lock(&slots_lock)
+    slot = idle_slots
+    if slot != NULL:
+        idle_slots = slot.next
+        idle_slot_count -= 1
+    pthread_mutex_unlock(&slots_lock)
+    if slot == NULL:
+        slot = <Slot *> calloc(1, sizeof(Slot))
+    return slot
+
+
+cdef void give_slot(Slot *slot) noexcept nogil:
+    global idle_slots, idle_slot_count
+    trim(&slot.stored, KEPT_SCRATCH)
+    trim(&slot.first, KEPT_SCRATCH)
+    trim(&slot.second, KEPT_SCRATCH)
+    trim(&slot.values, KEPT_SCRATCH)
+    trim(&slot.cell, KEPT_SCRATCH)
+    pthread_mutex_lock(&slots_lock)
+    if idle_slot_count < KEPT_SLOTS:
+        slot.next = idle_slots
+        idle_slots = slot
+        idle_slot_count += 1
+        slot = NULL
+    pthread_mutex_unlock(&slots_lock)
+    if slot != NULL:
+        discard(&slot.stored)
+        discard(&slot.first)
+        discard(&slot.second)
+        discard(&slot.values)
+        discard(&slot.cell)
+        discard(&slot.path)
+        free(slot)
+
+
+cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil:
+    memset(&slot.failure, 0, sizeof(Failure))
+    slot.failure.kind = kind
+    slot.failure.job = job
+    slot.failure.stage = UNKNOWN_STAGE
+    return -1
+
+
+cdef int fail_python(Slot *slot, int64_t job, int chain, int stage, object error) noexcept with gil:
+    fail(slot, PYTHON_FAILURE, job)
+    slot.failure.chain = chain
+    slot.failure.stage = stage
+    Py_INCREF(error)
+    slot.failure.exception = <void *> error
+    return -1

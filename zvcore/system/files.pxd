@@ -1,0 +1,24 @@
+"""The functions of `zv_files.h`, where each is explained. Plain calls to the system are in Cython's own `posix`."""
+
+from libc.stdint cimport uint64_t
+
+
+cdef extern from "zv_files.h" nogil:
+    # The identity of a file's content. Its bytes are what `LocalStore.stamp` returns.
+    ctypedef struct file_stamp "zv_file_stamp":
+        uint64_t device
+        uint64_t inode
+        uint64_t size
+        uint64_t modified
+        uint64_t changed
+
+    const uint64_t ZV_STAMP_TICK
+    int zv_stat(const char *path, file_stamp *stamp)
+    int zv_fstat(int descriptor, file_stamp *stamp)
+    int zv_size_of(int descriptor, uint64_t *size)
+    int zv_open(const char *path, int flags)
+    void zv_touch(int descriptor)
+    uint64_t zv_stamp_clock()
+    int zv_random_name(char *out)
+    int zv_make_parents(char *path)
+    int zv_remove_file(const char *path)

@@ -1,0 +1,10 @@
+"""Locks that need no GIL. Those that live as long as the process are given to `fork.guard`."""
+
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_init(pthread_mutex_t *lock, void *attributes)
+    int pthread_mutex_destroy(pthread_mutex_t *lock)
+    int pthread_mutex_lock(pthread_mutex_t *lock)
+    int pthread_mutex_unlock(pthread_mutex_t *lock)

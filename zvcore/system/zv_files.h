@@ -1,0 +1,122 @@
+/* What native code needs of the file system beyond what Cython's own `posix` declares.
+ *
+ * Unless said otherwise, functions return 0 or an errno.
+ */
+#ifndef ZV_FILES_H
+#define ZV_FILES_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__APPLE__)
+#include <sys/random.h>
+#define ZV_MODIFIED(s) ((s)->st_mtimespec)
+#define ZV_CHANGED(s) ((s)->st_ctimespec)
+#else
+#define ZV_MODIFIED(s) ((s)->st_mtim)
+#define ZV_CHANGED(s) ((s)->st_ctim)
+#endif
+/* Linux stamps files by its coarse clock, so a file that this clock has passed cannot change and keep its stamp.
+   Elsewhere allow for a slow tick. */
+#if defined(CLOCK_REALTIME_COARSE)
+#define ZV_STAMP_CLOCK CLOCK_REALTIME_COARSE
+#define ZV_STAMP_TICK 0
+#else
+#define ZV_STAMP_CLOCK CLOCK_REALTIME
+#define ZV_STAMP_TICK 20000000
+#endif
+
+/* The identity of a file's content. */
+typedef struct {
+    uint64_t device, inode, size;
+    uint64_t modified; /* nanoseconds */
+    uint64_t changed;  /* nanoseconds; the kernel's own clock, which users cannot set */
+} zv_file_stamp;
+
+static inline uint64_t zv_nanoseconds(struct timespec t) {
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline int zv_fill_stamp(const struct stat *s, zv_file_stamp *stamp) {
+    if (!S_ISREG(s->st_mode)) return ENOENT;
+    stamp->device = (uint64_t)s->st_dev;
+    stamp->inode = (uint64_t)s->st_ino;
+    stamp->size = (uint64_t)s->st_size;
+    stamp->modified = zv_nanoseconds(ZV_MODIFIED(s));
+    stamp->changed = zv_nanoseconds(ZV_CHANGED(s));
+    return 0;
+}
+
+static inline int zv_stat(const char *path, zv_file_stamp *stamp) {
+    struct stat s;
+    if (stat(path, &s) != 0) return errno ? errno : EIO;
+    return zv_fill_stamp(&s, stamp);
+}
+
+static inline int zv_fstat(int descriptor, zv_file_stamp *stamp) {
+    struct stat s;
+    if (fstat(descriptor, &s) != 0) return errno ? errno : EIO;
+    return zv_fill_stamp(&s, stamp);
+}
+
+static inline int zv_size_of(int descriptor, uint64_t *size) {
+    struct stat s;
+    if (fstat(descriptor, &s) != 0) return errno ? errno : EIO;
+    *size = (uint64_t)s.st_size;
+    return 0;
+}
+
+/* A descriptor, or -1 with errno. O_NONBLOCK: a named pipe where an object should be must not hang us. It does nothing
+ * to regular files. */
+static inline int zv_open(const char *path, int flags) {
+    int descriptor;
+    do descriptor = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
+    while (descriptor < 0 && errno == EINTR);
+    return descriptor;
+}
+
+/* A modification time of nanosecond precision tells apart versions that the kernel's tick would not. */
+static inline void zv_touch(int descriptor) {
+    struct timespec times[2];
+    times[0].tv_sec = 0;
+    times[0].tv_nsec = UTIME_OMIT;
+    if (clock_gettime(CLOCK_REALTIME, &times[1]) == 0) (void)!futimens(descriptor, times);
+}
+
+static inline uint64_t zv_stamp_clock(void) {
+    struct timespec now;
+    return clock_gettime(ZV_STAMP_CLOCK, &now) == 0 ? zv_nanoseconds(now) : 0;
+}
+
+/* A name for a file that is being written; `LocalStore` knows what ends in .zvtmp. */
+static inline int zv_random_name(char out[24]) {
+    uint64_t value;
+    if (getentropy(&value, sizeof value) != 0) return errno;
+    (void)snprintf(out, 24, ".%016llx.zvtmp", (unsigned long long)value);
+    return 0;
+}
+
+/* Makes the folders above an absolute `path`; path is changed while it works and is restored. */
+static inline int zv_make_parents(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int failed = mkdir(path, 0777) != 0 && errno != EEXIST ? errno : 0;
+        *slash = '/';
+        if (failed) return failed;
+    }
+    return 0;
+}
+
+/* A file that is not there is removed already. */
+static inline int zv_remove_file(const char *path) {
+    if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR) return 0;
+    return errno;
+}
+
+#endif
