@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from zvcore import _build
 from zvcore.codecs import registry
+from zvcore.stores.opening import schemes
 
 # Examples take as long as the machine is busy: that says nothing about the code.
 settings.register_profile("zvcore", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -33,15 +34,17 @@ def pytest_configure() -> None:
 
 
 class ThirdParty:
-    """The codec plugins of `tests/thirdparty`, installed in a folder that can be put on and taken off Python's path."""
+    """The plugins of `tests/thirdparty`, installed in a folder that can be put on and taken off Python's path."""
 
     names = ("runs", "cruns")
+    stores = ("sqlite",)
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def install(self) -> None:
-        sys.path.append(str(self.folder))
+        if str(self.folder) not in sys.path:
+            sys.path.append(str(self.folder))
         self._look_again()
 
     def remove(self) -> None:
@@ -51,9 +54,10 @@ class ThirdParty:
 
     def _look_again(self) -> None:
         importlib.invalidate_caches()
-        for module in ("zvcore_runs", "zvcore_cruns", "_cruns"):
+        for module in ("zvcore_runs", "zvcore_cruns", "_cruns", "zvcore_sqlite"):
             sys.modules.pop(module, None)
         registry.rescan()
+        schemes.rescan()
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +65,7 @@ def third_party_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip has installed the distributions of `tests/thirdparty`, built from copies of their sources."""
     folder = tmp_path_factory.mktemp("thirdparty")
     sources = []
-    for name in ThirdParty.names:
+    for name in (*ThirdParty.names, *ThirdParty.stores):
         sources.append(str(folder / "sources" / name))
         shutil.copytree(Path(__file__).parent / "thirdparty" / name, sources[-1])
     target = folder / "installed"
@@ -72,7 +76,9 @@ def third_party_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def third_party(third_party_folder: Path) -> Iterator[ThirdParty]:
-    """Codecs "runs" (Python) and "cruns" (C) from distributions of their own; `remove()` takes them away again."""
+    """Codecs "runs" (Python) and "cruns" (C) and the scheme sqlite:// from distributions of their own; `remove()` takes
+    them away again.
+    """
     plugins = ThirdParty(third_party_folder)
     plugins.install()
     yield plugins

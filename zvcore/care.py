@@ -18,6 +18,7 @@ from zvcore.progress import shown
 from zvcore.report import Problem, Report
 from zvcore.stores import Store, open_store
 from zvcore.stores.choosing import keys_of
+from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -119,12 +120,13 @@ def repair(
     With `out`, a sound copy of everything is made there and nothing is changed here. Without, what is replaced or taken
     out stays beside it, `.bak` behind its name. Nothing is guessed: what is not proved good is left out.
     """
-    store, format, only = find(path, "r" if out is not None else "r+", format, storage_options)
+    here, there = shared_options(storage_options, path, path if out is None else out)
+    store, format, only = find(path, "r" if out is not None else "r+", format, here)
     if only is not None:
         if out is not None:
             raise UnsupportedError("a copy is made of whole datasets; give the path of the dataset", key=only)
         options["only"] = [only]
-    target = None if out is None else open_store(out, "w", storage_options)
+    target = None if out is None else open_store(out, "w", there)
     report: Report = package(format).repair(store, target, threads=threads, **options)
     return report
 
@@ -156,10 +158,11 @@ def find(
 ) -> tuple[Store, str, str | None]:
     """(store, format, what within it): the dataset at a path, or the one around a path that leads into it."""
     if isinstance(path, Store):
-        found = format or detect(path)
+        opened = open_store(path, mode, storage_options)
+        found = format or detect(opened)
         if found is None:
-            raise _unknown(path.root)
-        return path, found, None
+            raise _unknown(opened.root)
+        return opened, found, None
     text = os.fsdecode(path)
     store = _opened(text, mode, storage_options)
     if store is not None and (format is not None or (found := detect(store)) is not None):

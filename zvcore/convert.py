@@ -12,7 +12,7 @@ from zvcore import opening
 from zvcore.converting.job import Job
 from zvcore.converting.target import Wishes
 from zvcore.stores import Store, open_store
-from zvcore.stores.opening import remote_only
+from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -87,9 +87,7 @@ def convert(
         dict(format_options),
     )
     by_path = isinstance(src, str | os.PathLike | Store)
-    from_there, to_there = remote_only(src, storage_options) if by_path else None, remote_only(dst, storage_options)
-    if storage_options and from_there is None and to_there is None:
-        raise ValueError("storage_options are for object stores; neither path leads to one")
+    from_there, to_there = shared_options(storage_options, src, dst)
     source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
     store = open_store(dst, "w", to_there)
     job = Job(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import opening
 from zvcore.convert import DEFAULT_MEMORY, Path, convert
 from zvcore.stores import Store, open_store
-from zvcore.stores.opening import remote_only
+from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,12 +42,12 @@ def downsample(
     numbers of 64 bits, uint32 and booleans. Boxes at odd ends hold fewer voxels and are the mean, or mode, of those.
     """
     if dst is not None:
-        from_there = remote_only(src, storage_options) if isinstance(src, str | os.PathLike | Store) else None
+        from_there, to_there = shared_options(storage_options, src, dst)
         source = opening.open(src, storage_options=from_there) if isinstance(src, str | os.PathLike | Store) else src
         options.setdefault("format", _format_of(source))
         return convert(
             source, dst, levels=levels, method=method, factors=factors, verify=verify, progress=progress,
-            threads=threads, client=client, memory=memory, storage_options=remote_only(dst, storage_options),
+            threads=threads, client=client, memory=memory, storage_options=to_there,
             **options,
         )  # fmt: skip
     if options:

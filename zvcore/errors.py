@@ -16,6 +16,7 @@ __all__ = [
     "InvalidKeyError",
     "MetadataError",
     "NotFoundError",
+    "PluginError",
     "ReadOnlyError",
     "StoreError",
     "UnsupportedError",
@@ -105,6 +106,10 @@ class InvalidKeyError(ZvcoreError, ValueError):
 
 class UnsupportedError(ZvcoreError):
     """Valid data that asks for something zvcore does not do."""
+
+
+class PluginError(ZvcoreError):
+    """An installed plugin cannot be used: it does not load, or another distribution provides one of the same name."""
 
 
 class CodecNotFoundError(ZvcoreError):

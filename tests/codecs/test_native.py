@@ -15,7 +15,7 @@ import pytest
 from zvcore import codecs
 from zvcore.codecs.native import NativeCodec
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
-from zvcore.testing import UNKNOWN, _Error, _Table
+from zvcore.testing.codecs import UNKNOWN, _Error, _Table
 
 OK, SPACE, CORRUPT, CHECKSUM, PARAM, NOMEM, INTERNAL = range(7)
 new_capsule = ctypes.pythonapi.PyCapsule_New

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import zvcore
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError
 from zvcore.stores import LocalStore, MemoryStore, Store, open_store, register_scheme
 
@@ -74,12 +75,34 @@ def test_open_store_elsewhere() -> None:
         open_store("unheard-of://bucket/path")
     with pytest.raises(ValueError, match="storage_options are for object stores"):
         open_store("memory://elsewhere", "w", {"endpoint": "http://localhost"})
+
+
+def test_a_registered_opener_gets_the_address_the_mode_and_the_options() -> None:
     opened = []
 
-    def opener(url: str, mode: str) -> Store:
-        opened.append((url, mode))
+    def opener(url: str, mode: str, options: dict[str, Any]) -> Store:
+        opened.append((url, mode, options))
         return MemoryStore()
 
     register_scheme("Test+scheme", opener)
-    assert isinstance(open_store("test+SCHEME://a/b?c", "r+"), MemoryStore)
-    assert opened == [("test+SCHEME://a/b?c", "r+")]
+    given = {"drawer": 3}
+    assert isinstance(open_store("test+SCHEME://a/b?c", "r+", given), MemoryStore)
+    assert opened == [("test+SCHEME://a/b?c", "r+", {"drawer": 3})]
+    opened[0][2].clear()
+    assert given == {"drawer": 3}
+
+
+def test_options_are_refused_rather_than_dropped(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="open already"):
+        open_store(MemoryStore(), "r", {"endpoint": "http://localhost"})
+    with pytest.raises(ValueError, match="storage_options are for object stores"):
+        open_store(tmp_path, "w", {"fsyncs": True})
+    with pytest.raises(ValueError, match=r"http://localhost/a takes the storage_options .*timeout.*, not 'endpoint'"):
+        open_store("http://localhost/a", "r", {"endpoint": "x", "timeout": "3s"})
+    with pytest.raises(ValueError, match="bucket_nmae"):
+        open_store("s3://bucket/a", "r", {"bucket_nmae": "x"})
+    array = zvcore.create(tmp_path / "a", format="n5", shape=(3,), dtype="u1")
+    with pytest.raises(ValueError, match="no path here leads to one"):
+        zvcore.downsample(array, tmp_path / "b", storage_options={"region": "x"})
+    with pytest.raises(ValueError, match="no path here leads to one"):
+        zvcore.repair(tmp_path / "a", tmp_path / "b", storage_options={"region": "x"})

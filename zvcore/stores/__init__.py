@@ -3,6 +3,15 @@
 from zvcore.stores.base import Snapshot, Stamp, Store
 from zvcore.stores.local import LocalStore
 from zvcore.stores.memory import MemoryStore
-from zvcore.stores.opening import open_store, register_scheme
+from zvcore.stores.opening import check_options, open_store, register_scheme
 
-__all__ = ["LocalStore", "MemoryStore", "Snapshot", "Stamp", "Store", "open_store", "register_scheme"]
+__all__ = [
+    "LocalStore",
+    "MemoryStore",
+    "Snapshot",
+    "Stamp",
+    "Store",
+    "check_options",
+    "open_store",
+    "register_scheme",
+]

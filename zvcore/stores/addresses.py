@@ -1,10 +1,11 @@
-"""From an address and `storage_options` to a store behind a network."""
+"""The openers of addresses in a network: object stores through obstore, and what else fsspec has a file system for."""
 
 from __future__ import annotations
 
 import configparser
 import importlib.util
 import os
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -13,12 +14,13 @@ from urllib.parse import unquote, urlsplit
 
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.stores.files import encode_key
+from zvcore.stores.opening import check_options
 from zvcore.stores.remote import RemoteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from zvcore.stores.base import Store
 
-__all__ = ["open_remote"]
+__all__ = ["open_object_store", "open_with_fsspec"]
 
 # Scheme -> which of obstore's stores.
 _KINDS = {
@@ -67,23 +69,28 @@ class ObstoreMaker:
         return make(self.root, config=options, client_options=connection, **extra)
 
 
-def open_remote(url: str, scheme: str, mode: str, options: Mapping[str, Any] | None) -> RemoteStore:
-    """The store at an address. obstore speaks to what it knows, fsspec to everything else that it is installed for."""
-    given = dict(options or {})
-    if scheme in _KINDS and "::" not in url:
-        if importlib.util.find_spec("obstore") is not None:
-            return _through_obstore(url, scheme, mode, given)
-        if not _fsspec_knows(scheme):
-            raise UnsupportedError(f'{scheme}:// addresses need obstore: pip install "zvcore[remote]"', key=url)
-        if scheme in ("s3", "s3a"):
-            given = _for_s3fs(given)
-    elif not _fsspec_knows(scheme):
+def open_object_store(url: str, mode: str, options: dict[str, Any]) -> Store:
+    """s3://, gs://, az://, http:// and their other names: through obstore, or through fsspec where that is missing."""
+    scheme = url.partition("://")[0].lower()
+    if "::" in url:
+        return open_with_fsspec(url, mode, options)
+    if importlib.util.find_spec("obstore") is not None:
+        return _through_obstore(url, scheme, mode, options)
+    if not _fsspec_knows(scheme):
+        raise UnsupportedError(f'{scheme}:// addresses need obstore: pip install "zvcore[remote]"', key=url)
+    return _through_fsspec(url, scheme, mode, _for_s3fs(options) if scheme in ("s3", "s3a") else options)
+
+
+def open_with_fsspec(url: str, mode: str, options: dict[str, Any]) -> Store:
+    """Whatever fsspec is installed for, also several addresses in a chain."""
+    scheme = re.split("::|://", url, maxsplit=1)[0].lower()
+    if not _fsspec_knows(scheme):
         raise UnsupportedError(
             f"nothing that is installed opens {scheme}:// addresses. Object stores (s3, gs, az, http) need "
             'pip install "zvcore[remote]", other file systems pip install "zvcore[fsspec]"',
             key=url,
         )
-    return _through_fsspec(url, scheme, mode, given)
+    return _through_fsspec(url, scheme, mode, options)
 
 
 def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) -> RemoteStore:
@@ -117,6 +124,8 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
     if endpoint.startswith("http://") and not connection.get("allow_http"):
         raise ValueError(f"{endpoint} is not encrypted; if that is meant, say allow_http=True in storage_options")
     settings = {name: value for name, value in options.items() if value is not None}
+    if kind == "HTTPStore":
+        check_options(url, settings, {*_CONNECTION, "retry_config"})
     maker = ObstoreMaker(kind, root, {**settings, "client_options": connection})
     try:
         client = ObstoreClient(maker, is_http=kind == "HTTPStore")
@@ -186,9 +195,11 @@ def _fsspec_knows(scheme: str) -> bool:
 
 
 def _for_s3fs(options: dict[str, Any]) -> dict[str, Any]:
-    options.pop("allow_http", None)
-    options.pop("virtual_hosted_style_request", None)
+    options.pop("allow_http", None)  # it asks nobody
+    virtual = str(options.pop("virtual_hosted_style_request", False)).lower() in ("true", "1")
     renamed = {_S3FS.get(name, name): value for name, value in options.items()}
+    if virtual:
+        renamed["config_kwargs"] = {"s3": {"addressing_style": "virtual"}, **renamed.get("config_kwargs", {})}
     if "endpoint" in renamed:
         renamed["endpoint_url"] = renamed.pop("endpoint")
     if "region" in renamed:

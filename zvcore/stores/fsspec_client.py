@@ -161,7 +161,9 @@ class FsspecClient(Client):
         try:
             with self._using() as filesystem:
                 filesystem.invalidate_cache(root)
-                return [self._plain(path) for path in filesystem.find(root)]
+                # `find` gives an object of the folder's name too.
+                found = [self._plain(path) for path in filesystem.find(root)]
+                return [path for path in found if path.startswith(folder)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except (OSError, ValueError, RuntimeError, NotImplementedError) as error:

@@ -1,74 +1,99 @@
-"""From what users write, a path or a URL, to a store."""
+"""From what users write, a path or a URL, to a store.
+
+Which function opens the URLs of a scheme is found by entry points of the group `zvcore.stores`, whose names are the
+schemes; "fsspec" opens what nobody else claims. `opener(url, mode, options)` gets the URL as the user wrote it and the
+`storage_options` as a dict of its own, and refuses those that it does not know, see `check_options`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.plugins import Plugins
 from zvcore.stores.base import Store
 from zvcore.stores.local import LocalStore
 from zvcore.stores.memory import MemoryStore
 
-__all__ = ["Opener", "open_store", "register_scheme"]
+__all__ = ["Opener", "check_options", "open_store", "register_scheme", "shared_options"]
 
-Opener: TypeAlias = Callable[[str, str], Store]
+Opener: TypeAlias = Callable[[str, str, dict[str, Any]], Store]
+Path: TypeAlias = str | os.PathLike[str] | Store
+Options: TypeAlias = Mapping[str, Any] | None
 
 # fsspec chains addresses by two colons: zip://inside::s3://bucket/data.zip, simplecache::https://host/data
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)(://|::(?=.*://))", re.DOTALL)
+_OTHERS = "fsspec"
 
-_openers: dict[str, Opener] = {}
-_registering = threading.Lock()
+schemes: Plugins[Opener] = Plugins("zvcore.stores", "store", "zvcore.stores.register_scheme(scheme, opener)")
 
 
 def register_scheme(scheme: str, opener: Opener) -> None:
-    """Let `opener(url, mode)` make the stores of URLs that begin with `scheme://`."""
-    with _registering:
-        _openers[scheme.lower()] = opener
+    """Let `opener(url, mode, options)` make the stores of URLs that begin with `scheme://`, whatever is installed."""
+    schemes.register(scheme.lower(), opener)
 
 
-def remote_only(
-    path: str | os.PathLike[str] | Store, storage_options: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
-    """The options for a path that leads to an object store, None for others: for work between two stores."""
-    if isinstance(path, Store):
-        return storage_options if path.remote else None
-    url = _URL.match(os.fsdecode(path))
-    return storage_options if url is not None and (url[2] == "::" or url[1].lower() not in _openers) else None
-
-
-def open_store(
-    path: str | os.PathLike[str] | Store, mode: str = "r", storage_options: Mapping[str, Any] | None = None
-) -> Store:
-    """The store at a path or URL: a folder, `file://`, `memory://name`, an object store, or what was registered.
+def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> Store:
+    """The store at a path or URL: a folder, `file://`, `memory://name`, an object store, or what a plugin opens.
 
     Mode "r" reads, "r+" changes what is there, "w" may begin a new store. With the first two, something must be there;
-    object stores are not asked whether that is so. `storage_options` are for object stores: credentials, endpoint,
-    region, by the names that obstore gives them.
+    object stores are not asked whether that is so. `storage_options` are for what opens the URL: for object stores
+    credentials, endpoint, region, by the names that obstore gives them.
     """
     if mode not in ("r", "r+", "w"):
         raise ValueError(f'mode is "r", "r+" or "w", not {mode!r}')
+    options = dict(storage_options or {})
     if isinstance(path, Store):
-        store = path
-    else:
-        text = os.fsdecode(path)
-        url = _URL.match(text)
-        scheme = "" if url is None else url[1].lower()
-        if url is not None and (url[2] == "::" or scheme not in _openers):
-            from zvcore.stores.addresses import open_remote
-
-            return open_remote(text, scheme, mode, storage_options)
-        store = _open_folder(text, mode) if url is None else _openers[scheme](text, mode)
-    if storage_options and not store.remote:
-        raise ValueError(f"storage_options are for object stores; {store.root} is none")
-    return store
+        if options:
+            raise ValueError(f"storage_options are for opening a store; {path.root} is open already")
+        return path
+    text = os.fsdecode(path)
+    return _opener_of(text)(text, mode, options)
 
 
-def _open_folder(path: str, mode: str) -> Store:
+def shared_options(storage_options: Options, *paths: object) -> list[Options]:
+    """Which of several paths the options are meant for: those whose opener takes some, and there must be one."""
+    meant = [isinstance(path, str | os.PathLike) and takes_options(path) for path in paths]
+    if storage_options and not any(meant):
+        raise ValueError("storage_options are for object stores; no path here leads to one")
+    return [storage_options if one else None for one in meant]
+
+
+def takes_options(path: str | os.PathLike[str]) -> bool:
+    return _opener_of(os.fsdecode(path)) not in _TAKING_NONE
+
+
+def check_options(url: str, options: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Refuse what an opener was given and does not know."""
+    names = sorted(known)
+    unknown = ", ".join(repr(name) for name in options if name not in names)
+    if unknown and names:
+        raise ValueError(f"{url} takes the storage_options {', '.join(names)}, not {unknown}")
+    if unknown:
+        raise ValueError(f"storage_options are for object stores; {url} is none")
+
+
+def _opener_of(text: str) -> Opener:
+    url = _URL.match(text)
+    if url is None:
+        return open_folder
+    scheme = url[1].lower()
+    found = schemes.find(scheme if url[2] == "://" else _OTHERS) or schemes.find(_OTHERS)
+    if found is None:
+        raise UnsupportedError(
+            f"nothing that is installed opens {scheme}:// addresses, not even zvcore's own: pip install [-e] zvcore",
+            key=text,
+        )
+    return found
+
+
+def open_folder(path: str, mode: str, options: dict[str, Any]) -> Store:
+    """A folder by its path."""
+    check_options(path, options)
     store = LocalStore(path, read_only=mode == "r")
     if os.path.isdir(store.root):
         return store
@@ -79,14 +104,17 @@ def _open_folder(path: str, mode: str) -> Store:
     return store
 
 
-def _open_file_url(url: str, mode: str) -> Store:
+def open_file_url(url: str, mode: str, options: dict[str, Any]) -> Store:
+    """file:///folder"""
     host, slash, path = url.partition("://")[2].partition("/")
     if host not in ("", "localhost") or not slash:
         raise UnsupportedError(f"{url} names another host or no absolute path; a folder here is file:///folder")
-    return _open_folder("/" + unquote(path), mode)
+    return open_folder("/" + unquote(path), mode, options)
 
 
-def _open_memory_url(url: str, mode: str) -> Store:
+def open_memory_url(url: str, mode: str, options: dict[str, Any]) -> Store:
+    """memory://name/folder"""
+    check_options(url, options)
     name, _, prefix = url.partition("://")[2].partition("/")
     if not name:
         raise ValueError(f"{url} names no memory: write memory://name")
@@ -95,5 +123,5 @@ def _open_memory_url(url: str, mode: str) -> Store:
     return MemoryStore(name, read_only=mode == "r").child(prefix)
 
 
-register_scheme("file", _open_file_url)
-register_scheme("memory", _open_memory_url)
+# Where they are one of two paths, options are meant for the other.
+_TAKING_NONE = (open_folder, open_file_url, open_memory_url)

@@ -1,10 +1,4 @@
-"""For the tests of codec plugins: `check_codec` tries everything that zvcore relies on.
-
-from zvcore.testing import check_codec
-
-def test_mine():
-    check_codec(MyCodec(level=3))
-"""
+"""`check_codec`, for the tests of codec plugins."""
 
 from __future__ import annotations
 

@@ -1,0 +1,118 @@
+"""What installed distributions add to zvcore: entry points of a group, found lazily, and what is registered by hand."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from zvcore.errors import PluginError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["Plugins"]
+
+T = TypeVar("T")
+
+
+class Plugins(Generic[T]):
+    """The plugins of one kind by name. The environment is read when the first one is asked for, and once.
+
+    `kind` is what messages call one of them, `choose` what a program calls to decide between two of one name.
+    """
+
+    def __init__(self, group: str, kind: str, choose: str) -> None:
+        self.group = group
+        self.kind = kind
+        self._choose = choose
+        self._lock = threading.Lock()
+        self._registered: dict[str, T] = {}
+        self._claims: dict[str, list[EntryPoint]] | None = None
+        self._loaded: dict[str, T] = {}
+        _all.add(self)
+
+    def register(self, name: str, plugin: T) -> None:
+        """Use this for the name from now on, whatever is installed."""
+        with self._lock:
+            self._registered[name] = plugin
+
+    def unregister(self, name: str) -> None:
+        """Take back a `register`; what is installed counts again."""
+        with self._lock:
+            del self._registered[name]
+
+    def names(self) -> list[str]:
+        return sorted({*self._installed(), *self._registered})
+
+    def find(self, name: str) -> T | None:
+        """The plugin of this name; None if nothing is installed or registered under it."""
+        found = self._registered.get(name)
+        if found is None:
+            found = self._loaded.get(name)
+        if found is not None:
+            return found
+        claims = self._installed().get(name)
+        if claims is None:
+            return None
+        # Without the lock: an import may take long, and may come back here. A second thread at worst does it again.
+        loaded = self._load(name, claims)
+        with self._lock:
+            return self._loaded.setdefault(name, loaded)
+
+    def rescan(self) -> None:
+        """Forget what is installed, so that the next question looks again: for programs that install plugins while they
+        run, and for tests.
+        """
+        with self._lock:
+            self._claims = None
+            self._loaded = {}
+
+    def _load(self, name: str, claims: list[EntryPoint]) -> T:
+        if len(claims) > 1:
+            sides = " and ".join(f"{_distribution(claim)} ({claim.value})" for claim in claims)
+            text = (
+                f"the {self.kind} {name!r} is provided by {sides}; choose one by {self._choose}, or uninstall the other"
+            )
+            raise PluginError(text)
+        try:
+            return cast("T", claims[0].load())
+        except Exception as error:
+            raise PluginError(
+                f"the {self.kind} {name!r} of {_distribution(claims[0])} cannot be loaded from {claims[0].value}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _installed(self) -> dict[str, list[EntryPoint]]:
+        claims = self._claims
+        if claims is None:
+            from importlib import metadata
+
+            claims = {}
+            for point in metadata.entry_points(group=self.group):
+                others = claims.setdefault(point.name, [])
+                # A distribution can be on Python's path twice.
+                if all((point.value, _distribution(point)) != (one.value, _distribution(one)) for one in others):
+                    others.append(point)
+            with self._lock:
+                self._claims = claims
+        return claims
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+
+def _distribution(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else "an unknown distribution"
+
+
+_all: weakref.WeakSet[Plugins[Any]] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for plugins in [*_all]:
+        plugins._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
