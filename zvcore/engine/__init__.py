@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from zvcore.engine.batches import default_thread_count
 from zvcore.engine.buffers import Buffers, Keys
 from zvcore.engine.cache import IndexCache, index_cache
-from zvcore.engine.batches import default_thread_count
 from zvcore.engine.fetching import StaleSourcesError, encode_many, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.selection import Selection

@@ -1,25 +1,10 @@
 """How a chunk's decoded bytes lie, in a form for threads."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
+from zvcore.engine.framing cimport zv_framing
 from zvcore.engine.selection cimport Axis, Selection
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
-
-
-cdef extern from "zv_framing.h" nogil:
-    const char *ZV_FRAMING_CAPSULE
-
-    ctypedef struct zv_frame:
-        uint64_t header_size
-        uint64_t shape[32]
-
-    ctypedef struct zv_framing:
-        int32_t struct_size
-        const void *cfg
-        int32_t (*parse)(const void *cfg, const uint8_t *src, uint64_t n, int32_t ndim, zv_frame *frame,
-                         char *message) noexcept nogil
-        uint64_t (*header_bound)(const void *cfg, int32_t ndim) noexcept nogil
-        uint64_t (*write)(const void *cfg, int32_t ndim, const uint64_t *shape, uint8_t *dst) noexcept nogil
 
 
 cdef enum Edge:
@@ -51,6 +36,7 @@ cdef class Form:
     cdef const char *stored_fill        # the same as it is stored
     cdef object framing_capsule
     cdef const zv_framing *framing
+    cdef uint64_t header_bound          # the most bytes that a chunk's own header takes
 
     # -1 when the bytes do not fit in 63 bits
     cdef int lay_out(self, const uint64_t *shape, Block *block) noexcept nogil

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from zvcore.engine.framing cimport framing_of
 from zvcore.engine.selection cimport LIST_AXIS, Axis, Selection, Share, find_chunk, share_of
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block
 
@@ -56,7 +56,8 @@ cdef class Form:
         self.stored_fill = self._stored_fill
         self.framing_capsule = framing
         if framing is not None:
-            self.framing = <const zv_framing *> PyCapsule_GetPointer(framing, ZV_FRAMING_CAPSULE)
+            self.framing = framing_of(framing, self.ndim, self.chunk)
+            self.header_bound = self.framing.header_bound(self.framing.cfg, self.ndim)
         elif self.edge == FRAMED_EDGE:
             raise TypeError("framed chunks need a framing")
 

@@ -5,7 +5,6 @@ import numpy as np
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport strncpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.codecs.chain cimport CodecChain, Stages
@@ -14,11 +13,12 @@ from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.core cimport decode_chain
 from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE, STALE_FAILURE, Failure, failure_error
 from zvcore.engine.form cimport (
-    FRAMED_EDGE, Block, Form, aim, direct_target, fill_share, move_points, move_share, zv_frame,
+    FRAMED_EDGE, Block, Form, aim, direct_target, fill_share, move_points, move_share,
 )
+from zvcore.engine.framing cimport zv_frame
 from zvcore.engine.load cimport Loader
 from zvcore.engine.selection cimport Selection
-from zvcore.engine.slots cimport Slot, fail
+from zvcore.engine.slots cimport Slot, fail, fail_frame
 
 from zvcore.errors import ZvcoreError
 
@@ -30,12 +30,6 @@ class StaleSourcesError(Exception):
 cdef uint64_t stored_limit(uint64_t decoded) noexcept nogil:
     """How large the stored form of a chunk may be. No encoder makes data many times larger."""
     return 8 * decoded + (16 << 20)
-
-
-cdef int fail_frame(Slot *slot, int64_t chunk, const char *text) noexcept nogil:
-    fail(slot, FRAME_FAILURE, chunk)
-    strncpy(slot.failure.message, text, sizeof(slot.failure.message) - 1)
-    return -1
 
 
 cdef int decode_block(Batch *batch, Slot *slot, Form form, int chain, int64_t chunk, const uint8_t *data, uint64_t size,

@@ -25,4 +25,5 @@ cdef void give_slot(Slot *slot) noexcept nogil
 
 # Notes a failure of the slot's thread, of which more may be said in `slot.failure`: always -1.
 cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil
+cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil
 cdef int fail_python(Slot *slot, int64_t job, int chain, int stage, object error) noexcept with gil

@@ -3,9 +3,9 @@
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memset, strncpy
 
-from zvcore.engine.failures cimport PYTHON_FAILURE, UNKNOWN_STAGE, Failure
+from zvcore.engine.failures cimport FRAME_FAILURE, PYTHON_FAILURE, UNKNOWN_STAGE, Failure
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from zvcore.system.scratch cimport discard, trim
@@ -67,6 +67,12 @@ cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil:
     slot.failure.kind = kind
     slot.failure.job = job
     slot.failure.stage = UNKNOWN_STAGE
+    return -1
+
+
+cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil:
+    fail(slot, FRAME_FAILURE, job)
+    strncpy(slot.failure.message, text, sizeof(slot.failure.message) - 1)
     return -1
 
 

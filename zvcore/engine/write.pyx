@@ -14,11 +14,12 @@ from zvcore.engine.buffers cimport Buffers, Keys
 from zvcore.engine.core cimport encode_chain
 from zvcore.engine.failures cimport MEMORY_FAILURE, SYSTEM_FAILURE, failure_error
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, aim, move_points, move_share
+from zvcore.engine.framing cimport MOST_HEADER
 from zvcore.engine.load cimport Loader
 from zvcore.engine.packer cimport Packer
 from zvcore.engine.read cimport decode_block, located, stages_of, stored_limit
 from zvcore.engine.selection cimport Selection
-from zvcore.engine.slots cimport Slot, fail
+from zvcore.engine.slots cimport Slot, fail, fail_frame
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block, is_filled
 from zvcore.stores.files cimport replace_file
 from zvcore.system.files cimport zv_make_parents, zv_remove_file
@@ -92,7 +93,7 @@ cdef int encode_block(Batch *batch, Slot *slot, WritePlan *plan, Form form, Sele
 
 cdef int encode_values(Batch *batch, Slot *slot, WritePlan *plan, Form form, int64_t chunk, const Block *block,
                        const uint8_t *values) noexcept nogil:
-    cdef uint8_t header[512]
+    cdef uint8_t header[MOST_HEADER]
     cdef uint64_t header_size = 0
     cdef uint64_t dimensions[ZV_MAX_NDIM]
     cdef const uint8_t *encoded = NULL
@@ -108,6 +109,8 @@ cdef int encode_values(Batch *batch, Slot *slot, WritePlan *plan, Form form, int
         for axis in range(form.ndim):
             dimensions[axis] = block.shape[axis]
         header_size = form.framing.write(form.framing.cfg, form.ndim, dimensions, header)
+        if header_size > form.header_bound:
+            return fail_frame(slot, chunk, b"the format wrote a longer header than it says that headers are")
     return finish(batch, slot, plan, chunk, header, header_size, encoded, size)
 
 

@@ -25,7 +25,7 @@ typedef struct zv_framing {
     /* Reads the header of the `n` bytes at `src`. Returns 0, or -1 with a text of at most 247 bytes in `message` and in
      * `frame->header_size` the offset of what is wrong. */
     int32_t (*parse)(const void *cfg, const uint8_t *src, uint64_t n, int32_t ndim, zv_frame *frame, char *message);
-    /* The most bytes that a header of `ndim` dimensions takes. */
+    /* The most bytes that a header of `ndim` dimensions takes: at most 1024. A table whose `write` takes more is refused. */
     uint64_t (*header_bound)(const void *cfg, int32_t ndim);
     /* Writes the header of a chunk of this shape and returns its size. */
     uint64_t (*write)(const void *cfg, int32_t ndim, const uint64_t *shape, uint8_t *dst);

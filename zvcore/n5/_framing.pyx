@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 
-from zvcore.engine.form cimport ZV_FRAMING_CAPSULE, zv_frame, zv_framing
+from zvcore.engine.framing cimport ZV_FRAMING_CAPSULE, zv_frame, zv_framing
 
 from zvcore.errors import CorruptDataError
 
