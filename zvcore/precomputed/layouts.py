@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -111,7 +110,7 @@ class UnshardedLayout(ScaleLayout):
 
     def _storing(self) -> list[CodecChain]:
         self._prefix = f"{self.scale.folder}/"
-        self._may_be_zipped = self.store.local_root is not None
+        self._may_be_zipped = self.store.of_files
         self._looked_for_foreign = False
         if not self._may_be_zipped:
             return [CodecChain(())]
@@ -151,17 +150,16 @@ class UnshardedLayout(ScaleLayout):
 
     def _refuse_foreign(self) -> None:
         """Chunks under names that we cannot read shall not pass for missing ones."""
-        if self._looked_for_foreign or self.store.local_root is None:
+        if self._looked_for_foreign or not self.store.of_files:
             return
         self._looked_for_foreign = True
-        folder = os.path.join(os.fsdecode(self.store.local_root), self.scale.folder)
         try:
-            with os.scandir(folder) as entries:
-                for entry in itertools.islice(entries, 1000):
-                    if entry.name.endswith(_FOREIGN_SUFFIXES):
-                        raise UnsupportedError("the chunks are compressed in a way that is not read", key=entry.name)
+            names = self.store.some_objects(self.scale.folder, 1000)
         except OSError:
             return
+        for name in names:
+            if name.endswith(_FOREIGN_SUFFIXES):
+                raise UnsupportedError("the chunks are compressed in a way that is not read", key=name)
 
     def chain_column(self, positions: Positions) -> npt.NDArray[np.uint8] | None:
         return self.chains_with(positions, self._zipped(positions))

@@ -58,7 +58,7 @@ class SegmentFiles:
     def get(self, id: SupportsIndex) -> bytes | None:
         key = self.key(id)
         data = self.store.get(key)
-        if data is None and self.store.local_root is not None:
+        if data is None and self.store.of_files:
             packed = self.store.get(f"{key}.gz")
             if packed is not None:
                 try:
@@ -69,13 +69,13 @@ class SegmentFiles:
 
     def put(self, id: SupportsIndex, data: Any) -> None:
         self.store.put(self.key(id), data)
-        if self.store.local_root is not None:
+        if self.store.of_files:
             # Readers that look for it would prefer it to the new one.
             self.store.delete(f"{self.key(id)}.gz")
 
     def delete(self, id: SupportsIndex) -> None:
         self.store.delete(self.key(id))
-        if self.store.local_root is not None:
+        if self.store.of_files:
             self.store.delete(f"{self.key(id)}.gz")
 
     def ids(self) -> npt.NDArray[np.uint64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,8 @@ from zvcore.pictures.pyramids import Pyramid, pyramid_of
 from zvcore.serving.paths import is_shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from zvcore.serving.paths import Root
+    from zvcore.stores.confined import ConfinedStore
 
 __all__ = ["Catalog", "Dataset", "find_datasets", "open_dataset", "stored_size"]
 
@@ -23,7 +23,7 @@ _DEEPEST = 12
 _MOST_FOLDERS = 20_000
 _MOST_DATASETS = 500
 _SECONDS = 5.0
-_MARKS = {b"info", b"attributes.json", b"zarr.json", b".zarray", b".zgroup"}
+MARKS = {b"info", b"attributes.json", b"zarr.json", b".zarray", b".zgroup"}
 _LARGEST_DOCUMENT = 16 << 20
 
 
@@ -32,12 +32,13 @@ class Dataset:
     """Something that can be shown, or that should be and is broken.
 
     names     the way to it from the root; `path` is the same as text
+    store     what lies there
     format    "zarr3", "zarr2", "n5", "precomputed", "zvf"
     kind      what it is, in a word or two
     """
 
     names: list[bytes]
-    folder: bytes
+    store: ConfinedStore
     format: str
     kind: str
     node: Any = None
@@ -50,7 +51,7 @@ class Dataset:
 
     @property
     def title(self) -> str:
-        name = self.names[-1] if self.names else os.path.basename(self.folder)
+        name = self.names[-1] if self.names else os.path.basename(os.fsencode(self.store.root))
         return name.decode("utf-8", "backslashreplace")
 
     @property
@@ -83,22 +84,16 @@ def find_datasets(root: Root) -> Catalog:
         if seen > _MOST_FOLDERS or time.monotonic() > deadline or len(catalog.datasets) >= _MOST_DATASETS:
             catalog.cut = f"The search ended after {seen} folders; serve a smaller folder to see the rest."
             break
-        # What links lead to is listed where it is.
-        if root.locate(names) != names:
-            continue
-        folder = b"/".join([root.path, *names])
-        folders, files = [], set()
+        folders: list[bytes] = []
+        files: set[bytes] = set()
         try:
-            with os.scandir(folder) as listing:
-                for entry in listing:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.name)
-                    else:
-                        files.add(entry.name)
+            # What links lead to is listed where it is.
+            for entry in root.entries(names):
+                (folders.append if entry.is_dir(follow_symlinks=False) else files.add)(os.fsencode(entry.name))
         except OSError:
             continue
-        if files & _MARKS:
-            found = open_dataset(folder, names, files)
+        if files & MARKS:
+            found = open_dataset(root.store(names), names, files)
             if found is not None:
                 catalog.datasets.append(found)
                 if found.kind != "group":
@@ -110,36 +105,35 @@ def find_datasets(root: Root) -> Catalog:
     return catalog
 
 
-def open_dataset(folder: bytes, names: list[bytes], files: set[bytes]) -> Dataset | None:
+def open_dataset(store: ConfinedStore, names: list[bytes], files: set[bytes]) -> Dataset | None:
     """What the documents in this folder describe; None if they describe nothing that is known."""
     import zvcore
 
     if files & {b".zarray", b".zgroup"} and not files & {b"zarr.json", b"attributes.json"}:
         if b".zarray" not in files:
-            return Dataset(names, folder, "zarr2", "group")
-        return Dataset(names, folder, "zarr2", "array", error="Zarr v2: Neuroglancer reads it, zvcore does not")
+            return Dataset(names, store, "zarr2", "group")
+        return Dataset(names, store, "zarr2", "array", error="Zarr v2: Neuroglancer reads it, zvcore does not")
     if b"info" in files and not files & {b"zarr.json", b"attributes.json"}:
-        return _open_info(folder, names)
+        return _open_info(store, names)
     try:
-        node = zvcore.open(os.fsdecode(folder))
+        node = zvcore.open(store)
     except (ZvcoreError, ValueError, OSError, RecursionError) as error:
         format = "n5" if b"attributes.json" in files else "zarr3"
-        return Dataset(names, folder, format, "broken", error=f"{type(error).__name__}: {error}")
+        return Dataset(names, store, format, "broken", error=f"{type(error).__name__}: {error}")
     if hasattr(node, "geometry_types"):
-        return Dataset(names, folder, "zvf", ", ".join(node.geometry_types) or "vectors", node)
+        return Dataset(names, store, "zvf", ", ".join(node.geometry_types) or "vectors", node)
     pyramid = pyramid_of(node)
     format = "n5" if b"attributes.json" in files else "zarr3"
     if pyramid is None:
-        return Dataset(names, folder, format, "group")
-    return Dataset(names, folder, format, "array" if not pyramid.convention else "pyramid", node, pyramid)
+        return Dataset(names, store, format, "group")
+    return Dataset(names, store, format, "array" if not pyramid.convention else "pyramid", node, pyramid)
 
 
-def _open_info(folder: bytes, names: list[bytes]) -> Dataset | None:
+def _open_info(store: ConfinedStore, names: list[bytes]) -> Dataset | None:
     from zvcore.precomputed import Volume
 
     try:
-        with open(os.path.join(folder, b"info"), "rb") as file:
-            document = json.loads(file.read(_LARGEST_DOCUMENT))
+        document = json.loads(bytes(store.get("info", 0, _LARGEST_DOCUMENT) or b""))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(document, dict):
@@ -153,46 +147,35 @@ def _open_info(folder: bytes, names: list[bytes]) -> Dataset | None:
     }
     kind = kinds.get(str(document.get("@type")))
     if kind is not None:
-        return Dataset(names, folder, "precomputed", kind)
+        return Dataset(names, store, "precomputed", kind)
     if "scales" not in document:
         return None
     try:
-        volume = Volume(os.fsdecode(folder))
-        return Dataset(names, folder, "precomputed", volume.type, volume, pyramid_of(volume))
+        volume = Volume(store)
+        return Dataset(names, store, "precomputed", volume.type, volume, pyramid_of(volume))
     except (ZvcoreError, ValueError, OSError) as error:
-        return Dataset(names, folder, "precomputed", "broken", error=f"{type(error).__name__}: {error}")
+        return Dataset(names, store, "precomputed", "broken", error=f"{type(error).__name__}: {error}")
 
 
-def stored_size(folder: bytes, seconds: float) -> tuple[int, int, bool]:
-    """(bytes, files, whether all were counted in time) below a folder."""
+def stored_size(root: Root, names: list[bytes], seconds: float) -> tuple[int, int, bool]:
+    """(bytes, files, whether all were counted in time) below a folder; links are not followed."""
     deadline = time.monotonic() + seconds
     size = count = 0
-    for entry in _files(folder):
-        if entry is None:
-            if time.monotonic() > deadline:
-                return size, count, False
-            continue
-        try:
-            size += entry.stat(follow_symlinks=False).st_size
-            count += 1
-        except OSError:
-            continue
-    return size, count, True
-
-
-def _files(folder: bytes) -> Iterator[os.DirEntry[bytes] | None]:
-    """All files, and None now and then."""
-    pending = [folder]
+    pending = [names]
     while pending:
-        yield None
+        folder = pending.pop()
         try:
-            with os.scandir(pending.pop()) as listing:
-                for place, entry in enumerate(listing):
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    else:
-                        yield entry
-                    if place % 1000 == 999:
-                        yield None
+            for place, entry in enumerate(root.entries(folder)):
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append([*folder, os.fsencode(entry.name)])
+                else:
+                    with suppress(FileNotFoundError):
+                        size += entry.stat(follow_symlinks=False).st_size
+                        count += 1
+                if place % 1000 == 999 and time.monotonic() > deadline:
+                    return size, count, False
         except OSError:
             continue
+        if pending and time.monotonic() > deadline:
+            return size, count, False
+    return size, count, True

@@ -6,7 +6,14 @@ import errno
 import os
 import stat
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
+
+from zvcore.errors import InvalidKeyError
+from zvcore.stores.confined import ConfinedStore, Confinement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Found", "Root", "is_shown", "split_path"]
 
@@ -20,6 +27,11 @@ def split_path(path: str) -> list[bytes] | None:
     """The names in a URL's path, decoded once; None if it is no path that may be asked for."""
     names = [name for name in unquote_to_bytes(path.split("?", 1)[0]).split(b"/") if name]
     return names if len(names) <= _MOST_PARTS and all(map(is_shown, names)) else None
+
+
+def may_be_read(name: bytes) -> bool:
+    """Whether zvcore may read a file or folder of this name for what it shows: notes about unfinished work too."""
+    return is_shown(name) or name.startswith(b".zvcore-") or (name.startswith(b".") and name.endswith(b".zvlock"))
 
 
 def is_shown(name: bytes) -> bool:
@@ -46,60 +58,47 @@ class Found:
 
 
 class Root:
-    """The folder that is served.
-
-    Links are followed only as long as they lead to something in it. Between looking and opening somebody may put a link
-    where a folder was: so the way without links is found first, and then walked folder by folder, refusing links.
-    """
+    """The folder that is served: its files and folders by name, and the stores in it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.realpath(os.fsencode(path))
-        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._folder = Confinement(path)
+        self.path = self._folder.path
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._folder.close()
 
-    def locate(self, names: list[bytes]) -> list[bytes] | None:
-        """The way from the root to what these names lead to, without links; None if it lies outside or nowhere."""
+    def store(self, names: Sequence[bytes]) -> ConfinedStore:
+        """What lies below a folder, as a store."""
+        return ConfinedStore(self._folder, names, may_be_read)
+
+    def look(self, names: Sequence[bytes]) -> os.stat_result | None:
+        """What is known of a file or folder; None if there is none that may be seen."""
         try:
-            real = os.path.realpath(b"/".join([self.path, *names]), strict=True)
-        except (OSError, ValueError):
+            return self._folder.look(names, is_shown)
+        except (OSError, InvalidKeyError):
             return None
-        base = self.path.rstrip(b"/")
-        if real == self.path:
-            return []
-        if not real.startswith(base + b"/"):
-            return None
-        way = real[len(base) + 1 :].split(b"/")
-        return way if all(map(is_shown, way)) else None
 
-    def open(self, names: list[bytes]) -> Found | None:
+    def open(self, names: Sequence[bytes]) -> Found | None:
         """The file or folder; None if there is none that may be seen."""
-        way = self.locate(names)
-        if way is None:
-            return None
-        current = os.dup(self._descriptor)
         try:
-            for place, name in enumerate(way):
-                flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-                if place < len(way) - 1:
-                    flags |= os.O_DIRECTORY
-                below = os.open(name, flags, dir_fd=current)
-                os.close(current)
-                current = below
-            status = os.fstat(current)
+            return Found(*self._folder.open(names, is_shown))
+        except InvalidKeyError:
+            return None
         except OSError as error:
-            os.close(current)
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 raise
             return None
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            # A pipe or a device could keep us waiting for ever.
-            os.close(current)
-            return None
-        return Found(current, status)
 
-    def open_data(self, names: list[bytes]) -> Found | None:
+    def entries(self, names: Sequence[bytes]) -> Iterator[os.DirEntry[str]]:
+        """What stands in a folder itself, to which no link leads; OSError if there is no such folder."""
+        descriptor, _ = self._folder.open_here(names)
+        try:
+            with os.scandir(descriptor) as listing:
+                yield from listing
+        finally:
+            os.close(descriptor)
+
+    def open_data(self, names: Sequence[bytes]) -> Found | None:
         """Like `open`; for a file that is not there, one named .gz beside it is taken: CloudVolume stores chunks so."""
         found = self.open(names)
         if found is not None or not names:

@@ -6,6 +6,7 @@ import gzip
 import os
 import socket
 import socketserver
+import stat
 import sys
 import tempfile
 import time
@@ -243,8 +244,9 @@ class Handler(BaseHTTPRequestHandler):
             for entry in listing:
                 # The entries of an open folder have their names as text.
                 name = os.fsencode(entry.name)
-                if is_shown(name) and self.server.root.locate([*names, name]) is not None:
-                    entries.append((name, entry.is_dir()))
+                status = self.server.root.look([*names, name]) if is_shown(name) else None
+                if status is not None:
+                    entries.append((name, stat.S_ISDIR(status.st_mode)))
                 if len(entries) >= _MOST_LISTED:
                     break
         return self._send_data("text/html; charset=utf-8", folder_page(names, sorted(entries)))

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from zvcore.errors import UnsupportedError
 from zvcore.serving import neuroglancer
-from zvcore.serving.catalog import Dataset, find_datasets, open_dataset, stored_size
+from zvcore.serving.catalog import MARKS, Dataset, find_datasets, open_dataset, stored_size
 from zvcore.serving.paths import split_path
 from zvcore.serving.views import LinesView, PointsView, VoxelView, view_for
 from zvcore.terminal import human_size
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Site", "folder_page"]
 
 Made = tuple[str, bytes]
+Version = tuple[tuple[bytes, ...], tuple[Any, ...]]
 
 _HTML = "text/html; charset=utf-8"
 _PICTURE = "picture.png"
@@ -48,8 +49,8 @@ class Site:
         self._lock = threading.Lock()
         # Pictures cost memory: not too many at once.
         self._drawing = threading.BoundedSemaphore(2)
-        self._pictures: dict[tuple[bytes, Any], tuple[bytes, tuple[float, float] | None]] = {}
-        self._views: dict[tuple[bytes, Any], VoxelView | LinesView | PointsView | None] = {}
+        self._pictures: dict[Version, tuple[bytes, tuple[float, float] | None]] = {}
+        self._views: dict[Version, VoxelView | LinesView | PointsView | None] = {}
 
     def answer(self, path: str, query: str, base: str) -> Made | None:
         """(content type, bytes) for "/" and what lies below "/.zvcore/"; None: there is no such page."""
@@ -66,32 +67,16 @@ class Site:
     # --- data sets by path
 
     def _dataset(self, names: list[bytes]) -> Dataset | None:
-        found = self.root.open(names)
-        if found is None:
-            return None
-        try:
-            if not found.is_folder:
-                return None
-        finally:
-            found.close()
-        way = self.root.locate(names)
-        if way is None:
-            return None
-        marks = (b"zarr.json", b"attributes.json", b"info", b".zarray", b".zgroup")
-        files = {name for name in marks if self.root.locate([*names, name]) is not None}
-        return open_dataset(b"/".join([self.root.path, *way]), names, files) if files else None
+        files = {name for name in MARKS if self.root.look([*names, name]) is not None}
+        return open_dataset(self.root.store(names), names, files) if files else None
 
-    def _stamp(self, dataset: Dataset) -> Any:
-        """Changes when the data set's own document does."""
-        import os
-
-        times = []
-        for name in ("zarr.json", "attributes.json", "info"):
-            try:
-                times.append(os.stat(os.path.join(dataset.folder, name.encode())).st_mtime_ns)
-            except OSError:
-                times.append(0)
-        return tuple(times)
+    def _version(self, names: list[bytes]) -> Version:
+        """Tells a data set as it is now from others: changes when its own document does."""
+        documents = [self.root.look([*names, name]) for name in (b"zarr.json", b"attributes.json", b"info")]
+        stamps = tuple(
+            None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns) for found in documents
+        )
+        return tuple(names), stamps
 
     def _picture_at(self, rest: str) -> Made | None:
         path, _, name = f"/{rest}".rpartition("/")
@@ -104,7 +89,7 @@ class Site:
 
     def _is_drawn(self, dataset: Dataset) -> bool:
         with self._lock:
-            return (dataset.folder, self._stamp(dataset)) in self._pictures
+            return self._version(dataset.names) in self._pictures
 
     def picture(self, dataset: Dataset) -> tuple[bytes, tuple[float, float] | None]:
         """(PNG, the values that are black and white in it)."""
@@ -112,7 +97,7 @@ class Site:
         from zvcore.pictures.lines import draw_vectors
         from zvcore.pictures.preview import Look, picture
 
-        key = (dataset.folder, self._stamp(dataset))
+        key = self._version(dataset.names)
         with self._lock:
             known = self._pictures.get(key)
         if known is not None:
@@ -142,17 +127,15 @@ class Site:
         names = split_path(path)
         if not mark or names is None:
             return None
-        way = self.root.locate(names)
-        if way is None:
-            return None
-        folder = b"/".join([self.root.path, *way])
-        key = (folder, self._stamp(Dataset(names, folder, "", "")))
+        key = self._version(names)
         with self._lock:
             known = key in self._views
             view = self._views.get(key)
         if not known:
             dataset = self._dataset(names)
-            view = None if dataset is None else view_for(dataset)
+            if dataset is None:
+                return None
+            view = view_for(dataset)
             with self._lock:
                 while len(self._views) >= _KEPT:
                     del self._views[next(iter(self._views))]
@@ -173,7 +156,7 @@ class Site:
         return {"datasets": datasets, "incomplete": catalog.cut}
 
     def _facts(self, dataset: Dataset, base: str, seconds: float, until: float) -> dict[str, Any]:
-        size, files, complete = stored_size(dataset.folder, seconds)
+        size, files, complete = stored_size(self.root, dataset.names, seconds)
         url = "".join(f"{quote(name)}/" for name in dataset.names)
         facts: dict[str, Any] = {
             "path": dataset.path, "format": dataset.format, "kind": dataset.kind, "error": dataset.error,

@@ -50,6 +50,7 @@ class Store(ABC):
     root           URL or path, for messages
     local_root     the absolute folder as the file system's bytes when objects are plain files below it, which native
                    code may then open by itself; else None
+    of_files       objects are files that others may name, pack or change as files are
     read_only      every write raises `ReadOnlyError`
     remote         every call is a request over a network: what can be asked at once should be, and nothing twice
     blind          sizes and stamps cost as much as the object itself, and stamps say nothing
@@ -59,6 +60,7 @@ class Store(ABC):
 
     root: str
     local_root: bytes | None = None
+    of_files: bool = False
     read_only: bool = False
     remote: bool = False
     blind: bool = False
@@ -151,6 +153,10 @@ class Store(ABC):
     @abstractmethod
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         """What a folder holds itself, in order: (names of folders, names of objects)."""
+
+    def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
+        """The names of some of the objects that a folder holds itself, found among `most` of its entries."""
+        return self.list_dir(prefix)[1][:most]
 
     # --- writing
 

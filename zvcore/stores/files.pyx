@@ -130,10 +130,12 @@ cdef int stamp_object(const char *path, file_stamp *stamp) noexcept nogil:
 
 
 cdef int open_object(const char *path, file_stamp *stamp) noexcept nogil:
-    cdef int descriptor = zv_open(path, O_RDONLY), code
-    if descriptor < 0:
-        return -last_error()
-    code = zv_fstat(descriptor, stamp)
+    cdef int descriptor = zv_open(path, O_RDONLY)
+    return -last_error() if descriptor < 0 else adopt_object(descriptor, stamp)
+
+
+cdef int adopt_object(int descriptor, file_stamp *stamp) noexcept nogil:
+    cdef int code = zv_fstat(descriptor, stamp)
     if code != 0:
         close(descriptor)
         return -code
@@ -216,15 +218,18 @@ def settled(stamp: bytes) -> bool:
 
 
 cdef class OpenFile:
-    """A file kept open for reading. The descriptor is closed when the last user lets go of it."""
+    """A file kept open for reading. The descriptor is closed when the last user lets go of it.
 
-    def __cinit__(self, path: bytes) -> None:
+    With `opened`, the descriptor of a file that somebody has opened already, which is closed whatever happens.
+    """
+
+    def __cinit__(self, path: bytes, int opened=-1) -> None:
         cdef const char *where = PyBytes_AS_STRING(path)
         cdef int descriptor
         self.descriptor = -1
         self.path = path
         with nogil:
-            descriptor = open_object(where, &self.first)
+            descriptor = open_object(where, &self.first) if opened < 0 else adopt_object(opened, &self.first)
         if descriptor < 0:
             if absent(-descriptor):
                 raise FileNotFoundError(ENOENT, os.strerror(ENOENT), os.fsdecode(path))

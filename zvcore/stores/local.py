@@ -6,14 +6,15 @@ import errno
 import os
 import time
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import ConflictError, CorruptDataError, NotFoundError
+from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import files
 from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outside, prefix_path
 from zvcore.stores.handles import pool
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
-from zvcore.stores.ranges import coalesce
+from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.stores.unfinished import Unfinished, noted, unfinished
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
     from zvcore.stores.files import OpenFile
 
 __all__ = ["LocalStore"]
-
-# Copying this many bytes that nobody wants costs about as much as another request.
-_GAP = 32 * 1024
-_LARGEST_SPAN = 16 * 1024 * 1024
-
-_NOTHING = memoryview(b"")
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
@@ -47,6 +42,7 @@ class LocalStore(Store):
     writer leaves of them harms nothing, and `clean` removes it.
     """
 
+    of_files = True
     can_lock = True
     supports_patch = True
 
@@ -129,7 +125,7 @@ class LocalStore(Store):
             if not held_locks and (file := pool.find(path)) is not None:
                 if file.is_current():
                     try:
-                        return self._read_ranges(file, key, ranges, stamp)
+                        return read_ranges(file, key, ranges, stamp)
                     except OSError as error:
                         if error.errno != errno.ESTALE:
                             raise
@@ -137,37 +133,7 @@ class LocalStore(Store):
             file = pool.open_once(path) if held_locks else pool.open(path)
         except FileNotFoundError:
             return None
-        return self._read_ranges(file, key, ranges, stamp)
-
-    def _read_ranges(
-        self, file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
-    ) -> builtins.list[memoryview]:
-        try:
-            return self._read_within(file, key, ranges, stamp)
-        except CorruptDataError:
-            # Ranges of another version of the object need not lie within this one.
-            if stamp is not None and file.stamp() != stamp:
-                raise changed(key, stamp) from None
-            raise
-
-    def _read_within(
-        self, file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
-    ) -> builtins.list[memoryview]:
-        result = [_NOTHING] * len(ranges)
-        size = file.size()
-        for start, stop, members in coalesce(key, ranges, size, _GAP, _LARGEST_SPAN):
-            data = memoryview(file.read(start, stop - start, size))
-            if len(data) != stop - start:  # cut off meanwhile
-                raise outside(key, start, stop - start, start + len(data))
-            if len(members) == 1:
-                result[members[0]] = data
-                continue
-            for index in members:
-                offset, length = ranges[index]
-                result[index] = data[offset - start : offset - start + length]
-        if stamp is not None and file.stamp() != stamp:
-            raise changed(key, stamp)
-        return result
+        return read_ranges(file, key, ranges, stamp)
 
     def size(self, key: str) -> int | None:
         stamp = files.stamp(self._folder, key)
@@ -185,32 +151,7 @@ class LocalStore(Store):
         return files.settled(stamp)  # type: ignore[arg-type]
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        return self._walk(prefix_path(prefix))
-
-    def _walk(self, prefix: str) -> Iterator[str]:
-        # A stack of (what is left of a folder, the folder's identity): links may lead in circles.
-        stack: builtins.list[tuple[Iterator[str], tuple[int, int]]] = []
-        above: set[tuple[int, int]] = set()
-        entering = prefix + "/" if prefix else ""
-        while True:
-            identity = self._identity(entering)
-            if identity is not None and identity not in above:
-                folders, objects = self._scan(entering)
-                # A folder's keys begin with its name and a slash: sorted so, all keys come in order.
-                names = sorted([*objects, *(name + "/" for name in folders)])
-                stack.append((iter([entering + name for name in names] if entering else names), identity))
-                above.add(identity)
-            while True:
-                if not stack:
-                    return
-                key = next(stack[-1][0], None)
-                if key is None:
-                    above.discard(stack.pop()[1])
-                elif key.endswith("/"):
-                    entering = key
-                    break
-                else:
-                    yield key
+        return keys_below(prefix_path(prefix), self._identity, self._scan)
 
     def _identity(self, prefix: str) -> tuple[int, int] | None:
         try:
@@ -227,7 +168,10 @@ class LocalStore(Store):
         folders, objects = self._scan(prefix)
         return sorted(folders), sorted(objects)
 
-    def _scan(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
+    def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
+        return self._scan(prefix, most)[1]
+
+    def _scan(self, prefix: str, most: int | None = None) -> tuple[builtins.list[str], builtins.list[str]]:
         """(names of folders, names of objects) in a folder, as they come."""
         folders: builtins.list[str] = []
         objects: builtins.list[str] = []
@@ -236,7 +180,7 @@ class LocalStore(Store):
         except (FileNotFoundError, NotADirectoryError):
             return folders, objects
         with entries:
-            for entry in entries:
+            for entry in islice(entries, most):
                 name = entry.name
                 # Only such names can be none.
                 if (name.startswith(b".") or b"\\" in name) and not files.is_key_name(name):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import struct
 import zlib
 from contextlib import contextmanager, suppress
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-__all__ = ["Unfinished", "mend", "noted", "unfinished"]
+__all__ = ["Unfinished", "mend", "noted", "unfinished", "unfinished_of"]
 
 _MAGIC = b"zvnote1\n"
 # Magic, inode, size before, size after, offset; lengths of the name, of what was there and of what will be.
 _HEAD = struct.Struct("<8sQQQQHQQ")
 # So much of what lies before appended bytes tells whether the file is still the one that the note is about.
 _WITNESS = 4096
-# No note is longer, whatever a lock file holds.
-_LONGEST = 1 << 30
+_LONGEST_NAME = 255
+# A pipe or a device where a file should be must not keep us waiting.
+_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,13 @@ class _Note:
 def noted(path: bytes, lock: int, offset: int, parts: Sequence[Buffer], appending: bool, sync: bool) -> Iterator[None]:
     """A block that appends the parts, or writes them at `offset`, under the lock whose descriptor this is."""
     size = sum(memoryview(part).nbytes for part in parts)
-    with open(path, "rb", buffering=0) as file:
-        found = os.fstat(file.fileno())
+    file = os.open(path, _READING)
+    try:
+        found = os.fstat(file)
         at = max(0, offset - _WITNESS) if appending else offset
-        old = os.pread(file.fileno(), (offset if appending else offset + size) - at, at)
+        old = os.pread(file, (offset if appending else offset + size) - at, at)
+    finally:
+        os.close(file)
     after = offset + size if appending else found.st_size
     new = b"" if appending else b"".join(parts)
     note = _Note(os.path.basename(path), found.st_ino, found.st_size, after, at, old, new)
@@ -133,22 +138,76 @@ def noted(path: bytes, lock: int, offset: int, parts: Sequence[Buffer], appendin
 def unfinished(path: bytes, lock_file: bytes) -> Unfinished | None:
     """What is unfinished about the file at a path, whether its writer is at it or dead."""
     try:
-        with open(lock_file, "rb") as lock, open(path, "rb") as file:
-            note = _Note.parse(lock.read(_LONGEST))
-            return None if note is None or note.name != os.path.basename(path) else note.state(file.fileno())
+        # Whatever lies there instead of a lock, a pipe or a link to a device, shall not keep a reader waiting.
+        lock = os.open(lock_file, _READING | os.O_NOFOLLOW)
     except OSError:
         return None
+    try:
+        file = os.open(path, _READING)
+        try:
+            return unfinished_of(os.path.basename(path), lock, file)
+        finally:
+            os.close(file)
+    except OSError:
+        return None
+    finally:
+        os.close(lock)
+
+
+def unfinished_of(name: bytes, lock: int, file: int) -> Unfinished | None:
+    """What the open lock file says of the open file of this name."""
+    if _noted_name(lock) != name:
+        return None
+    note = _read_note(lock, os.fstat(file))
+    return None if note is None else note.state(file)
 
 
 def mend(lock_file: bytes, lock: int) -> None:
     """Finish or take back what the lock file, which is locked by us, says of a writer that died."""
-    size = os.fstat(lock).st_size
-    if not size:
+    if not os.fstat(lock).st_size:
         return
-    note = _Note.parse(os.pread(lock, min(size, _LONGEST), 0))
-    if note is not None:
-        _mend(os.path.join(os.path.dirname(lock_file), os.path.basename(note.name)), note)
+    name = _noted_name(lock)
+    if name is not None:
+        path = os.path.join(os.path.dirname(lock_file), name)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            note = _read_note(lock, os.stat(path, follow_symlinks=False))
+            if note is not None:
+                _mend(path, note)
     os.ftruncate(lock, 0)
+
+
+def _noted_name(lock: int) -> bytes | None:
+    """The name of the file that a lock file has a note about; None for what is no note."""
+    if not stat.S_ISREG(os.fstat(lock).st_mode):
+        return None
+    start = os.pread(lock, _HEAD.size + _LONGEST_NAME, 0)
+    if len(start) < _HEAD.size or start[:8] != _MAGIC:
+        return None
+    length = _HEAD.unpack_from(start)[5]
+    name = start[_HEAD.size : _HEAD.size + length]
+    return name if len(name) == length > 0 and b"/" not in name and b"\0" not in name else None
+
+
+def _read_note(lock: int, file: os.stat_result) -> _Note | None:
+    """The note about a file; nothing is read of one that is longer than a note about such a file can be."""
+    head = os.pread(lock, _HEAD.size, 0)
+    if len(head) < _HEAD.size or not stat.S_ISREG(file.st_mode):
+        return None
+    name, old, new = _HEAD.unpack(head)[5:]
+    size = _HEAD.size + name + old + new + 4
+    if max(old, new) > file.st_size or size != os.fstat(lock).st_size:
+        return None
+    return _Note.parse(_read(lock, size))
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    """The first bytes of a file: one call does not give more than 2 GiB."""
+    parts = []
+    done = 0
+    while done < size and (part := os.pread(descriptor, min(size - done, 1 << 30), done)):
+        parts.append(part)
+        done += len(part)
+    return b"".join(parts)
 
 
 def _mend(path: bytes, note: _Note) -> None:

@@ -224,7 +224,7 @@ def index_of(
 
 def _expect_unchanged(store: Store, key: str, found: Snapshot) -> None:
     """What was read while it was written is no damage. Only files are written so."""
-    if store.local_root is not None and store.stamp(key) != found.stamp:
+    if store.of_files and store.stamp(key) != found.stamp:
         raise ConflictError("the shard changed while its index was read", key=key)
 
 

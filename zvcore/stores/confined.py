@@ -1,0 +1,401 @@
+"""A folder that nobody is led out of: for data that others made and that somebody else may look at.
+
+Links are followed only as long as they lead to something in the folder. Somebody may put a link where a folder was
+between looking and opening: so the way without links is found first, and then walked folder by folder, refusing links.
+Hard links cannot be told from files.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as modes
+import struct
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
+from zvcore.stores import files
+from zvcore.stores.base import Snapshot, Stamp, Store, changed, check_span, prefix_path
+from zvcore.stores.locks import lock_path
+from zvcore.stores.reading import keys_below, read_ranges
+from zvcore.stores.unfinished import Unfinished, unfinished_of
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from typing_extensions import Buffer
+
+__all__ = ["ConfinedStore", "Confinement", "any_name"]
+
+T = TypeVar("T")
+Names = tuple[bytes, ...]
+
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+# What the system says of a link that is not to be followed.
+_LINKS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO)
+_ATTEMPTS = 3
+# As many as Linux follows.
+_MOST_LINKS = 40
+# So often a folder is listed that was listed already: links could make a tree without end of a few folders.
+_MOST_REPEATED = 1000
+# What `files.stamp` gives: device, inode, size, times of modification and change.
+_STAMP = struct.Struct("=5Q")
+
+
+def any_name(name: bytes) -> bool:
+    return True
+
+
+class Confinement:
+    """An open folder. `allowed` says which names may stand on the way to what is asked for, links' targets included."""
+
+    def __init__(self, path: str | os.PathLike[str] | bytes) -> None:
+        # Links may name the folder by what it was called, and by what it is.
+        self._given = os.path.abspath(os.fsencode(path)).rstrip(b"/")
+        self.path = os.path.realpath(os.fsencode(path))
+        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Confinement, (self.path,))
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def open(self, names: Sequence[bytes], allowed: Callable[[bytes], bool] = any_name) -> tuple[int, os.stat_result]:
+        """A descriptor of the file or folder that these names lead to, and what it is: nothing else is ever opened.
+
+        FileNotFoundError where there is none; InvalidKeyError where they lead out, or to a name that is not allowed.
+        """
+        return self._reach(names, allowed, self.open_here)
+
+    def look(self, names: Sequence[bytes], allowed: Callable[[bytes], bool] = any_name) -> os.stat_result:
+        """What `open` would find."""
+        return self._reach(names, allowed, self.look_here)
+
+    def _reach(
+        self, names: Sequence[bytes], allowed: Callable[[bytes], bool], act: Callable[[Sequence[bytes]], T]
+    ) -> T:
+        if not all(map(allowed, names)):
+            raise InvalidKeyError("this name may not be read here")
+        try:
+            return act(names)
+        except OSError as error:
+            if error.errno not in _LINKS:
+                raise
+        for _ in range(_ATTEMPTS):
+            way = self._without_links(names)
+            if not all(map(allowed, way)):
+                raise InvalidKeyError("a link leads to a name that may not be read here")
+            try:
+                return act(way)
+            except OSError as error:
+                if error.errno not in _LINKS:
+                    raise
+        raise InvalidKeyError("links are changed faster than they can be followed")
+
+    def _without_links(self, names: Sequence[bytes]) -> builtins.list[bytes]:
+        """The way to what these names lead to. Nothing outside of the folder is looked at, not even whether it is."""
+        top = [name for name in self.path.split(b"/") if name]
+        at = [*top]
+        pending = [*reversed(names)]
+        followed = 0
+        while pending:
+            name = pending.pop()
+            if name in (b"", b"."):
+                continue
+            if name == b"..":
+                del at[-1:]
+                continue
+            if len(at) < len(top):
+                # Only the way back in is known without looking.
+                if name != top[len(at)]:
+                    raise InvalidKeyError("a link leads out of the folder")
+                at.append(name)
+                continue
+            target = self._link([*at[len(top) :], name])
+            if target is None:
+                at.append(name)
+                continue
+            followed += 1
+            if followed > _MOST_LINKS:
+                raise OSError(errno.ENOENT, "links lead in circles")
+            if target.startswith(b"/"):
+                at = []
+                if target == self._given or target.startswith(self._given + b"/"):
+                    at, target = [*top], target[len(self._given) :]
+            pending.extend(reversed(target.split(b"/")))
+        if len(at) < len(top):
+            raise InvalidKeyError("a link leads out of the folder")
+        return at[len(top) :]
+
+    def _link(self, way: Sequence[bytes]) -> bytes | None:
+        """Where a link leads; None for anything else."""
+        above, name = self._above(way)
+        try:
+            return os.readlink(name, dir_fd=above)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return None
+        finally:
+            os.close(above)
+
+    # --- without links
+
+    def open_here(self, names: Sequence[bytes]) -> tuple[int, os.stat_result]:
+        """`open`, but links are errors."""
+        above, name = self._above(names)
+        try:
+            kind = os.stat(name, dir_fd=above, follow_symlinks=False)
+            _refuse_others(kind)
+            descriptor = os.open(name, _FILE, dir_fd=above)
+        finally:
+            os.close(above)
+        try:
+            # Somebody may have put another there meanwhile.
+            found = os.fstat(descriptor)
+            _refuse_others(found)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor, found
+
+    def look_here(self, names: Sequence[bytes]) -> os.stat_result:
+        """`look`, but links are errors."""
+        above, name = self._above(names)
+        try:
+            found = os.stat(name, dir_fd=above, follow_symlinks=False)
+        finally:
+            os.close(above)
+        _refuse_others(found)
+        return found
+
+    def _above(self, names: Sequence[bytes]) -> tuple[int, bytes]:
+        """(a descriptor of the folder, the name in it) of what these names lead to."""
+        current = os.open(b".", _FOLDER, dir_fd=self._descriptor)
+        try:
+            for name in names[:-1]:
+                below = os.open(name, _FOLDER, dir_fd=current)
+                os.close(current)
+                current = below
+        except BaseException:
+            os.close(current)
+            raise
+        return current, names[-1] if names else b"."
+
+
+def _refuse_others(found: os.stat_result) -> None:
+    """A pipe or a device could keep us waiting for ever, and a link is not what was asked for."""
+    if modes.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if not (modes.S_ISREG(found.st_mode) or modes.S_ISDIR(found.st_mode)):
+        raise _nothing()
+
+
+def _nothing() -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+class ConfinedStore(Store):
+    """What lies in a folder, for reading, and never what lies outside of it, whatever links and names say.
+
+    Native code gets no path to open by itself: every byte comes through `Confinement.open`.
+    """
+
+    read_only = True
+    of_files = True
+
+    def __init__(
+        self, folder: Confinement, names: Sequence[bytes] = (), allowed: Callable[[bytes], bool] = any_name
+    ) -> None:
+        self._folder = folder
+        self._names = tuple(names)
+        self._allowed = allowed
+        self.root = os.fsdecode(b"/".join([folder.path, *self._names]))
+
+    def _way(self, key: str) -> Names:
+        return (*self._names, *files.encode_key(key).split(b"/"))
+
+    def _way_to_folder(self, prefix: str) -> Names:
+        prefix = prefix_path(prefix)
+        return self._way(prefix) if prefix else self._names
+
+    def _open(self, key: str) -> files.OpenFile | None:
+        way = self._way(key)
+        try:
+            descriptor, _ = self._folder.open(way, self._allowed)
+            return files.OpenFile(b"/".join(way), descriptor)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return None
+            raise
+        except InvalidKeyError as error:
+            raise error.located(key=key)
+
+    def _look(self, way: Names) -> os.stat_result | None:
+        try:
+            return self._folder.look(way, self._allowed)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return None
+            raise
+        except InvalidKeyError as error:
+            raise error.located(key=os.fsdecode(b"/".join(way)))
+
+    # --- reading
+
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> bytes | memoryview | None:
+        check_span(start, length)
+        file = self._open(key)
+        if file is None:
+            return None
+        data = file.read(start, length)
+        if stamp is not None and file.stamp() != stamp:
+            raise changed(key, stamp)
+        return data
+
+    def get_ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
+    ) -> builtins.list[memoryview] | None:
+        file = self._open(key)
+        return None if file is None else read_ranges(file, key, ranges, stamp)
+
+    def snapshot(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> Snapshot | None:
+        check_span(start, length)
+        file = self._open(key)
+        if file is None:
+            return None
+        found = file.stamp()
+        size = files.stamp_size(found)
+        data = file.read(start, length, size)
+        if (stamp is not None and found != stamp) or file.stamp() != found:
+            raise changed(key, stamp)
+        return Snapshot(data, size, found)
+
+    def size(self, key: str) -> int | None:
+        found = self._look(self._way(key))
+        return found.st_size if found is not None and modes.S_ISREG(found.st_mode) else None
+
+    def stamp(self, key: str) -> Stamp | None:
+        found = self._look(self._way(key))
+        if found is None or not modes.S_ISREG(found.st_mode):
+            return None
+        return _STAMP.pack(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+    def settled(self, stamp: Stamp) -> bool:
+        return files.settled(stamp)  # type: ignore[arg-type]
+
+    def unfinished(self, key: str) -> Unfinished | None:
+        way = self._way(key)
+        lock = (*way[:-1], lock_path(way[-1]))
+        descriptors = []
+        try:
+            for names in (lock, way):
+                descriptors.append(self._folder.open(names, self._allowed)[0])
+            return unfinished_of(way[-1], *descriptors)
+        except (OSError, InvalidKeyError):
+            return None
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        seen: set[tuple[int, int]] = set()
+        repeated = 0
+
+        def identity(prefix: str) -> tuple[int, int] | None:
+            nonlocal repeated
+            found = self._look(self._way_to_folder(prefix))
+            if found is None or not modes.S_ISDIR(found.st_mode):
+                return None
+            which = found.st_dev, found.st_ino
+            repeated += which in seen
+            if repeated > _MOST_REPEATED:
+                raise UnsupportedError("links lead to the same folders again and again", key=f"{self.root}/{prefix}")
+            seen.add(which)
+            return which
+
+        return keys_below(prefix_path(prefix), identity, self._scan)
+
+    def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
+        folders, objects = self._scan(prefix)
+        return sorted(folders), sorted(objects)
+
+    def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
+        return self._scan(prefix, most)[1]
+
+    def _scan(self, prefix: str, most: int | None = None) -> tuple[builtins.list[str], builtins.list[str]]:
+        """(names of folders, names of objects) in a folder, as they come."""
+        way = self._way_to_folder(prefix)
+        folders: builtins.list[str] = []
+        objects: builtins.list[str] = []
+        try:
+            descriptor, found = self._folder.open(way, self._allowed)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return folders, objects
+            raise
+        try:
+            if not modes.S_ISDIR(found.st_mode):
+                return folders, objects
+            with os.scandir(descriptor) as entries:
+                for entry in islice(entries, most):
+                    name = os.fsencode(entry.name)
+                    if not files.is_key_name(name) or not self._allowed(name):
+                        continue
+                    kind = self._kind(entry, (*way, name))
+                    if modes.S_ISDIR(kind) or modes.S_ISREG(kind):
+                        text = name.decode("utf-8", "surrogateescape")
+                        (folders if modes.S_ISDIR(kind) else objects).append(text)
+        finally:
+            os.close(descriptor)
+        return folders, objects
+
+    def _kind(self, entry: os.DirEntry[str], way: Names) -> int:
+        """A folder or an object, or neither. A link that leads out passes for an object, and reading it is an error."""
+        if not entry.is_symlink():
+            return (
+                modes.S_IFDIR
+                if entry.is_dir(follow_symlinks=False)
+                else entry.is_file(follow_symlinks=False) * modes.S_IFREG
+            )
+        try:
+            found = self._look(way)
+        except InvalidKeyError:
+            return modes.S_IFREG
+        return 0 if found is None else modes.S_IFMT(found.st_mode)
+
+    # --- writing
+
+    def _refuse(self, key: str) -> NoReturn:
+        raise ReadOnlyError(f"{self.root} was opened for reading", key=key)
+
+    def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        self._refuse(key)
+
+    def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
+        self._refuse(key)
+
+    def delete(self, key: str) -> bool:
+        self._refuse(key)
+
+    def delete_prefix(self, prefix: str) -> int:
+        self._refuse(prefix)
+
+    # --- the store itself
+
+    def object_id(self, key: str) -> Hashable:
+        return (self._folder, *self._way(key))
+
+    def child(self, prefix: str) -> ConfinedStore:
+        return ConfinedStore(self._folder, self._way_to_folder(prefix), self._allowed)

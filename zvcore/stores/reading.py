@@ -1,0 +1,86 @@
+"""What stores of files share: ranges of an open file, and the keys below a folder in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zvcore.errors import CorruptDataError
+from zvcore.stores.base import Stamp, changed, outside
+from zvcore.stores.ranges import coalesce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from zvcore.stores.files import OpenFile
+
+__all__ = ["keys_below", "read_ranges"]
+
+# Copying this many bytes that nobody wants costs about as much as another request.
+_GAP = 32 * 1024
+_LARGEST_SPAN = 16 * 1024 * 1024
+
+_NOTHING = memoryview(b"")
+
+
+def read_ranges(file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None) -> list[memoryview]:
+    """The bytes of each (offset, length) of an object. ConflictError if it is not the one that the stamp is of."""
+    try:
+        return _read_within(file, key, ranges, stamp)
+    except CorruptDataError:
+        # Ranges of another version of the object need not lie within this one.
+        if stamp is not None and file.stamp() != stamp:
+            raise changed(key, stamp) from None
+        raise
+
+
+def _read_within(file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None) -> list[memoryview]:
+    result = [_NOTHING] * len(ranges)
+    size = file.size()
+    for start, stop, members in coalesce(key, ranges, size, _GAP, _LARGEST_SPAN):
+        data = memoryview(file.read(start, stop - start, size))
+        if len(data) != stop - start:  # cut off meanwhile
+            raise outside(key, start, stop - start, start + len(data))
+        if len(members) == 1:
+            result[members[0]] = data
+            continue
+        for index in members:
+            offset, length = ranges[index]
+            result[index] = data[offset - start : offset - start + length]
+    if stamp is not None and file.stamp() != stamp:
+        raise changed(key, stamp)
+    return result
+
+
+def keys_below(
+    prefix: str,
+    identity: Callable[[str], tuple[int, int] | None],
+    scan: Callable[[str], tuple[list[str], list[str]]],
+) -> Iterator[str]:
+    """The keys of all objects below a folder, in order.
+
+    `identity` tells folders apart, None where there is none; `scan` gives the names of the folders and of the objects
+    in one. Both take its key with a slash after it, or "".
+    """
+    # A stack of (what is left of a folder, the folder's identity): links may lead in circles.
+    stack: list[tuple[Iterator[str], tuple[int, int]]] = []
+    above: set[tuple[int, int]] = set()
+    entering = prefix + "/" if prefix else ""
+    while True:
+        found = identity(entering)
+        if found is not None and found not in above:
+            folders, objects = scan(entering)
+            # A folder's keys begin with its name and a slash: sorted so, all keys come in order.
+            names = sorted([*objects, *(name + "/" for name in folders)])
+            stack.append((iter([entering + name for name in names] if entering else names), found))
+            above.add(found)
+        while True:
+            if not stack:
+                return
+            key = next(stack[-1][0], None)
+            if key is None:
+                above.discard(stack.pop()[1])
+            elif key.endswith("/"):
+                entering = key
+                break
+            else:
+                yield key
