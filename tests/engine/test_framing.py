@@ -15,8 +15,6 @@ from zvcore.n5._framing import framing
 CAPSULE = b"zvcore.framing.v1"
 _two = (ctypes.c_void_p, ctypes.c_void_p)
 Parse = ctypes.CFUNCTYPE(ctypes.c_int32, *_two, ctypes.c_uint64, ctypes.c_int32, *_two)
-    ctypes.c_int32, *[ctypes.c_void_p] * 2, ctypes.c_uint64, ctypes.c_int32, *[ctypes.c_void_p] * 2
-)
 Bound = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int32)
 Write = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
