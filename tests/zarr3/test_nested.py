@@ -56,7 +56,7 @@ def test_chunks_are_found_without_reading_shards(
     def refuse(*_: Any) -> None:
         raise AssertionError("a whole shard was read")
 
-    monkeypatch.setattr(ShardLayout, "_whole_shards", refuse)
+    monkeypatch.setattr("zvcore.zarr3.sharding.locate_whole", refuse)
     rng = np.random.default_rng(2)
     for array in (zvcore.open(tmp_path / "a"), zvcore.open(memory)):
         assert len(array.layout.levels) == 3

@@ -11,13 +11,14 @@ from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
 from zvcore.zarr3.shard_check import examine_shard
-from zvcore.zarr3.sharding import Order, ShardLayout
+from zvcore.zarr3.sharding import ShardLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from zvcore.stores import Store
     from zvcore.zarr3.array import Zarr3Array
+    from zvcore.zarr3.shard_format import Order
 
 __all__ = ["chunk_keys", "inspect", "inspect_array", "inspect_shard", "walk"]
 
@@ -96,9 +97,9 @@ def shard_map(layout: ShardLayout, key: str, position: tuple[int, ...]) -> list[
     found = examine_shard(layout, key, position)
     if found is None or not found.readable:
         return []
-    form = layout.levels[0].sharding.index
-    index = (0, form.size, "index") if form.location == "start" else (found.size - form.size, found.size, "index")
-    parts: list[tuple[int, int, str]] = [index]
+    form = layout.levels[0].form
+    begin = form.begins(found.size)
+    parts: list[tuple[int, int, str]] = [(begin, begin + form.size, "index")]
     for offset, length in sorted(zip(found.offsets.tolist(), found.lengths.tolist(), strict=True)):
         if length:
             parts.append((offset, offset + length, "live"))
@@ -176,12 +177,12 @@ def inspect_shard(layout: ShardLayout, key: str) -> dict[str, Any]:
     for offset, length in sorted(zip(offsets, lengths, strict=True)):
         live += max(0, offset + length - max(offset, end))
         end = max(end, offset + length)
-    form = layout.levels[0].sharding.index
+    form = layout.levels[0].form
     stored = present[np.argsort(index.offsets[present], kind="stable")]
     order = "other"
     orders: tuple[Order, ...] = ("C", "morton", "F")
     for name in orders:
-        wanted = layout.cell_order(name)
+        wanted = layout.levels[0].in_order(name)
         if np.array_equal(stored, wanted[np.isin(wanted, present)]):
             order = name
             break

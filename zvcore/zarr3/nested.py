@@ -80,13 +80,13 @@ def _inner_index(layout: ShardLayout, key: str, stamp: Any, depth: int, begin: i
 
     StaleSourcesError if there is another version now, which what is kept of the object may not know.
     """
-    form = layout.levels[depth].sharding.index
+    form = layout.levels[depth].form
     if size < form.size:
         raise CorruptDataError(
             "the inner shard is too small for its index", key=key, offset=begin, length=size,
             expected=f"at least {form.size} bytes", found=size,
         )  # fmt: skip
-    at = begin if form.location == "start" else begin + size - form.size
+    at = begin + form.begins(size)
 
     def load(found: Snapshot) -> tuple[Index, int]:
         if found.stamp != stamp:

@@ -32,7 +32,7 @@ from zvcore.zarr3.dtypes import data_type_of
 from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.metadata import ArrayMetadata
-from zvcore.zarr3.sharding import Order, ShardLayout
+from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.zarr_stores import Bridged, as_store
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from zvcore.layout import Layout
     from zvcore.stores import Store
+    from zvcore.zarr3.shard_format import Order
 
 __all__ = ["CodecPipeline", "explain"]
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.engine import ABSENT, Buffers, index_cache
+from zvcore.engine import Buffers, index_cache
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.report import Problem, Report
 from zvcore.stores.choosing import within
 from zvcore.stores.copying import back_up, copy_all
 from zvcore.zarr3.inspection import walk
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
+from zvcore.zarr3.shard_format import ShardAssembler
 from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.verification import Checker, check_documents
 
@@ -122,17 +123,14 @@ def _repair_shard(checker: Checker, layout: ShardLayout, key: str, shard: tuple[
 
 def write_shard(layout: ShardLayout, key: str, found: ShardExamination, keep: npt.NDArray[np.bool_]) -> None:
     """Write a shard anew with some of its chunks, as they are stored, in the order in which they lie."""
-    store, form = layout.store, layout.levels[0].sharding.index
+    store, form = layout.store, layout.levels[0].form
     rows = np.flatnonzero(keep)
     rows = rows[np.lexsort((rows, found.offsets[rows]))]
     if not len(rows):
         store.delete(key)
         index_cache().invalidate(store, key)
         return
-    lengths = np.full(form.count, np.uint64(ABSENT))
-    offsets = lengths.copy()
-    lengths[found.slots[rows]] = found.lengths[rows]
-    at = form.size if form.location == "start" else 0
+    assembler = ShardAssembler(form)
     with store.writer(key, found.stamp) as writer:
         first = 0
         while first < len(rows):
@@ -145,12 +143,12 @@ def write_shard(layout: ShardLayout, key: str, found: ShardExamination, keep: np
             pieces = store.get_ranges(key, ranges, stamp=found.stamp)
             if pieces is None:
                 raise ConflictError("the shard went away while it was rewritten", key=key)
-            for row, piece in zip(part.tolist(), pieces, strict=True):
-                offsets[found.slots[row]] = at
+            at = assembler.add(found.slots[part], found.lengths[part])
+            for piece in pieces:
                 writer.write_at(at, piece)
                 at += len(piece)
             first = last
-        writer.write_at(0 if form.location == "start" else at, form.build(offsets, lengths))
+        assembler.finish_in(writer)
     index_cache().invalidate(store, key)
 
 

@@ -53,15 +53,14 @@ class ShardExamination:
 def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> ShardExamination | None:
     """Look at the index of a shard; None if there is no such object."""
     store, level = layout.store, layout.levels[0]
-    form = level.sharding.index
+    form = level.form
     stamp = store.stamp(key)
     size = store.size(key)
     if stamp is None or size is None:
         return None
     report = Report()
     found = ShardExamination(key, size, stamp, report)
-    start, length = (0, form.size) if form.location == "start" else (-form.size, None)
-    raw = store.get(key, start, length, stamp=stamp)
+    raw = store.get(key, *form.span, stamp=stamp)
     seen = None if form.proves_itself else unfinished_index(store, form, key)
     try:
         if seen is None:
@@ -79,7 +78,7 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
     found.readable = True
     wrong = form.wrong(offsets, lengths, size)
     cells = cell_positions(layout, shard)
-    index_at = 0 if form.location == "start" else size - form.size
+    index_at = form.begins(size)
     for entry in np.flatnonzero(wrong).tolist():
         fault = form.fault(entry, offsets, lengths, size, key)
         fault.chunk = tuple(cells[entry].tolist())

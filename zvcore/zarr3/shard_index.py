@@ -108,6 +108,25 @@ class ShardIndexForm:
             return self.codecs.size
         return 16 * self.count + 4 * self.checksums
 
+    @cached_property
+    def head(self) -> int:
+        """Bytes that the index takes before the first chunk."""
+        return self.size if self.location == "start" else 0
+
+    @cached_property
+    def span(self) -> tuple[int, int | None]:
+        """(start, length) by which a store gives the index of an object of any size."""
+        return (0, self.size) if self.head else (-self.size, None)
+
+    def begins(self, object_size: int) -> int:
+        """Where the index begins in an object of this size."""
+        return 0 if self.head else object_size - self.size
+
+    def within(self, shard: memoryview) -> memoryview:
+        """The index in the bytes of a whole shard."""
+        begin = max(0, self.begins(len(shard)))
+        return shard[begin : begin + self.size]
+
     def parse(
         self, raw: Any, object_size: int | None = None, key: str | None = None
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
@@ -126,7 +145,7 @@ class ShardIndexForm:
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """`parse` without a look at the single entries: only the size and the checksums are checked."""
         raw = memoryview(raw).cast("B")
-        at = 0 if self.location == "start" or object_size is None else object_size - self.size
+        at = 0 if object_size is None else self.begins(object_size)
         if len(raw) != self.size or at < 0:
             raise CorruptDataError(
                 "the shard is too small for its index", key=key, expected=f"{self.size} bytes",
@@ -162,8 +181,8 @@ class ShardIndexForm:
         missing = lengths == MISSING
         wrong: npt.NDArray[np.bool_] = missing != (offsets == MISSING)
         if object_size is not None:
-            start = np.uint64(self.size if self.location == "start" else 0)
-            stop = np.uint64(object_size - (self.size if self.location == "end" else 0))
+            start = np.uint64(self.head)
+            stop = np.uint64(object_size if self.head else object_size - self.size)
             inside = (offsets >= start) & (offsets <= stop) & (lengths <= stop - np.minimum(offsets, stop))
             wrong |= ~missing & ~inside
         return wrong
@@ -233,7 +252,7 @@ def unfinished_index(store: Store, form: ShardIndexForm, key: str) -> tuple[Any,
     state = store.unfinished(key)
     if state is None:
         return None
-    start = 0 if form.location == "start" else state.size - form.size
+    start = form.begins(state.size)
     raw: Any = state.within(start, start + form.size)
     if raw is None:
         raw = store.get(key, max(0, start), form.size)

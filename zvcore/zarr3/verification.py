@@ -23,6 +23,7 @@ from zvcore.zarr3.consolidated import differences
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, GroupMetadata, read_document, read_metadata
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.sharding import ShardLayout
+from zvcore.zarr3.whole_shards import stored_chunks, whole_shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -287,22 +288,26 @@ class Checker:
 
     def _nested(self, key: str, shard: tuple[int, ...]) -> None:
         """Shards within shards, or behind codecs: the object is read as a whole."""
-        grid = np.indices(tuple(self.layout.per_shard.tolist())).reshape(len(shard), -1).T
-        positions = np.ascontiguousarray(grid + np.array(shard, np.int64) * self.layout.per_shard)
+        found = whole_shard(self.store, key)
+        if found is None:
+            return
         try:
-            sources = self.layout.locate_whole(positions)
+            # All indexes first: a shard of which one cannot be read has that problem alone.
+            count = sum(len(chunks) for _, chunks in stored_chunks(self.layout, found[0], shard, key))
         except ZvcoreError as error:
             self.report.problems.append(Problem.of(error, key, shard))
             return
-        present = np.array([blob is not None for blob in sources.blobs or ()], np.bool_)
-        blobs = [blob for blob in sources.blobs or () if blob is not None]
-        self.report.count("chunks", len(blobs))
+        self.report.count("chunks", count)
+        places: list[Ints] = []
+        blobs: list[memoryview] = []
         step = max(1, _BYTES // max(1, self.nbytes or 1 << 20))
-        positions = positions[present]
-        for first in range(0, len(blobs), step):
-            part = Sources(keys=Keys.of([key]), blobs=blobs[first : first + step])
-            part.key = np.arange(len(part.blobs or ()), dtype=np.int32)
-            self._decode(part, positions[first : first + step], lambda _: key)
+        for positions, chunks in stored_chunks(self.layout, found[0], shard, key):
+            places.append(positions)
+            blobs += chunks
+            count -= len(chunks)
+            if len(blobs) >= step or not count:
+                self._decode(Sources(Keys.of([key]), blobs=blobs), np.concatenate(places), lambda _: key)
+                places, blobs = [], []
 
     # --- decoding
 

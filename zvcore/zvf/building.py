@@ -12,7 +12,8 @@ from zvcore import codecs
 from zvcore.codecs.chain import CodecChain
 from zvcore.engine import encode_many
 from zvcore.kernels import vlen
-from zvcore.zarr3.shard_index import MISSING, ShardIndexForm
+from zvcore.zarr3.shard_format import ShardAssembler
+from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zvf.cells import coords_key
 from zvcore.zvf.documents import ZSTD, array_document, group_document, number_document, plain
 from zvcore.zvf.nodes import document_bytes, join
@@ -180,11 +181,10 @@ class CellWriter:
         self._pending_bytes = 0
         self._present: list[tuple[int, ...]] = []
         self._shard: tuple[int, ...] | None = None
-        self._parts: list[Any] = []
-        self._at = 0
-        self._index = None if builder.shard is None else ShardIndexForm(builder.shard)
-        self._offsets = np.zeros(0, np.uint64)
-        self._lengths = np.zeros(0, np.uint64)
+        # The form of shards, and of the one that is being written: places in its index, and chunks.
+        self._form = None if builder.shard is None else ShardIndexForm(builder.shard)
+        self._places: list[int] = []
+        self._parts: list[bytes] = []
 
     def add(self, chunk: Sequence[int], payload: Any) -> None:
         """One cell; an empty payload is not stored."""
@@ -217,27 +217,23 @@ class CellWriter:
             self._add_to_shard(position, bytes(cell))
 
     def _add_to_shard(self, position: tuple[int, ...], cell: bytes) -> None:
-        assert self._index is not None
-        shape = self._index.chunks
-        place = tuple(p // s for p, s in zip(position, shape, strict=True))
-        if place != self._shard:
+        assert self._form is not None
+        shape = self._form.chunks
+        shard = tuple(p // s for p, s in zip(position, shape, strict=True))
+        if shard != self._shard:
             self._close_shard()
-            self._shard = place
-            self._offsets = np.full(self._index.count, MISSING, np.uint64)
-            self._lengths = np.full(self._index.count, MISSING, np.uint64)
-        inner = int(np.ravel_multi_index([p % s for p, s in zip(position, shape, strict=True)], shape))
-        self._offsets[inner] = self._at
-        self._lengths[inner] = len(cell)
+            self._shard = shard
+        self._places.append(int(np.ravel_multi_index([p % s for p, s in zip(position, shape, strict=True)], shape)))
         self._parts.append(cell)
-        self._at += len(cell)
 
     def _close_shard(self) -> None:
-        if self._shard is None or self._index is None:
+        if self._shard is None or self._form is None:
             return
-        index = self._index.build(self._offsets, self._lengths)
+        assembler = ShardAssembler(self._form)
+        assembler.add(np.array(self._places, np.int64), [len(part) for part in self._parts])
         key = f"{self._path}/c/" + "/".join(map(str, self._shard))
-        self._builder.target.put(key, [*self._parts, index])
-        self._parts, self._at, self._shard = [], 0, None
+        self._builder.target.put(key, assembler.finish(self._parts))
+        self._places, self._parts, self._shard = [], [], None
 
     def close(self) -> None:
         self._flush()

@@ -322,8 +322,7 @@ class ArrayNode(Node):
             offsets, lengths = form.parse(found.data, found.size, key)
             return ShardIndex(offsets, lengths, found.stamp), offsets.nbytes + lengths.nbytes
 
-        span = (0, form.size) if form.location == "start" else (-form.size, None)
-        return index_cache().get_part(self.store, key, span, load, part=("shard index", form), unchecked=unchecked)
+        return index_cache().get_part(self.store, key, form.span, load, part=("shard index", form), unchecked=unchecked)
 
     def locate(self, positions: Ints) -> Sources:
         """Where the chunks at these grid positions, int64[n, ndim], are stored."""

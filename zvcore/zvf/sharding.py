@@ -19,7 +19,8 @@ import numpy.typing as npt
 from zvcore.codecs.chain import CodecChain
 from zvcore.engine import ABSENT, StaleSourcesError, fetch
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
-from zvcore.zarr3.shard_index import MISSING, ShardIndexForm
+from zvcore.zarr3.shard_format import ShardAssembler
+from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zvf.cells import GridCells, coords_key
 from zvcore.zvf.nodes import ArrayNode, Node, child_nodes, document_bytes, join, read_node
 from zvcore.zvf.staging import Staging, staging
@@ -402,31 +403,25 @@ class _ShardWriter:
 
     def __init__(self, number: int, path: bytes, form: ShardIndexForm) -> None:
         self.number = number
-        self.form = form
+        self._assembler = ShardAssembler(form)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self.file = _file(path)
-        self.at = form.size if form.location == "start" else 0
-        self.file.write(bytes(self.at))
-        self.offsets = np.full(form.count, MISSING, np.uint64)
-        self.lengths = np.full(form.count, MISSING, np.uint64)
+        self._file = _file(path)
 
     def add(self, inner: Ints, sizes: npt.NDArray[np.uint64], data: Any) -> None:
-        stored = sizes != ABSENT
-        lengths = np.where(stored, sizes, 0).astype(np.int64)
-        begins = self.at + np.cumsum(lengths) - lengths
-        self.offsets[inner[stored]] = begins[stored]
-        self.lengths[inner[stored]] = lengths[stored]
-        if len(data) != int(lengths.sum()):
-            raise CorruptDataError("chunks of another size than said", expected=int(lengths.sum()), found=len(data))
-        self.file.write(data)
-        self.at += len(data)
+        at = self._assembler.add(inner, sizes)
+        if len(data) != self._assembler.end - at:
+            raise CorruptDataError(
+                "chunks of another size than said", expected=self._assembler.end - at, found=len(data)
+            )
+        self.write_at(at, data)
+
+    def write_at(self, offset: int, data: Any) -> None:
+        self._file.seek(offset)
+        self._file.write(data)
 
     def close(self) -> None:
-        index = self.form.build(self.offsets, self.lengths)
-        if self.form.location == "start":
-            self.file.seek(0)
-        self.file.write(index)
-        self.file.close()
+        self._assembler.finish_in(self)
+        self._file.close()
 
 
 def _file(path: bytes) -> Any:

@@ -1,0 +1,243 @@
+"""Writing one shard: anew as a whole or part by part, behind its end, or in place."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine import ABSENT, index_cache
+from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.stores.writing import ANYTHING, Anything
+from zvcore.zarr3.shard_format import ShardAssembler
+from zvcore.zarr3.whole_shards import rebuilt, whole_shard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from zvcore.engine import Buffers
+    from zvcore.zarr3.shard_index import Index
+    from zvcore.zarr3.sharding import ShardLayout, WriteMode
+
+__all__ = ["ShardWriter"]
+
+Positions = npt.NDArray[np.int64]
+Uints = npt.NDArray[np.uint64]
+
+_NONE = np.uint64(ABSENT)
+# Chunks of at least this are not copied together before they are written.
+_JOIN_BYTES = 16 << 10
+
+
+class ShardWriter:
+    """Writes the shard at one key of a layout, whose `write_mode` it follows unless it is given another."""
+
+    def __init__(self, layout: ShardLayout, key: str, mode: WriteMode | None = None) -> None:
+        self.layout = layout
+        self.store = layout.store
+        self.key = key
+        self.mode: WriteMode = mode or layout.write_mode
+        self.level = layout.levels[0]
+        self.form = self.level.form
+
+    # --- part by part
+
+    @contextmanager
+    def stream(self) -> Iterator[Callable[[Positions, Buffers], None]]:
+        assembler = ShardAssembler(self.form)
+        with self.store.writer(self.key) as writer:
+
+            def add(positions: Positions, chunks: Buffers) -> None:
+                at = assembler.add(self.level.slots(positions), chunks.sizes)
+                data, _ = chunks.joined()
+                if len(data):
+                    writer.write_at(at, data.data)
+
+            yield add
+            if assembler.empty:
+                writer.discard()
+            else:
+                assembler.finish_in(writer)
+        if assembler.empty:
+            self.store.delete(self.key)
+        index_cache().invalidate(self.store, self.key)
+
+    # --- chunks that are written by others
+
+    def pack_order(self, positions: Positions) -> npt.NDArray[np.intp] | None:
+        if not self.layout.simple or not self._is_whole(positions):
+            return None
+        if self.mode != "rewrite" and self.layout.index(self.key) is not None:
+            return None
+        return np.argsort(self.layout.place_in_shard[self.level.slots(positions)])
+
+    def pack(
+        self, positions: Positions, order: npt.NDArray[np.intp], sizes: Uints, finish: Callable[[bytes, bytes], None]
+    ) -> None:
+        assembler = ShardAssembler(self.form)
+        try:
+            assembler.add(self.level.slots(positions)[order], sizes[order])
+            if assembler.empty:
+                self.store.delete(self.key)
+            else:
+                finish(*assembler.head_and_tail())
+        finally:
+            index_cache().invalidate(self.store, self.key)
+
+    def _is_whole(self, positions: Positions) -> bool:
+        """Whether these chunks of one shard are all that it has: those behind the array's end are never stored."""
+        layout = self.layout
+        shard = positions[0] // layout.per_shard
+        bounds = -(-np.array(layout.shape, np.int64) // np.array(layout.form.shape, np.int64))
+        return len(positions) == int(np.prod(np.minimum(layout.per_shard, bounds - shard * layout.per_shard)))
+
+    # --- some chunks anew
+
+    def update(self, positions: Positions, chunks: Buffers, stamp: Any = ANYTHING) -> None:
+        try:
+            if self.layout.simple:
+                self._update(positions, chunks, stamp)
+            else:
+                self._rebuild(positions, chunks, stamp)
+        finally:
+            index_cache().invalidate(self.store, self.key)
+
+    def _rebuild(self, positions: Positions, chunks: Buffers, stamp: Any) -> None:
+        """Of shards within shards, and of those behind codecs, everything is written anew."""
+        old = whole_shard(self.store, self.key)
+        found = None if old is None else old[1]
+        self._expect(found, stamp)
+        keep = old is not None and not self.store.can_lock
+        new = rebuilt(self.layout, None if old is None else old[0], positions, list(chunks), self.key, keep)
+        if new is not None:
+            self._replace(new, found)
+        elif old is not None:
+            self.store.delete(self.key)
+
+    def _expect(self, found: Any, stamp: Any) -> None:
+        """Without locks: is the shard still the one that the new chunks were made from?"""
+        if not isinstance(stamp, Anything) and not self.store.can_lock and found != stamp:
+            raise ConflictError("the shard was changed by someone else in the meantime", key=self.key)
+
+    def _replace(self, new: Any, stamp: Any) -> None:
+        """Store a shard anew; without locks, only if it is still the one that `stamp` was taken of."""
+        if self.store.can_lock or isinstance(stamp, Anything):
+            self.store.put(self.key, new)
+        else:
+            self.store.put_if_unchanged(self.key, new, stamp)
+
+    def _update(self, positions: Positions, chunks: Buffers, stamp: Any) -> None:
+        slots = self.level.slots(positions)
+        # A shard that is replaced as a whole is not looked at.
+        replaced = self.mode == "rewrite" and len(positions) > 0 and self._is_whole(positions)
+        index = None if replaced else self.layout.index(self.key)
+        found = stamp if replaced else None if index is None else index.stamp
+        if not replaced:
+            self._expect(found, stamp)
+        if index is not None and self.mode != "rewrite" and self._changed_in_place(index, slots, chunks):
+            return
+        lengths = np.full(self.form.count, _NONE) if index is None else index.lengths.copy()
+        lengths[slots] = chunks.sizes
+        order = self.layout.write_order
+        present = order[lengths[order] != _NONE]
+        if not len(present):
+            if self.store.can_lock or isinstance(found, Anything):
+                self.store.delete(self.key)
+                return
+            if found is None:
+                return
+            # Nothing can be removed under a condition; a shard without chunks says the same.
+        row_of = np.full(self.form.count, -1, np.int64)
+        row_of[slots] = np.arange(len(slots))
+        assembler = ShardAssembler(self.form)
+        assembler.add(present, lengths[present])
+        self._replace(assembler.finish(self._pieces(index, row_of[present], present, chunks)), found)
+
+    def _pieces(
+        self, index: Index | None, rows: Positions, present: npt.NDArray[np.int64], chunks: Buffers
+    ) -> list[Any]:
+        """The chunks of a new shard one after the other, in as few pieces as can be.
+
+        `rows` says which of `chunks` stands at each of the cells `present`, -1 where the old one is kept. Old chunks
+        that lie behind each other and stay so are one piece: changing one chunk of thousands moves a few large ranges.
+        """
+        new = rows >= 0
+        starts = np.ones(len(rows), bool)
+        starts[1:] = new[1:] != new[:-1]
+        if index is not None:
+            begin = index.offsets[present]
+            follows = begin[1:] == begin[:-1] + index.lengths[present][:-1]
+            starts[1:] |= ~new[1:] & ~follows
+        bounds = [*np.flatnonzero(starts).tolist(), len(rows)]
+        pieces: list[Any] = []
+        ranges: list[tuple[int, int]] = []
+        places: list[int] = []
+        for first, stop in itertools.pairwise(bounds):
+            if new[first]:
+                chosen = chunks.select(rows[first:stop])
+                # Large chunks are written from where they are, small ones are cheaper to join first.
+                if chosen.nbytes >= _JOIN_BYTES * (stop - first):
+                    pieces.extend(list(chosen))
+                else:
+                    pieces.append(chosen.joined()[0])
+            else:
+                assert index is not None
+                last = present[stop - 1]
+                start = int(index.offsets[present[first]])
+                ranges.append((start, int(index.offsets[last]) + int(index.lengths[last]) - start))
+                places.append(len(pieces))
+                pieces.append(None)
+        if ranges and index is not None:
+            old = self.store.get_ranges(self.key, ranges, stamp=index.stamp)
+            if old is None:
+                raise ConflictError("the shard went away while it was rewritten", key=self.key)
+            for place, part in zip(places, old, strict=True):
+                pieces[place] = part
+        return pieces
+
+    # --- at a cost that depends on the changed chunks only
+
+    def _changed_in_place(self, index: Index, slots: Positions, chunks: Buffers) -> bool:
+        """Change the object itself. False if that cannot be done."""
+        if not self.store.supports_patch:
+            text = f"write_mode {self.mode!r}: objects of this store cannot be changed in place"
+            raise UnsupportedError(text, key=self.key)
+        return (self._overwritten if self.mode == "inplace" else self._appended)(index, slots, chunks)
+
+    def _overwritten(self, index: Index, slots: Positions, chunks: Buffers) -> bool:
+        """Chunks where the old ones are, which must be at least as long."""
+        sizes = chunks.sizes
+        absent = sizes == _NONE
+        if not (absent | ((index.lengths[slots] != _NONE) & (sizes <= index.lengths[slots]))).all():
+            return False
+        assembler = ShardAssembler(self.form, index)
+        assembler.lengths[slots] = sizes
+        assembler.remove(slots[absent])
+        if assembler.empty:
+            return False
+        for row in np.flatnonzero(~absent).tolist():
+            if (chunk := chunks[row]) is not None:
+                self.store.patch(self.key, int(index.offsets[slots[row]]), chunk)
+        if (assembler.lengths != index.lengths).any():
+            # Half an index would be the end of all chunks.
+            self.store.patch(self.key, self.form.begins(index.size), assembler.index(), surely=True)
+        return True
+
+    def _appended(self, index: Index, slots: Positions, chunks: Buffers) -> bool:
+        """Chunks behind the old index, and behind them a new one."""
+        assembler = ShardAssembler(self.form, index)
+        assembler.add(slots, chunks.sizes)
+        if assembler.empty:
+            return False
+        if self.form.head:
+            raise UnsupportedError("write_mode 'append' needs the index at the end of the shard", key=self.key)
+        size = assembler.end + self.form.size
+        # The other way to say that most of the object would be bytes that nobody reads.
+        if assembler.live + self.form.size < (1 - self.layout.dead_bytes_threshold) * size:
+            return False
+        stored = [chunk for chunk in chunks if chunk is not None]
+        self.store.append(self.key, assembler.finish(stored), at=index.size)
+        return True
