@@ -10,7 +10,7 @@ import zarr
 import zarr.codecs.numcodecs as znumcodecs
 
 import zvcore
-from zvcore.errors import CorruptDataError
+from zvcore.errors import CodecNotFoundError, CorruptDataError, UnsupportedError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3"),
@@ -86,3 +86,50 @@ def test_parameters_that_numcodecs_refuses(tmp_path):
     (tmp_path / "zarr.json").write_text(json.dumps(document))
     with pytest.raises(zvcore.errors.ZvcoreError):
         zvcore.open(tmp_path)[...]
+
+
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def with_codecs(path, codecs):
+    """An array of zvcore's whose document then names these codecs."""
+    zvcore.create(path, format="zarr3", shape=(4,), dtype="u2", chunks=(2,), codec=None)[...] = 1
+    document = json.loads((path / "zarr.json").read_text())
+    document["codecs"] = codecs
+    (path / "zarr.json").write_text(json.dumps(document))
+    return path
+
+
+def in_shards(codecs, index_codecs=(BYTES,)):
+    configuration = {"chunk_shape": [1], "codecs": codecs, "index_codecs": list(index_codecs)}
+    return [{"name": "sharding_indexed", "configuration": configuration}]
+
+
+@pytest.mark.parametrize(
+    "codecs",
+    [
+        [{"name": "nobody.knows"}, BYTES],
+        ["nobody.knows", BYTES],
+        [{"name": "nobody.knows", "must_understand": False}, BYTES],
+        [{"name": "nobody.knows"}],
+        [BYTES, {"name": "nobody.knows"}],
+        [{"name": "nobody.knows"}, *in_shards([BYTES])],
+        in_shards([{"name": "nobody.knows"}, BYTES]),
+        in_shards([BYTES], [{"name": "nobody.knows"}, BYTES]),
+    ],
+    ids=str,
+)
+def test_a_codec_that_nobody_provides_is_said_to_be_missing_wherever_it_stands(tmp_path, codecs):
+    path = with_codecs(tmp_path, codecs)
+    with pytest.raises(CodecNotFoundError, match=r"zarr\.json.*'nobody\.knows'.*installed: .*gzip.*zvcore\.codecs"):
+        zvcore.open(path)[...]
+    report = zvcore.verify(path)
+    assert not report.ok
+    assert "nobody.knows" in str(report.problems[0])
+
+
+def test_codecs_that_cannot_make_bytes_of_an_array_are_refused(tmp_path):
+    with pytest.raises(UnsupportedError, match="array-to-bytes codec 'gzip'"):
+        zvcore.open(with_codecs(tmp_path / "bytes", [{"name": "gzip", "configuration": {"level": 1}}, BYTES]))[...]
+    with pytest.raises(UnsupportedError, match="array-to-bytes codec 'numcodecs.json2'"):
+        zvcore.open(with_codecs(tmp_path / "serializer", [{"name": "numcodecs.json2"}]))[...]

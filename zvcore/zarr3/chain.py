@@ -120,6 +120,8 @@ def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, key: 
         if data_type.kind != ("text" if name == "vlen-utf8" else "bytes"):
             raise MetadataError(f"{name} cannot hold this data type", key=key, found=repr(data_type.json))
     else:
+        # One that nobody provides may be a filter: it is missed by name.
+        zvcore.codecs.from_zarr3(rest[0], where=key)
         raise UnsupportedError(f"array-to-bytes codec {name!r}", key=key)
     if data_type.kind != "fixed" and name in ("bytes", "endian"):
         raise MetadataError("the bytes codec cannot hold items of any length", key=key, found=repr(data_type.json))
