@@ -131,5 +131,5 @@ def test_a_codec_that_nobody_provides_is_said_to_be_missing_wherever_it_stands(t
 def test_codecs_that_cannot_make_bytes_of_an_array_are_refused(tmp_path):
     with pytest.raises(UnsupportedError, match="array-to-bytes codec 'gzip'"):
         zvcore.open(with_codecs(tmp_path / "bytes", [{"name": "gzip", "configuration": {"level": 1}}, BYTES]))[...]
-    with pytest.raises(UnsupportedError, match="array-to-bytes codec 'numcodecs.json2'"):
+    with pytest.raises(UnsupportedError, match=r"array-to-bytes codec 'numcodecs\.json2'"):
         zvcore.open(with_codecs(tmp_path / "serializer", [{"name": "numcodecs.json2"}]))[...]

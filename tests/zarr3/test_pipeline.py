@@ -17,6 +17,7 @@ import zarr.storage
 from hypothesis import given
 from hypothesis import strategies as st
 from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import BufferPrototype, cpu
 
 import zvcore.zarr3
 from tests.processes import PATIENCE
@@ -389,3 +390,35 @@ def test_fill_values_keep_all_bits_of_a_nan(tmp_path, dtype, fill):
     assert not (tmp_path / "c").exists()
     array[...] = np.nan
     assert (tmp_path / "c").exists()
+
+
+class MarkedBuffer(cpu.Buffer):
+    """What somebody has made of zarr-python's buffers."""
+
+
+class StoreOfMarkedBuffers(zarr.storage.MemoryStore):
+    """Takes and gives chunks in buffers of that kind only."""
+
+    async def set(self, key, value, byte_range=None):
+        assert "json" in key or isinstance(value, MarkedBuffer)
+        await super().set(key, value, byte_range)
+
+    async def get(self, key, prototype=None, byte_range=None):
+        assert "json" in key or prototype.buffer is MarkedBuffer
+        return await super().get(key, prototype, byte_range)
+
+
+@pytest.mark.parametrize("shards", [None, (4,)])
+@pytest.mark.parametrize("kind", [zarr.storage.MemoryStore, StoreOfMarkedBuffers])
+def test_stores_are_asked_for_and_given_the_buffers_that_the_caller_wants(kind, shards):
+    store = kind()
+    array = zarr.create_array(store, shape=(8,), chunks=(2,), shards=shards, dtype="u2")
+    inner = getattr(array, "async_array", None) or array._async_array
+    assert zvcore.zarr3.explain(array)["native"]
+    prototype = BufferPrototype(buffer=MarkedBuffer, nd_buffer=cpu.NDBuffer)
+    sync = zarr.core.sync.sync
+    sync(inner.setitem(slice(0, 8), np.arange(8, dtype="u2"), prototype=prototype))
+    sync(inner.setitem(slice(1, 3), np.array([5, 6], "u2"), prototype=prototype))
+    assert sync(inner.getitem(slice(0, 8), prototype=prototype)).tolist() == [0, 5, 6, 3, 4, 5, 6, 7]
+    assert sync(inner.getitem(slice(3, 5), prototype=prototype)).tolist() == [3, 4]
+    assert {type(value) for key, value in store._store_dict.items() if "json" not in key} == {MarkedBuffer}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["differences"]
 
 # What may be missing when it says nothing.
-_EMPTY = {"attributes": {}, "storage_transformers": []}
+_EMPTY: dict[str, Any] = {"attributes": {}, "storage_transformers": []}
 
 
 def differences(own: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:

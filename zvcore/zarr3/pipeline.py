@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,27 +20,26 @@ import numpy as np
 from zarr.abc.codec import Codec
 from zarr.abc.codec import CodecPipeline as AbstractPipeline
 from zarr.codecs import ShardingCodec
-from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.storage import LocalStore
 
 from zvcore import transfer
 from zvcore.casting import as_dtype
 from zvcore.engine import Selection
-from zvcore.errors import ZvcoreError
-from zvcore.zarr3.dtypes import data_type_of
+from zvcore.stores import Store
 from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.layout import ChunkLayout
-from zvcore.zarr3.metadata import ArrayMetadata
 from zvcore.zarr3.sharding import ShardLayout
+from zvcore.zarr3.zarr_metadata import as_metadata
 from zvcore.zarr3.zarr_stores import Bridged, as_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
+    from zarr.core.buffer import BufferPrototype
 
     from zvcore.layout import Layout
-    from zvcore.stores import Store
+    from zvcore.zarr3.metadata import ArrayMetadata
     from zvcore.zarr3.shard_format import Order
 
 __all__ = ["CodecPipeline", "explain"]
@@ -51,62 +49,6 @@ _INLINE_BYTES = 256 << 10
 # How many layouts are kept: an array has one more for each shape that it grows to.
 _LAYOUTS = 16
 _ORDERS: dict[str, Order] = {"morton": "morton", "lexicographic": "C", "unordered": "C", "colexicographic": "F"}
-_BUILT_IN = frozenset(
-    ("blosc", "bytes", "crc32c", "gzip", "sharding_indexed", "transpose", "vlen-bytes", "vlen-utf8", "zstd")
-)
-
-
-def _parsed(metadata: Any) -> ArrayMetadata | str:
-    """Our view of zarr-python's metadata, or why there is none."""
-    if not isinstance(metadata, ArrayV3Metadata):
-        return "Zarr v2 arrays work by zarr-python's own pipeline"
-    replaced = _replaced(metadata.codecs)
-    if replaced is not None:
-        return f"the codec {replaced} took the place of zarr-python's own: what it does is not known here"
-    try:
-        document = json.loads(json.dumps(metadata.to_dict(), default=_plain))
-        document["attributes"] = {}
-        document["fill_value"] = _written_fill(metadata, document.get("fill_value"))
-        parsed = ArrayMetadata.parse(document, "zarr.json")
-        pipeline = parsed.pipeline
-        while pipeline.sharding is not None:
-            _ = pipeline.chain
-            pipeline = pipeline.sharding.inner
-        _ = pipeline.chain
-    except (ZvcoreError, TypeError, ValueError) as error:
-        return str(error)
-    ours, theirs = parsed.data_type.dtype, metadata.data_type.to_native_dtype()
-    if ours != theirs and (parsed.data_type.kind != "fixed" or ours != theirs.newbyteorder("=")):
-        return f"data type {metadata.data_type}: zarr-python holds it as {theirs}, zvcore as {ours}"
-    return parsed
-
-
-def _written_fill(metadata: ArrayV3Metadata, written: Any) -> Any:
-    """The fill value with the bits of a NaN, which zarr-python keeps but does not write out."""
-    dtype = metadata.data_type.to_native_dtype()
-    return data_type_of(dtype).write_fill(metadata.fill_value) if dtype.kind in "fc" else written
-
-
-def _replaced(codecs: Iterable[Any]) -> str | None:
-    """A codec with one of zarr-python's names that somebody else wrote and registered in its place."""
-    for codec in codecs:
-        written = codec.to_dict()
-        name = written.get("name") if isinstance(written, dict) else None
-        if name in _BUILT_IN and not type(codec).__module__.startswith("zarr."):
-            return f"{type(codec).__module__}.{type(codec).__qualname__}"
-        inner = _replaced([*getattr(codec, "codecs", ()), *getattr(codec, "index_codecs", ())])
-        if inner is not None:
-            return inner
-    return None
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if hasattr(value, "value"):
-        return value.value
-    raise TypeError(f"{value!r} has no JSON form")
-
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -158,7 +100,7 @@ class CodecPipeline(AbstractPipeline):
 
     @classmethod
     def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> CodecPipeline:
-        parsed = _parsed(array_metadata)
+        parsed = as_metadata(array_metadata)
         if isinstance(parsed, str):
             raise NotImplementedError(parsed)
         made = cls(parsed, tuple(array_metadata.codecs), store)
@@ -281,7 +223,8 @@ class CodecPipeline(AbstractPipeline):
                 self.metadata.shape, self.metadata.chunk_shape, first, last, strict=True
             )
         )
-        return self._layout(prefix, bool(spec.config.write_empty_chunks), shape)
+        prototype = None if type(self.store) is LocalStore else spec.prototype
+        return self._layout(prefix, bool(spec.config.write_empty_chunks), shape, prototype)
 
     def _to_the_end(self, layout: Layout, key: tuple[Any, ...], selection: Selection) -> tuple[Layout, Selection]:
         """For chunks that are given as a whole: the layout of an array that ends where we know it to end."""
@@ -440,15 +383,21 @@ class CodecPipeline(AbstractPipeline):
             raise _NotOurs("points that leave gaps in the output")
         return Selection.points(tuple(columns), layout.shape, layout.form.shape)
 
-    def _layout(self, place: str | Store, store_empty: bool, shape: tuple[int, ...]) -> Layout:
+    def _layout(
+        self, place: str | Store, store_empty: bool, shape: tuple[int, ...], prototype: BufferPrototype | None = None
+    ) -> Layout:
         """The layout of the array at this place in the store, as if it had this shape."""
-        # Stores of zarr-python can be moved.
-        at = (getattr(self.store, "root", None), place) if isinstance(place, str) else (place.root,)
-        name = (*at, store_empty, shape)
+        at: tuple[Any, ...]
+        if isinstance(place, Store):
+            at = (place.root, getattr(place, "prototype", None))
+        else:
+            # A store may have been moved.
+            at = (self.store.root if type(self.store) is LocalStore else None, place, prototype)
+        name = (at, store_empty, shape)
         layout = self._layouts.get(name)
         if layout is None:
-            if isinstance(place, str):
-                store = as_store(self.store)
+            if not isinstance(place, Store):
+                store = as_store(self.store, prototype)
                 place = store.child(place) if place else store
             metadata = self.metadata if shape == self.metadata.shape else self.metadata.resized(shape)
             layout = (
@@ -532,7 +481,7 @@ def explain(array: Any) -> dict[str, Any]:
     pipeline = inner.codec_pipeline
     store = inner.store_path.store
     kind = {"LocalStore": "local", "ZarrMemory": "memory"}.get(type(as_store(store)).__name__, "bridged")
-    parsed = _parsed(inner.metadata)
+    parsed = as_metadata(inner.metadata)
     native = isinstance(pipeline, CodecPipeline)
     reason = None
     if isinstance(parsed, str):

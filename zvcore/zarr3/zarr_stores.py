@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from zarr.core.buffer import BufferPrototype
+
 __all__ = ["as_store"]
 
 # How many requests are under way at once.
@@ -41,13 +43,13 @@ _LARGEST_OBJECT = 1 << 62
 _locks: defaultdict[tuple[int, str], threading.Lock] = defaultdict(threading.Lock)
 
 
-def as_store(store: Any) -> Store:
-    """Our store for one of zarr-python's."""
+def as_store(store: Any, prototype: BufferPrototype | None = None) -> Store:
+    """Our store for one of zarr-python's, which is asked for and given buffers of this prototype."""
     if type(store) is zarr.storage.LocalStore:
         return LocalStore(Path(store.root), read_only=store.read_only)
     if type(store) is zarr.storage.MemoryStore:
-        return ZarrMemory(store)
-    return Bridged(store)
+        return ZarrMemory(store, prototype)
+    return Bridged(store, prototype)
 
 
 class _Same:
@@ -70,8 +72,9 @@ class _Foreign(Store):
 
     can_lock = True
 
-    def __init__(self, zarr_store: Any, prefix: str = "") -> None:
+    def __init__(self, zarr_store: Any, prototype: BufferPrototype | None = None, prefix: str = "") -> None:
         self._store = zarr_store
+        self.prototype = prototype or default_buffer_prototype()
         self._prefix = prefix
         self.read_only = zarr_store.read_only
         self.root = f"{zarr_store}/{prefix}".rstrip("/")
@@ -80,7 +83,7 @@ class _Foreign(Store):
         return f"{self._prefix}/{key}" if self._prefix else key
 
     def child(self, prefix: str) -> Store:
-        return type(self)(self._store, self._key(prefix))
+        return type(self)(self._store, self.prototype, self._key(prefix))
 
     def object_id(self, key: str) -> Any:
         return (_Same(self._store), self._key(key))
@@ -149,7 +152,7 @@ class ZarrMemory(_Foreign):
         return None if buffer is None else _Same(buffer)
 
     def put(self, key: str, data: Any) -> None:
-        self._store._store_dict[self._key(key)] = default_buffer_prototype().buffer.from_bytes(_joined(data))
+        self._store._store_dict[self._key(key)] = self.prototype.buffer.from_bytes(_joined(data))
 
     def delete(self, key: str) -> bool:
         return self._store._store_dict.pop(self._key(key), None) is not None
@@ -175,7 +178,7 @@ class Bridged(_Foreign):
             wanted = zarr_abc.RangeByteRequest(start, start + length)
         elif start:
             wanted = zarr_abc.OffsetByteRequest(start)
-        buffer = self._wait(self._store.get(self._key(key), default_buffer_prototype(), wanted))
+        buffer = self._wait(self._store.get(self._key(key), self.prototype, wanted))
         return None if buffer is None else memoryview(buffer.as_numpy_array()).cast("B")
 
     def get_many(self, keys: Any) -> Iterator[memoryview | None]:
@@ -184,7 +187,7 @@ class Bridged(_Foreign):
 
             async def one(key: str) -> Any:
                 async with limit:
-                    return await self._store.get(self._key(key), default_buffer_prototype())
+                    return await self._store.get(self._key(key), self.prototype)
 
             return await asyncio.gather(*(one(key) for key in keys))
 
@@ -210,7 +213,7 @@ class Bridged(_Foreign):
         return found
 
     async def _ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview] | None:
-        path, prototype = self._key(key), default_buffer_prototype()
+        path, prototype = self._key(key), self.prototype
         parts: list[Any] = [None] * len(ranges)
         for start, length in ranges:
             if start + length >= _LARGEST_OBJECT:
@@ -265,7 +268,7 @@ class Bridged(_Foreign):
         return False
 
     def put(self, key: str, data: Any) -> None:
-        buffer = default_buffer_prototype().buffer.from_bytes(_joined(data))
+        buffer = self.prototype.buffer.from_bytes(_joined(data))
         self._wait(self._store.set(self._key(key), buffer))
 
     def put_if_unchanged(self, key: str, data: Any, stamp: Any) -> None:
