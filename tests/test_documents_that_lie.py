@@ -10,7 +10,7 @@ import pytest
 
 import zvcore
 from zvcore.errors import ZvcoreError
-from zvcore.json_values import is_number
+from zvcore.documents.values import is_number
 from zvcore.pictures import preview
 from zvcore.precomputed import Skeleton, Skeletons, write_skeletons
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+import operator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ from zvcore import transfer
 from zvcore.casting import as_dtype
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import Selection
-from zvcore.errors import ReadOnlyError
+from zvcore.errors import MetadataError, ReadOnlyError, UnsupportedError
 
 if TYPE_CHECKING:
     import dask.array
 
     from zvcore.codecs.base import Codec
+    from zvcore.documents import Document
     from zvcore.layout import Layout
 from zvcore.shard_writer import ShardWriter
 
@@ -42,10 +44,12 @@ class Array:
         format: str,
         attrs: MutableMapping[str, Any] | Mapping[str, Any] | None = None,
         codec: Codec | tuple[Codec, ...] | None = None,
+        document: Document | None = None,
         read_only: bool = False,
         threads: int | None = None,
     ) -> None:
         self._layout = layout
+        self._document = document
         self._format = format
         self._attrs = {} if attrs is None else attrs
         self._codec = codec
@@ -330,6 +334,76 @@ class Array:
 
     def _update(self, position: tuple[int, ...], chunk: Buffers) -> None:
         transfer.update(self._layout, self._rows(position), chunk)
+
+    # --- the whole
+
+    def resize(self, shape: Sequence[int]) -> None:
+        """Give the array another shape. What then lies outside is removed and does not come back when it grows again.
+
+        First the document is written, then what lies outside is removed: whenever this is cut off, the array has one
+        shape or the other with everything that lies in it. What is left outside (`verify` tells of it) goes when
+        `resize` is called once more with the shape that the array has.
+        """
+        shrunk = self._reshape(shape)
+        if shrunk:
+            self._clear_outside(shrunk)
+
+    def refresh(self) -> None:
+        """Read the document again: shape and attributes as others have left them."""
+        if self._document is not None:
+            self._adopt(self._document.latest())
+
+    def _reshape(self, shape: Sequence[int]) -> list[int]:
+        """Write the document that gives this shape, and be what it says: the axes that are shorter than before.
+
+        All of them where the shape is the one that it had.
+        """
+        self._check_writable()
+        new = tuple(operator.index(n) for n in shape)
+        if len(new) != self.ndim:
+            raise MetadataError("an array keeps its number of dimensions", expected=self.ndim, found=new)
+        if any(n < 0 for n in new):
+            raise MetadataError("an array has no negative length", found=new)
+        before = self.shape
+
+        def change(content: dict[str, Any]) -> dict[str, Any]:
+            nonlocal before
+            before = self._laid_out(content).shape
+            changed = self._resized(content, new)
+            self._laid_out(changed)  # what no reader would take is not written
+            return changed
+
+        if self._document is None:
+            raise self._fixed()
+        self._adopt(self._document.change(change))
+        return [axis for axis, (n, old) in enumerate(zip(new, before, strict=True)) if n < old or new == before]
+
+    def _adopt(self, content: dict[str, Any]) -> None:
+        """Be what the document says."""
+        assert self._document is not None
+        self._layout = self._laid_out(content)
+        self._document.content = content
+
+    def _clear_outside(self, shrunk: list[int]) -> None:
+        """Remove what lies behind the end of these axes."""
+        transfer.remove_outside(self._layout, self._stored_objects())
+
+    # What formats whose arrays can have another shape say.
+
+    def _laid_out(self, content: dict[str, Any]) -> Layout:
+        """The layout that a document gives, with this array's options."""
+        raise self._fixed()
+
+    def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+        """The document with another shape."""
+        raise self._fixed()
+
+    def _stored_objects(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """(key, place in the grid of objects) of every chunk or shard that is in the store, outside too."""
+        raise self._fixed()
+
+    def _fixed(self) -> UnsupportedError:
+        return UnsupportedError(f"the shape of a {self.format} array is fixed", key=self._layout.store.root)
 
     # --- others
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.geometry import Axis, long_unit, plain, short_unit
+from zvcore.documents.values import is_number
 from zvcore.errors import MetadataError
-from zvcore.json_values import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

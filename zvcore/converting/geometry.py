@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from zvcore.json_values import is_number
+from zvcore.documents.values import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,12 +11,12 @@ from zvcore.array import Array
 from zvcore.engine import Sources
 from zvcore.engine.read import read_chunks
 from zvcore.engine.selection import Selection
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.n5.attributes import Attributes, WithAttributes
 from zvcore.n5.blocks import Block, decode_block, encode_block, mode_of
-from zvcore.n5.documents import change_document, read_document
+from zvcore.n5.documents import ATTRIBUTES, AttributesFile
 from zvcore.n5.layout import BlockLayout
-from zvcore.n5.metadata import DatasetMetadata, is_dataset
+from zvcore.n5.metadata import DatasetMetadata, check_version, is_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,24 +51,33 @@ class N5Array(WithAttributes, Array):
         strict: bool = True,
         write_empty_blocks: bool = False,
     ) -> None:
-        self._options = {
+        self._options: dict[str, Any] = {
             "order": order, "pad_edges": pad_edges, "strict": strict, "write_empty_blocks": write_empty_blocks,
         }  # fmt: skip
-        self.metadata = DatasetMetadata.parse(document, f"{store.root}/attributes.json")
-        layout = BlockLayout(store, self.metadata, order, pad_edges, strict, write_empty_blocks)
+        file = AttributesFile(store, document, read_only=read_only)
         super().__init__(
-            layout,
+            self._made(store, document),
             format="n5",
-            attrs=Attributes(store, document, read_only or store.read_only),
+            attrs=Attributes(file),
+            document=file,
             read_only=read_only,
             threads=threads,
         )
+
+    def _made(self, store: Store, document: dict[str, Any]) -> BlockLayout:
+        check_version(document, f"{store.root}/{ATTRIBUTES}")
+        return BlockLayout(store, DatasetMetadata.parse(document, f"{store.root}/{ATTRIBUTES}"), **self._options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = (self._layout.store, self._attrs.document, self._read_only, self._threads, self._options)
         return (_reopened, state)
 
     # --- what it is
+
+    @property
+    def metadata(self) -> DatasetMetadata:
+        """What the dataset's attributes.json says in the format's own members."""
+        return self._layout.metadata
 
     @property
     def codec(self) -> Any:
@@ -129,12 +138,7 @@ class N5Array(WithAttributes, Array):
 
     def blocks(self) -> Iterator[tuple[int, ...]]:
         """The grid positions of all stored blocks, those outside the dataset's dimensions too."""
-        for key in self._layout.store.list():
-            if _BLOCK_KEY.fullmatch(key) is None:
-                continue
-            position = tuple(int(name) for name in key.split("/"))
-            if len(position) == max(1, self.ndim):
-                yield self._layout.turned(position) if self.ndim else ()
+        return (position for _, position in self._stored_objects())
 
     def read_block(self, position: Any) -> Any:
         """The values of one block, or None if it is not stored.
@@ -205,38 +209,31 @@ class N5Array(WithAttributes, Array):
     # --- changing the whole
 
     def resize(self, shape: Sequence[int], keep_blocks: bool = False) -> None:
-        """Give the dataset other dimensions. Blocks that then lie outside are removed, unless `keep_blocks`."""
-        self._check_writable()
-        layout = self._layout
-        new = tuple(int(n) for n in shape)
-        if len(new) != self.ndim:
-            raise MetadataError("a dataset keeps its number of dimensions", expected=self.ndim, found=new)
-        dimensions = list(layout.turned(new))
+        """Give the dataset other dimensions. Blocks that then lie outside are removed, unless `keep_blocks`.
 
-        def change(document: dict[str, Any]) -> dict[str, Any]:
-            if not is_dataset(document):
-                raise NotFoundError("the dataset is gone", key=layout.store.root)
-            changed = {**document, "dimensions": dimensions}
-            DatasetMetadata.parse(changed, self.metadata.where)
-            return changed
+        Blocks that the new end cuts are left as they are, as Java N5 has it: nothing is decoded here, and what they
+        hold behind the end comes back when the dataset grows again. Whenever this is cut off, the dataset has one shape
+        or the other with everything that lies in it; blocks that are left outside go when it is called once more.
+        """
+        shrunk = self._reshape(shape)
+        if shrunk and not keep_blocks:
+            self._clear_outside(shrunk)
 
-        document = change_document(layout.store, change)
-        self.__init__(  # type: ignore[misc]
-            layout.store, document, read_only=self._read_only, threads=self._threads, **self._options
-        )
-        if not keep_blocks:
-            outside = [place for place in self.blocks() if any(i >= n for i, n in zip(place, self.grid, strict=True))]
-            for place in outside:
-                layout.store.delete(self._layout.chunk_name(place))
-
-    def refresh(self) -> None:
-        """Read attributes.json anew: dimensions and attributes as others have left them."""
-        document = read_document(self._layout.store)
-        if document is None or not is_dataset(document):
+    def _laid_out(self, content: dict[str, Any]) -> BlockLayout:
+        if not is_dataset(content):
             raise NotFoundError("the dataset is gone", key=self._layout.store.root)
-        self.__init__(  # type: ignore[misc]
-            self._layout.store, document, read_only=self._read_only, threads=self._threads, **self._options
-        )
+        return self._made(self._layout.store, content)
+
+    def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+        return {**content, "dimensions": list(self._layout.turned(shape))}
+
+    def _stored_objects(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        for key in self._layout.store.list():
+            if _BLOCK_KEY.fullmatch(key) is None:
+                continue
+            position = tuple(int(name) for name in key.split("/"))
+            if len(position) == max(1, self.ndim):
+                yield key, self._layout.turned(position) if self.ndim else ()
 
 
 def _reopened(

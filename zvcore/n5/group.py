@@ -9,7 +9,7 @@ from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
 from zvcore.n5.array import N5Array
 from zvcore.n5.attributes import Attributes, WithAttributes
 from zvcore.n5.creating import create_dataset, create_group
-from zvcore.n5.documents import document_key, read_document
+from zvcore.n5.documents import AttributesFile, document_key, read_document
 from zvcore.n5.metadata import check_version, is_dataset
 from zvcore.n5.multiscale import Multiscale, read_multiscale, write_multiscale
 from zvcore.n5.paths import group_path
@@ -32,7 +32,7 @@ class N5Group(WithAttributes, Mapping[str, Any]):
         check_version(document, f"{store.root}/attributes.json")
         self.store = store
         self.read_only = read_only or store.read_only
-        self._attrs = Attributes(store, document, self.read_only)
+        self._attrs = Attributes(AttributesFile(store, document, read_only=self.read_only))
         self._options = options
 
     @property

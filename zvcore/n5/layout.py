@@ -39,14 +39,14 @@ class BlockLayout(Layout):
         order: str = "F",
         pad_edges: bool = False,
         strict: bool = True,
-        store_empty: bool = False,
+        write_empty_blocks: bool = False,
     ) -> None:
         if order not in _FRAMINGS:
             raise ValueError(f"order is 'F' (as N5 has the axes) or 'C' (reversed), not {order!r}")
         self.store = store
         self.metadata = metadata
         self.order = order
-        self.store_empty = store_empty
+        self.store_empty = write_empty_blocks
         self.fill_value = metadata.dtype.type(0)
         self.shape = self.turned(metadata.dimensions)
         axes = tuple(range(len(self.shape)))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.documents.values import is_number
 from zvcore.errors import MetadataError, UnsupportedError
-from zvcore.json_values import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from zvcore.documents.values import is_number, whole_if_possible
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
-from zvcore.json_values import is_number
-from zvcore.n5.documents import as_json, read_document
+from zvcore.n5.documents import read_document
 from zvcore.n5.metadata import is_dataset
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _Reader:
     def numbers(self, value: Any, what: str, rank: int, where: str | None = None) -> Numbers:
         if not isinstance(value, list) or len(value) != rank or not all(map(is_number, value)):
             raise MetadataError(f"{what} is a list of {rank} numbers", key=where or self.where, found=repr(value))
-        return tuple(_plain(n) for n in value)
+        return tuple(whole_if_possible(n) for n in value)
 
     def factors(self, value: Any, what: str, rank: int, where: str | None = None) -> Numbers:
         found = self.numbers(value, what, rank, where)
@@ -150,10 +150,6 @@ def _nothing(reader: _Reader) -> NotFoundError:
     return NotFoundError(f"no scales here that any known convention describes{advice}", key=reader.store.root)
 
 
-def _plain(n: float) -> float:
-    return int(n) if float(n).is_integer() else n
-
-
 def _level(path: str, factors: Numbers, base: Numbers, units: Any, axes: Any, origin: Numbers | None = None) -> Level:
     """A level of a pyramid whose voxels are means of boxes: its first voxel's centre lies within the first box."""
     rank = len(factors)
@@ -163,8 +159,8 @@ def _level(path: str, factors: Numbers, base: Numbers, units: Any, axes: Any, or
     return Level(
         path,
         factors,
-        tuple(_plain(f * r) for f, r in zip(factors, base, strict=True)),
-        tuple(_plain(n) for n in offset),
+        tuple(whole_if_possible(f * r) for f, r in zip(factors, base, strict=True)),
+        tuple(whole_if_possible(n) for n in offset),
         tuple([units] * rank if isinstance(units, str) else units),
         tuple(axes)[:rank] if axes else _axes(rank),
     )
@@ -218,8 +214,8 @@ def _transformed(reader: _Reader, level: Level, affine: Any, where: str) -> Leve
     return Level(
         level.path,
         level.factors,
-        tuple(_plain(n * rows[5 * i]) for i, n in enumerate(level.resolution)),
-        tuple(_plain(n * rows[5 * i] + rows[4 * i + 3]) for i, n in enumerate(level.offset)),
+        tuple(whole_if_possible(n * rows[5 * i]) for i, n in enumerate(level.resolution)),
+        tuple(whole_if_possible(n * rows[5 * i] + rows[4 * i + 3]) for i, n in enumerate(level.offset)),
         level.units,
         level.axes,
     )
@@ -279,7 +275,7 @@ def _cosem(reader: _Reader, paths: Sequence[tuple[str, Any]]) -> Multiscale:
         axes = _texts(own.get("axes", default_axes), "axes", rank, where)[::turn]
         units = _texts(own.get("units", ["nm"] * rank), "units", rank, where)[::turn]
         base = found[0].resolution if found else scale
-        factors = tuple(_plain(round(a / b, 9)) for a, b in zip(scale, base, strict=True))
+        factors = tuple(whole_if_possible(round(a / b, 9)) for a, b in zip(scale, base, strict=True))
         found.append(Level(path, factors, scale, offset, units, axes))
     return Multiscale(tuple(found), "cosem")
 
@@ -318,7 +314,7 @@ def write_multiscale(group: N5Group, multiscale: Multiscale, convention: str) ->
     if not levels:
         raise ValueError("a pyramid has at least one level")
     first = levels[0]
-    base = tuple(_plain(r / f) for r, f in zip(first.resolution, first.factors, strict=True))
+    base = tuple(whole_if_possible(r / f) for r, f in zip(first.resolution, first.factors, strict=True))
     for i, level in enumerate(levels):
         here = _level(level.path, level.factors, base, level.units, level.axes)
         if level.path != f"s{i}":
@@ -341,7 +337,7 @@ def write_multiscale(group: N5Group, multiscale: Multiscale, convention: str) ->
             "resolution": list(base),
             "downsamplingFactors": [list(level.factors) for level in levels],
         }
-        group.attrs.update(as_json(said))
+        group.attrs.update(said)
         return
     if first.unit is None:
         raise UnsupportedError("n5-viewer has one unit for all axes", found=first.units)

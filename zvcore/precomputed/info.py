@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,51 +10,64 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from zvcore import documents
+from zvcore.documents import Document, as_json, is_number
 from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError
-from zvcore.json_values import is_number
 from zvcore.precomputed.encodings import ChunkEncoding, get_encoding
 from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits, grid_of
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
 
-__all__ = ["INFO", "VOLUME_TYPE", "Scale", "VolumeInfo", "change_info", "read_info", "resolve_key"]
+__all__ = [
+    "INFO",
+    "VOLUME_TYPE",
+    "InfoFile",
+    "Scale",
+    "VolumeInfo",
+    "change_info",
+    "read_info",
+    "resolve_key",
+    "write_info",
+]
 
 INFO = "info"
 VOLUME_TYPE = "neuroglancer_multiscale_volume"
 DATA_TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32")
 _LARGEST_EXTENT = 2**56
-_ATTEMPTS = 50
 
 
 def read_info(store: Store, key: str = INFO) -> dict[str, Any]:
     """The document as it stands there, or NotFoundError."""
-    data = store.get(key)
-    if data is None:
+    document = documents.read(store, key)
+    if document is None:
         raise NotFoundError("there is no info file", key=f"{store.root}/{key}")
-    try:
-        document = json.loads(bytes(data))
-    except (ValueError, RecursionError) as error:
-        raise MetadataError(f"not valid JSON: {error}", key=key) from None
-    if not isinstance(document, dict):
-        raise MetadataError("not a JSON object", key=key, found=type(document).__name__)
     return document
 
 
-def change_info(
-    store: Store, change: Callable[[dict[str, Any] | None], dict[str, Any]], key: str = INFO
-) -> dict[str, Any]:
-    """Replace the document by what `change` makes of it (of None if there is none yet), losing nobody's change."""
-    for _ in range(_ATTEMPTS):
-        stamp = store.stamp(key)
-        document = change(None if stamp is None else read_info(store, key))
-        data = json.dumps(document, indent=2).encode() + b"\n"
-        try:
-            store.put_if_unchanged(key, data, stamp)
-        except ConflictError:
-            continue
-        return document
-    raise ConflictError("others keep changing this file", key=key)
+def encode_info(document: dict[str, Any]) -> bytes:
+    """The document as it is stored. What users gave of it has been looked at: JavaScript's JSON has no NaN."""
+    return documents.encode(document) + b"\n"
+
+
+def change_info(store: Store, make: Callable[[dict[str, Any] | None], dict[str, Any]]) -> dict[str, Any]:
+    """Replace the document by what `make` makes of it (of None if there is none yet), losing nobody's change."""
+    return documents.change(store, INFO, make, encode_info)
+
+
+def write_info(store: Store, document: dict[str, Any]) -> None:
+    """Store the document of a folder that is all ours."""
+    store.put(INFO, encode_info(as_json(document, "the members of info", INFO, nan=False)))
+
+
+class InfoFile(Document):
+    """The `info` at the root of a store."""
+
+    def __init__(self, store: Store, content: dict[str, Any], *, read_only: bool = False) -> None:
+        super().__init__(store, INFO, content, read_only=read_only)
+
+    def encode(self, content: dict[str, Any]) -> bytes:
+        return encode_info(content)
 
 
 def resolve_key(key: Any, where: str) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 import numpy as np
 
 from zvcore import codecs
+from zvcore.documents.values import is_number
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError
-from zvcore.json_values import is_number
 from zvcore.precomputed.ids import MAX_ID, as_id, as_ids
 from zvcore.precomputed.info import read_info
 from zvcore.precomputed.sharded_store import ShardedStore

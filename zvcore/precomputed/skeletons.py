@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -11,6 +10,7 @@ import numpy as np
 
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError
 from zvcore.precomputed.ids import as_id
+from zvcore.precomputed.info import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
@@ -218,5 +218,5 @@ def write_skeletons(
             count += 1
         for id in before:
             files.delete(id)
-    store.put("info", json.dumps(document, indent=2).encode() + b"\n")
+    write_info(store, document)
     return count

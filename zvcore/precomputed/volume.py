@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +11,18 @@ import numpy.typing as npt
 from zvcore import codecs
 from zvcore.array import Array
 from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.precomputed.attributes import ScaleAttributes, VolumeAttributes
 from zvcore.precomputed.encodings import ChunkEncoding, get_encoding
-from zvcore.precomputed.info import DATA_TYPES, Scale, VolumeInfo, change_info, read_info, resolve_key, with_scale
+from zvcore.precomputed.info import (
+    DATA_TYPES,
+    InfoFile,
+    Scale,
+    VolumeInfo,
+    change_info,
+    read_info,
+    resolve_key,
+    with_scale,
+)
 from zvcore.precomputed.layouts import ScaleLayout, layout_of
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     import os
 
     from zvcore.codecs import Codec
+    from zvcore.documents import Document
     from zvcore.precomputed.meshes import Meshes
     from zvcore.precomputed.skeletons import Skeletons
 
@@ -36,21 +46,33 @@ _UNCHOSEN_CODEC = "zstd"
 class ScaleArray(Array):
     """One scale of a volume, indexed [x, y, z, channel] from zero; `at` takes the volume's own coordinates."""
 
-    def __init__(self, layout: ScaleLayout, *, read_only: bool, threads: int | None = None) -> None:
+    _layout: ScaleLayout
+
+    def __init__(self, layout: ScaleLayout, document: Document, *, read_only: bool, threads: int | None = None) -> None:
         scale = layout.scale
         storing = None if scale.sharding is None else codecs.from_neuroglancer(scale.sharding.data_encoding)
         super().__init__(
             layout,
             format="precomputed",
-            attrs=MappingProxyType(dict(scale.document.items())),
+            attrs=ScaleAttributes(document, scale.key, type(scale.encoding)),
+            document=document,
             codec=storing,
             read_only=read_only or len(scale.chunk_sizes) > 1,
             threads=threads,
         )
-        self.scale = scale
+
+    @property
+    def scale(self) -> Scale:
+        """What `info` says of this scale."""
+        return self._layout.scale
+
+    def _laid_out(self, content: dict[str, Any]) -> ScaleLayout:
+        info = VolumeInfo.from_json(content)
+        layout = self._layout
+        return layout_of(layout.store, info.scale(self.key), info.dtype, info.channels, layout.store_empty)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._layout, self._read_only, self._threads))
+        return (_rebuild, (self._layout, self._document, self._read_only, self._threads))
 
     @property
     def key(self) -> str:
@@ -86,8 +108,8 @@ class ScaleArray(Array):
         return AbsoluteIndex(self)
 
 
-def _rebuild(layout: ScaleLayout, read_only: bool, threads: int | None) -> ScaleArray:
-    return ScaleArray(layout, read_only=read_only, threads=threads)
+def _rebuild(layout: ScaleLayout, document: Document, read_only: bool, threads: int | None) -> ScaleArray:
+    return ScaleArray(layout, document, read_only=read_only, threads=threads)
 
 
 class AbsoluteIndex:
@@ -155,16 +177,18 @@ class Volume(Mapping[str, ScaleArray]):
         self.mode = mode
         self.write_empty_chunks = write_empty_chunks
         self.threads = threads
-        self._info = VolumeInfo.from_json(read_info(self.store))
+        self._document = InfoFile(self.store, read_info(self.store), read_only=mode == "r")
+        self.attrs = VolumeAttributes(self._document)
+        """The members of `info` that describe no scale. Those that the format does not define can be changed."""
+        _ = self._info
+
+    @property
+    def _info(self) -> VolumeInfo:
+        return VolumeInfo.from_json(self._document.content)
 
     @property
     def info(self) -> Mapping[str, Any]:
-        return self._info.document
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """The members of `info` that describe no scale."""
-        return {name: value for name, value in self._info.document.items() if name != "scales"}
+        return self._document.content
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -182,10 +206,9 @@ class Volume(Mapping[str, ScaleArray]):
     def __getitem__(self, which: int | str) -> ScaleArray:
         if not isinstance(which, str):
             which = which.__index__()
-        layout = layout_of(
-            self.store, self._info.scale(which), self._info.dtype, self._info.channels, self.write_empty_chunks
-        )
-        return ScaleArray(layout, read_only=self.mode == "r", threads=self.threads)
+        info = self._info
+        layout = layout_of(self.store, info.scale(which), info.dtype, info.channels, self.write_empty_chunks)
+        return ScaleArray(layout, self._document, read_only=self.mode == "r", threads=self.threads)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._info.keys)
@@ -267,7 +290,7 @@ def create_volume(
     encoder.check(kind, channels)
     spec = _sharding(sharding, shards, size, grain[:3], kind, encoder, codec)
     scale: dict[str, Any] = {
-        **(attrs or {}),
+        **ScaleAttributes.checked(attrs or {}, ScaleAttributes.reserved.union(encoder.members)),
         "key": key or "_".join(f"{number:g}" for number in resolution),
         "size": list(size[:3]),
         "resolution": [int(number) if float(number).is_integer() else float(number) for number in resolution],
@@ -291,11 +314,11 @@ def create_volume(
         replaced.extend(resolve_key(other["key"], store.root) for other in same)
         return new
 
-    change_info(store, change)
+    document = InfoFile(store, change_info(store, change))
     for folder in replaced:
         store.delete_prefix(folder)
     layout = layout_of(store, checked, kind, channels, write_empty_chunks)
-    return ScaleArray(layout, read_only=False)
+    return ScaleArray(layout, document, read_only=False)
 
 
 def _integers(values: Sequence[int], name: str, lengths: tuple[int, ...], signed: bool = False) -> tuple[int, ...]:

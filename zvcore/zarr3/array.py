@@ -5,23 +5,38 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from zvcore import transfer
 from zvcore.array import Array
+from zvcore.documents import Document
+from zvcore.errors import NotFoundError
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.inspection import chunk_keys, inspect_array, inspect_shard
 from zvcore.zarr3.layout import ChunkLayout
-from zvcore.zarr3.metadata import ArrayMetadata, write_document
+from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
 from zvcore.zarr3.sharding import ShardLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
+    from zvcore.layout import Layout
     from zvcore.stores import Store
 
 __all__ = ["Zarr3Array"]
 
 
+def layout_of(
+    store: Store, metadata: ArrayMetadata, store_empty: bool, **shard_options: Any
+) -> ChunkLayout | ShardLayout:
+    """The layout of an array of Zarr v3, in shards or not."""
+    if metadata.pipeline.sharding is None:
+        return ChunkLayout(store, metadata, store_empty)
+    return ShardLayout(store, metadata, store_empty, **shard_options)
+
+
 class Zarr3Array(Array):
     """An array of Zarr v3, in shards or not."""
+
+    _layout: ChunkLayout | ShardLayout
 
     def __init__(
         self,
@@ -33,19 +48,21 @@ class Zarr3Array(Array):
         write_empty_chunks: bool = False,
         **shard_options: Any,
     ) -> None:
-        self.metadata = metadata
-        self._options = {"write_empty_chunks": write_empty_chunks, **shard_options}
-        if metadata.pipeline.sharding is None:
-            layout: Any = ChunkLayout(store, metadata, write_empty_chunks)
-        else:
-            layout = ShardLayout(store, metadata, write_empty_chunks, **shard_options)
+        self._options = {"store_empty": write_empty_chunks, **shard_options}
+        document = Document(store, DOCUMENT, metadata.document, read_only=read_only)
         super().__init__(
-            layout,
+            layout_of(store, metadata, **self._options),
             format="zarr3",
-            attrs=Attributes(store, metadata.attributes, read_only or store.read_only),
+            attrs=Attributes(document),
+            document=document,
             read_only=read_only,
             threads=threads,
         )
+
+    @property
+    def metadata(self) -> ArrayMetadata:
+        """What the zarr.json says."""
+        return self._layout.metadata
 
     @property
     def codec(self) -> Any:
@@ -56,14 +73,24 @@ class Zarr3Array(Array):
     def dimension_names(self) -> tuple[str | None, ...] | None:
         return self.metadata.dimension_names
 
-    def resize(self, shape: Sequence[int]) -> None:
-        """Give the array another shape. Chunks that then lie outside are kept, as zarr-python does."""
-        self._check_writable()
-        metadata = self.metadata.resized(shape)
-        write_document(self._layout.store, metadata.document)
-        self.__init__(  # type: ignore[misc]
-            self._layout.store, metadata, read_only=self._read_only, threads=self._threads, **self._options
-        )
+    def _clear_outside(self, shrunk: list[int]) -> None:
+        cut = transfer.remove_outside(self._layout, self._stored_objects())
+        transfer.clear_cut_objects(self._layout, cut, shrunk, self._widened, self._threads)
+
+    def _widened(self, shape: tuple[int, ...]) -> Layout:
+        return layout_of(self._layout.store, self.metadata.resized(shape), **self._options)
+
+    def _laid_out(self, content: dict[str, Any]) -> Layout:
+        metadata = parse_document(content, DOCUMENT)
+        if not isinstance(metadata, ArrayMetadata):
+            raise NotFoundError("the array is gone: a group is here", key=self._layout.store.root)
+        return layout_of(self._layout.store, metadata, **self._options)
+
+    def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+        return {**content, "shape": list(shape)}
+
+    def _stored_objects(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        return self.metadata.stored(self._layout.store)
 
     def inspect(self) -> dict[str, Any]:
         """What is stored: objects, bytes, ratio, and for each shard its live and dead bytes."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import zvcore.codecs
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.zarr3.array import Zarr3Array
+from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.dtypes import DataType, data_type_of
 from zvcore.zarr3.metadata import ArrayMetadata, write_document
 
@@ -94,7 +95,7 @@ def create_array(
         "chunk_key_encoding": dict(encoding),
         "fill_value": written_fill,
         "codecs": codecs,
-        "attributes": dict(attrs or {}),
+        "attributes": Attributes.checked(attrs or {}),
     }
     if dimension_names is not None:
         document["dimension_names"] = list(dimension_names)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from zvcore.documents import Document
 from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.creating import create_array
 from zvcore.zarr3.metadata import (
+    DOCUMENT,
     ArrayMetadata,
     GroupMetadata,
     parse_document,
@@ -33,7 +35,7 @@ class Zarr3Group(Mapping[str, Any]):
         self.store = store
         self.metadata = metadata
         self.read_only = read_only or store.read_only
-        self.attrs = Attributes(store, metadata.attributes, self.read_only)
+        self.attrs = Attributes(Document(store, DOCUMENT, metadata.document, read_only=self.read_only))
         self._options = options
 
     @property
@@ -127,7 +129,7 @@ def create_group(
         if not overwrite:
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
         store.delete_prefix("")
-    document = {"zarr_format": 3, "node_type": "group", "attributes": dict(attrs or {})}
+    document = {"zarr_format": 3, "node_type": "group", "attributes": Attributes.checked(attrs or {})}
     write_document(store, document)
     metadata = read_metadata(store)
     assert isinstance(metadata, GroupMetadata)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,11 +66,8 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
 
 def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:
     """One chunk or shard: its place in the array, its size, and the map of a shard."""
-    from zvcore.report import Report
-    from zvcore.zarr3.verification import Checker
-
     layout: Any = array.layout
-    position = Checker(array, Report()).position(key)
+    position = array.metadata.position(key)
     size = layout.store.size(key)
     if position is None or size is None:
         raise NotFoundError("this is no chunk of the array", key=key)
@@ -124,14 +120,7 @@ def with_gaps(parts: list[tuple[int, int, str]], size: int) -> list[tuple[int, i
 
 def chunk_keys(array: Zarr3Array) -> Iterator[str]:
     """The keys of the chunk (or shard) objects that the store has."""
-    metadata = array.metadata
-    separator = re.escape(metadata.separator)
-    numbers = separator.join([r"\d+"] * len(metadata.shape))
-    first = "" if metadata.key_prefix is None else metadata.key_prefix + (separator if metadata.shape else "")
-    pattern = re.compile(first + (numbers if metadata.shape or metadata.key_prefix else "0"))
-    for key in array.layout.store.list():
-        if pattern.fullmatch(key):
-            yield key
+    return (key for key, _ in array.metadata.stored(array.layout.store))
 
 
 def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from zvcore import documents
+from zvcore.documents import is_number
 from zvcore.engine import Keys
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
-from zvcore.json_values import is_number
 from zvcore.zarr3.chain import Pipeline, parse_codecs
 from zvcore.zarr3.dtypes import DataType, parse_data_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
 
     from zvcore.stores import Store
 
-__all__ = ["DOCUMENT", "ArrayMetadata", "GroupMetadata", "read_metadata", "write_document"]
+__all__ = ["DOCUMENT", "ArrayMetadata", "GroupMetadata", "attributes_of", "read_metadata", "write_document"]
 
 DOCUMENT = "zarr.json"
 
@@ -80,7 +81,7 @@ class ArrayMetadata:
             key_prefix="c" if encoding_name == "default" else None,
             fill_value=data_type.parse_fill(_required(document, "fill_value", where), where),
             codecs=tuple(codecs) if isinstance(codecs, list) else codecs,
-            attributes=_attributes(document, where),
+            attributes=attributes_of(document, where),
             dimension_names=None if names is None else tuple(names),
             document=document,
             where=where,
@@ -98,6 +99,25 @@ class ArrayMetadata:
             return Keys.of([self.key_prefix or "0"] * len(positions))
         first = "" if self.key_prefix is None else self.key_prefix + self.separator
         return Keys.format(positions, [first, *[self.separator] * (ndim - 1), ""])
+
+    @cached_property
+    def _key_pattern(self) -> re.Pattern[str]:
+        separator = re.escape(self.separator)
+        numbers = separator.join([r"(0|[1-9][0-9]{0,18})"] * len(self.shape))
+        first = "" if self.key_prefix is None else self.key_prefix + (separator if self.shape else "")
+        return re.compile(first + (numbers if self.shape or self.key_prefix else "0"))
+
+    def position(self, key: str) -> tuple[int, ...] | None:
+        """Which chunk (or shard) an object is, by its key; None if it is none."""
+        match = self._key_pattern.fullmatch(key)
+        return None if match is None else tuple(int(text) for text in match.groups())
+
+    def stored(self, store: Store) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """(key, grid position) of each chunk (or shard) that is in the store, those outside of the array too."""
+        for key in store.list():
+            position = self.position(key)
+            if position is not None:
+                yield key, position
 
     def resized(self, shape: Sequence[int]) -> ArrayMetadata:
         return replace(self, shape=tuple(shape), document={**self.document, "shape": [int(n) for n in shape]})
@@ -120,7 +140,7 @@ class GroupMetadata:
             members = consolidated.get("metadata")
             if not isinstance(members, dict) or not all(isinstance(one, dict) for one in members.values()):
                 raise MetadataError("consolidated_metadata holds an object of documents", key=where)
-        return cls(_attributes(document, where), members, document, where)
+        return cls(attributes_of(document, where), members, document, where)
 
     def within(self, consolidated: Mapping[str, Any], path: str) -> GroupMetadata:
         """This group, which lies at `path` in a group that tells of all its members, knows what that says of its own.
@@ -150,21 +170,7 @@ def parse_document(document: Any, where: str) -> ArrayMetadata | GroupMetadata:
 
 def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
     """The JSON of a zarr.json, or None if there is none."""
-    key = f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT
-    return parse_json(store.get(key), key)
-
-
-def parse_json(raw: bytes | memoryview | None, key: str) -> dict[str, Any] | None:
-    """The JSON object that these bytes of a zarr.json are; None if there are none."""
-    if raw is None:
-        return None
-    try:
-        document = json.loads(bytes(raw))
-    except (ValueError, RecursionError) as error:
-        raise MetadataError(f"not JSON: {error}", key=key) from error
-    if not isinstance(document, dict):
-        raise MetadataError("the document is a JSON object", key=key, found=type(document).__name__)
-    return document
+    return documents.read(store, f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT)
 
 
 def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetadata:
@@ -182,13 +188,8 @@ def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetada
     return parse_document(document, key)
 
 
-def write_document(store: Store, document: Mapping[str, Any], prefix: str = "") -> None:
-    store.put(f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT, as_json(document))
-
-
-def as_json(document: Mapping[str, Any]) -> bytes:
-    """A document as it is stored."""
-    return json.dumps(document, indent=2, allow_nan=False).encode()
+def write_document(store: Store, document: dict[str, Any], prefix: str = "") -> None:
+    store.put(f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT, documents.encode(document))
 
 
 def _required(document: Mapping[str, Any], name: str, where: str) -> Any:
@@ -197,7 +198,7 @@ def _required(document: Mapping[str, Any], name: str, where: str) -> Any:
     return document[name]
 
 
-def _attributes(document: Mapping[str, Any], where: str) -> dict[str, Any]:
+def attributes_of(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     attributes = document.get("attributes", {})
     if not isinstance(attributes, dict):
         raise MetadataError("attributes is an object", key=where, found=type(attributes).__name__)

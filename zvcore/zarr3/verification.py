@@ -184,10 +184,6 @@ class Checker:
         self.object_grid = tuple(
             -(-bound // extent) for bound, extent in zip(metadata.shape, metadata.chunk_shape, strict=True)
         )
-        separator = re.escape(metadata.separator)
-        numbers = separator.join([r"(0|[1-9][0-9]{0,18})"] * len(metadata.shape))
-        first = "" if metadata.key_prefix is None else metadata.key_prefix + (separator if metadata.shape else "")
-        self._pattern = re.compile(first + (numbers if metadata.shape or metadata.key_prefix else "0"))
         chain = self.layout.chains[0]
         # Codecs that must be installed are missed here, before any chunk is read.
         self.chain = chain
@@ -199,15 +195,10 @@ class Checker:
         self.proof = CodecChain(checked[::-1]) if checked else None
         self.fixed = len(checked) == len(codecs)
 
-    def position(self, key: str) -> tuple[int, ...] | None:
-        """Which chunk or shard an object is, by its key."""
-        match = self._pattern.fullmatch(key)
-        return None if match is None else tuple(int(text) for text in match.groups())
-
     def entries(self, only: Sequence[str] | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
         """(key, place in the grid of objects) of every object that readers look for; tells of the others."""
         for key in keys_of(self.store, only):
-            position = self.position(key)
+            position = self.metadata.position(key)
             if position is None:
                 if key != DOCUMENT and key not in _OLD and not is_backup(key):
                     self.report.add(key, "not the key of a chunk", fatal=False)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.documents.values import is_number
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
-from zvcore.json_values import is_number
 from zvcore.stores import open_store
 from zvcore.zvf import links as link_reading
 from zvcore.zvf import reading

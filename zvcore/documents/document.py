@@ -1,0 +1,129 @@
+"""A JSON object in a store: read within limits, changed so that no other writer's change is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from zvcore.documents.values import DEEPEST, too_deep
+from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zvcore.stores import Store
+
+__all__ = ["LARGEST", "Document", "change", "change_bytes", "encode", "fetch", "parse", "parse_any", "read"]
+
+# Consolidated metadata of a million members would fit.
+LARGEST = 1 << 30
+
+
+def read(store: Store, key: str) -> dict[str, Any] | None:
+    """The JSON object under this key; None if there is nothing."""
+    raw = fetch(store, key)
+    return None if raw is None else parse(raw, key)
+
+
+def fetch(store: Store, key: str) -> bytes | None:
+    """The bytes of a document. A file without end (or a sparse one) is not read at all."""
+    if store.local_root is not None and (store.size(key) or 0) > LARGEST:
+        raise _too_large(key, store.size(key))
+    raw = store.get(key)
+    return None if raw is None else bytes(raw)
+
+
+def parse(raw: bytes, key: str) -> dict[str, Any]:
+    """The JSON object that these bytes are."""
+    document = parse_any(raw, key)
+    if not isinstance(document, dict):
+        raise MetadataError("not a JSON object", key=key, found=type(document).__name__)
+    return document
+
+
+def parse_any(raw: bytes, key: str) -> Any:
+    """What these bytes are as JSON, which need not be an object. `NaN` and `Infinity` stand for numbers."""
+    if len(raw) > LARGEST:
+        raise _too_large(key, len(raw))
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        offset = error.pos if isinstance(error, json.JSONDecodeError) else None
+        raise MetadataError(f"not JSON: {error}", key=key, offset=offset) from error
+    # To look is only worth it where there are as many brackets.
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and too_deep(value):
+        raise MetadataError("the document is nested too deep", key=key, expected=f"at most {DEEPEST} levels")
+    return value
+
+
+def _too_large(key: str, size: int | None) -> MetadataError:
+    return MetadataError("the document is too large", key=key, expected=f"at most {LARGEST} bytes", found=size)
+
+
+def encode(document: dict[str, Any]) -> bytes:
+    """A document as it is stored, in lines."""
+    return json.dumps(document, indent=2).encode()
+
+
+def change(
+    store: Store,
+    key: str,
+    make: Callable[[dict[str, Any] | None], dict[str, Any]],
+    encode: Callable[[dict[str, Any]], bytes] = encode,
+) -> dict[str, Any]:
+    """Replace a document by what `make` makes of it (None: there is none), losing no other writer's change.
+
+    The answer is the new document. `make` may be called several times.
+    """
+    return change_bytes(store, key, lambda raw: make(None if raw is None else parse(raw, key)), encode)
+
+
+def change_bytes(
+    store: Store,
+    key: str,
+    make: Callable[[bytes | None], dict[str, Any]],
+    encode: Callable[[dict[str, Any]], bytes],
+) -> dict[str, Any]:
+    """`change` where a format has its own way to read what is there."""
+    made: dict[str, Any] = {}
+
+    def changed(raw: bytes | None) -> bytes:
+        nonlocal made
+        made = make(raw)
+        return encode(made)
+
+    store.change(key, changed)
+    return made
+
+
+class Document:
+    """The document that describes a node (an array, a group, a volume), as it was last read or changed.
+
+    Subclasses say how their format parses and writes it.
+    """
+
+    def __init__(self, store: Store, key: str, content: dict[str, Any], *, read_only: bool = False) -> None:
+        self.store = store
+        self.key = key
+        self.content = content
+        self.read_only = read_only or store.read_only
+
+    def parse(self, raw: bytes | None) -> dict[str, Any]:
+        """The content of the document that these bytes are; None: it is gone."""
+        if raw is None:
+            raise NotFoundError("it was removed meanwhile", key=f"{self.store.root}/{self.key}")
+        return parse(raw, self.key)
+
+    def encode(self, content: dict[str, Any]) -> bytes:
+        return encode(content)
+
+    def latest(self) -> dict[str, Any]:
+        """What the document says now, as others have left it."""
+        return self.parse(fetch(self.store, self.key))
+
+    def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Replace the document by what `make` makes of the present one; if that fails, nothing has changed."""
+        if self.read_only:
+            raise ReadOnlyError("opened for reading; open it with mode='r+' to change attributes", key=self.store.root)
+        self.content = change_bytes(self.store, self.key, lambda raw: make(self.parse(raw)), self.encode)
+        return self.content

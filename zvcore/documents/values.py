@@ -1,0 +1,76 @@
+"""Values as JSON has them: what counts as a number, what numpy's become, and how deep they may lie."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, TypeGuard
+
+from zvcore.errors import MetadataError
+
+__all__ = ["DEEPEST", "as_json", "copied", "is_number", "shown", "too_deep", "whole_if_possible"]
+
+# How deep lists and objects may lie within each other. Java's JSON stops at 255; nothing that anyone writes comes near.
+DEEPEST = 200
+# How much of a value an error shows.
+_SHOWN = 80
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether this is a number that a float can hold: JSON has integers of any length, and Python takes NaN for one."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def whole_if_possible(number: float) -> float:
+    """A whole number as an integer: documents look better so."""
+    return int(number) if float(number).is_integer() else number
+
+
+def as_json(value: Any, what: str, key: str | None = None, nan: bool = True) -> Any:
+    """A copy of the value as JSON has it, with numpy's numbers and arrays as JSON's.
+
+    NaN and the infinities are kept, as zarr-python does, unless `nan` is False.
+    """
+    try:
+        copy = json.loads(json.dumps(value, allow_nan=nan, default=_of_numpy))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MetadataError(f"{what} hold what JSON can say: {error}", key=key) from error
+    if too_deep(copy):
+        raise MetadataError(f"{what} are nested too deep", key=key, expected=f"at most {DEEPEST} levels")
+    return copy
+
+
+def _of_numpy(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not")
+
+
+def too_deep(value: Any) -> bool:
+    """Whether lists and objects lie deeper within each other than documents may have it."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            item
+            for holder in level
+            if isinstance(holder, (dict, list))
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value from a document, for those who may change it."""
+    if isinstance(value, dict):
+        return {name: copied(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value for an error's text, not longer than a line."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

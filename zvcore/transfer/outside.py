@@ -1,0 +1,91 @@
+"""What an array that became smaller leaves behind its end: removed, so that growing does not bring it back."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zvcore.engine import index_cache
+from zvcore.engine.selection import Selection
+from zvcore.errors import CorruptDataError
+from zvcore.transfer.writing import write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from zvcore.layout import Layout
+
+__all__ = ["clear_cut_objects", "remove_outside"]
+
+Place = tuple[int, ...]
+Stored = tuple[str, Place]
+
+# How many objects are noted before they are dealt with; bounds the memory.
+_NOTED = 4096
+
+
+def _extent(layout: Layout) -> tuple[int, ...]:
+    """The shape of what one object holds."""
+    return layout.form.shape if layout.shard_shape is None else layout.shard_shape
+
+
+def remove_outside(layout: Layout, stored: Iterable[Stored]) -> list[Stored]:
+    """Remove the objects, of those in the store, that lie outside of the array; those that its end cuts."""
+    extent, store = _extent(layout), layout.store
+    outside: list[str] = []
+    cut: list[Stored] = []
+
+    def remove(key: str) -> None:
+        with store.lock(key) if layout.sharded and store.can_lock else nullcontext():
+            store.delete(key)
+            index_cache().invalidate(store, key)
+
+    for key, place in stored:
+        if any(i * size >= bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):
+            outside.append(key)
+            if len(outside) == _NOTED:
+                store.each(remove, outside)
+                outside = []
+        elif any((i + 1) * size > bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):
+            cut.append((key, place))
+    store.each(remove, outside)
+    return cut
+
+
+def clear_cut_objects(
+    layout: Layout,
+    cut: Iterable[Stored],
+    axes: Iterable[int],
+    widened: Callable[[Place], Layout],
+    threads: int | None,
+) -> None:
+    """Give what lies behind the array's end along these axes, in objects that the end cuts, the fill value.
+
+    `widened` gives the layout of the same array with another shape. An object that cannot be read is left as it is: it
+    cannot be read when the array has grown again either.
+    """
+    extent = np.array(_extent(layout), np.int64)
+    whole = -(-np.array(layout.shape, np.int64) // extent) * extent
+    wide = widened(tuple(whole.tolist()))
+    fill = np.array(layout.fill_value, layout.form.dtype)
+
+    def clear(one: Stored) -> None:
+        first = np.array(one[1], np.int64) * extent
+        try:
+            # A look at its index, if it has one, before anything is made as large as the array says that it is.
+            wide.locate((first // np.array(layout.form.shape, np.int64)).reshape(1, -1))
+            for axis in axes:
+                bound = layout.shape[axis]
+                if first[axis] + extent[axis] <= bound:
+                    continue
+                starts = first.tolist()
+                starts[axis] = bound
+                region = tuple(slice(a, b) for a, b in zip(starts, (first + extent).tolist(), strict=True))
+                selection = Selection.basic(region, wide.shape)
+                write(wide, selection, np.broadcast_to(fill, selection.result_shape), threads, None)
+        except CorruptDataError:
+            return
+
+    layout.store.each(clear, list(cut))
