@@ -102,7 +102,7 @@ def test_options_are_refused_rather_than_dropped(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="bucket_nmae"):
         open_store("s3://bucket/a", "r", {"bucket_nmae": "x"})
     array = zvcore.create(tmp_path / "a", format="n5", shape=(3,), dtype="u1")
-    with pytest.raises(ValueError, match="no path here leads to one"):
+    with pytest.raises(ValueError, match="neither path leads to one"):
         zvcore.downsample(array, tmp_path / "b", storage_options={"region": "x"})
-    with pytest.raises(ValueError, match="no path here leads to one"):
+    with pytest.raises(ValueError, match="neither path leads to one"):
         zvcore.repair(tmp_path / "a", tmp_path / "b", storage_options={"region": "x"})

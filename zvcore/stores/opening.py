@@ -59,7 +59,7 @@ def shared_options(storage_options: Options, *paths: object) -> list[Options]:
     """Which of several paths the options are meant for: those whose opener takes some, and there must be one."""
     meant = [isinstance(path, str | os.PathLike) and takes_options(path) for path in paths]
     if storage_options and not any(meant):
-        raise ValueError("storage_options are for object stores; no path here leads to one")
+        raise ValueError("storage_options are for object stores; neither path leads to one")
     return [storage_options if one else None for one in meant]
 
 
