@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from zvcore.engine import Buffers
 from zvcore.engine.fetching import StaleSourcesError, fetch
-from zvcore.errors import ConflictError
+from zvcore.stores.again import BEING_REPLACED, again
 
 if TYPE_CHECKING:
     from zvcore.array import Array
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Passage", "Taken"]
 
-_ATTEMPTS = 100
 Positions = npt.NDArray[np.int64]
 
 
@@ -157,18 +156,11 @@ class Passage:
     def _fetch(
         self, positions: Positions, mapped: Positions, chosen: npt.NDArray[np.intp], threads: int | None, taken: Taken
     ) -> None:
-        for _ in range(_ATTEMPTS):
-            try:
+        for attempt in again(self.source.store.root, BEING_REPLACED, on=StaleSourcesError):
+            with attempt:
                 sources = self.source.locate(mapped[chosen])
                 column, sources.chain = sources.chain, None
                 stored = fetch(self.source.store, sources, count=len(chosen), max_size=1 << 62, threads=threads)
-            except StaleSourcesError:
-                continue
-            break
-        else:
-            raise ConflictError(
-                "the objects are being replaced faster than they can be read", key=self.source.store.root
-            )
         theirs = self.target.chain_column(positions[chosen])
         absent_alike = _same_fill(self.source, self.target)
         picked: list[int] = []

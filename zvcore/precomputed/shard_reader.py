@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import ABSENT, Sources
 from zvcore.precomputed._minishard import Minishard, find_many, place
 from zvcore.precomputed.external_sort import pieces_of
+from zvcore.stores.again import BEING_REPLACED, again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,8 +37,6 @@ WHOLE_INDEX_BYTES = 64 << 10
 _BATCH_FROM = 8
 _LISTED_BYTES = 16 << 20
 _KNOWN_FILES = 4096
-# How often something is looked up anew because its file was replaced meanwhile.
-_ATTEMPTS = 20
 
 T = TypeVar("T")
 
@@ -225,7 +224,7 @@ class ShardReader:
 
     def find(self, wanted: int) -> tuple[ShardFile, int, int] | None:
         """(file, offset, size) of one value; None if it is not there."""
-        return steadily(lambda: self.find_once(wanted))
+        return steadily(lambda: self.find_once(wanted), self.store.root)
 
     def find_once(self, wanted: int) -> tuple[ShardFile, int, int] | None:
         shard, minishard = self.spec.place(wanted)
@@ -255,7 +254,7 @@ class ShardReader:
 
     def locate(self, ids: U64) -> Sources:
         """Where the values of these ids are; a length of ABSENT for those that are not there."""
-        return steadily(lambda: self._locate(ids))
+        return steadily(lambda: self._locate(ids), self.store.root)
 
     def _locate(self, ids: U64) -> Sources:
         count = len(ids)
@@ -377,11 +376,10 @@ def group_starts(values: U64) -> npt.NDArray[np.intp]:
     return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
 
 
-def steadily(read: Callable[[], T]) -> T:
-    """What `read` gives, asked anew as long as the files change under it."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return read()
-        except (ConflictError, StaleSourcesError):
-            continue
-    return read()
+def steadily(read: Callable[[], T], key: str) -> T:
+    """What `read` gives, asked again as long as the files change under it."""
+    found: Any = None
+    for attempt in again(key, BEING_REPLACED, on=(ConflictError, StaleSourcesError)):
+        with attempt:
+            found = read()
+    return cast("T", found)

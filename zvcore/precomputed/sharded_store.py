@@ -86,7 +86,7 @@ class ShardedStore(Mapping[int, bytes]):
     def get(self, key: SupportsIndex, default: bytes | T) -> bytes | T: ...
     def get(self, key: SupportsIndex, default: Any = None) -> Any:
         wanted = as_id(key)
-        found = self._known(wanted) or steadily(lambda: self._stored(wanted))
+        found = self._known(wanted) or steadily(lambda: self._stored(wanted), self.store.root)
         if found is None:
             return default
         file, offset, data = found
@@ -142,7 +142,7 @@ class ShardedStore(Mapping[int, bytes]):
     def read_encoded(self, key: SupportsIndex) -> bytes | None:
         """A value as it is stored; None if there is none."""
         wanted = as_id(key)
-        found = self._known(wanted) or steadily(lambda: self._stored(wanted))
+        found = self._known(wanted) or steadily(lambda: self._stored(wanted), self.store.root)
         return None if found is None else bytes(found[2])
 
     def read_before(self, key: SupportsIndex, n: int, start: int = 0, size: int | None = None) -> bytes:
@@ -170,7 +170,7 @@ class ShardedStore(Mapping[int, bytes]):
                 raise ConflictError("the object changed while it was being read", key=file.data_key)
             return bytes(data)
 
-        return steadily(read)
+        return steadily(read, self.store.root)
 
     # Many values
 
@@ -194,7 +194,7 @@ class ShardedStore(Mapping[int, bytes]):
             except ZvcoreError as error:
                 raise self._named(error, wanted, sources)
 
-        return steadily(read)
+        return steadily(read, self.store.root)
 
     def _named(self, error: ZvcoreError, wanted: U64, sources: Any) -> ZvcoreError:
         """The error with the id of the value that it is about, which the engine does not know."""
@@ -210,7 +210,7 @@ class ShardedStore(Mapping[int, bytes]):
 
     def ids(self) -> U64:
         """All ids, in ascending order. Reads every index and no value."""
-        found = [steadily(partial(self.shard_ids, shard)) for shard in self._reader.shards()]
+        found = [steadily(partial(self.shard_ids, shard), self.store.root) for shard in self._reader.shards()]
         ids = np.concatenate([np.empty(0, np.uint64), *found])
         ids.sort()
         twice = np.flatnonzero(ids[1:] == ids[:-1])
@@ -241,7 +241,7 @@ class ShardedStore(Mapping[int, bytes]):
     def batches(self) -> Iterator[dict[int, bytes]]:
         """Everything in the order in which it is stored, a few megabytes at a time."""
         for shard in self._reader.shards():
-            ids = steadily(partial(self.shard_ids, shard))
+            ids = steadily(partial(self.shard_ids, shard), self.store.root)
             sizes = self._reader.locate(ids).length
             assert sizes is not None
             for first, last in pieces_of(np.where(sizes == ABSENT, 0, sizes), _BATCH_BYTES):

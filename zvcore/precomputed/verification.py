@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore import kernels
 from zvcore.engine import Keys, fetch
-from zvcore.engine.fetching import StaleSourcesError
-from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.precomputed.info import INFO, VolumeInfo, read_info, resolve_key
 from zvcore.precomputed.layouts import ShardedLayout, UnshardedLayout, layout_of
 from zvcore.precomputed.meshes import MESHES_TYPE, Manifest, Meshes
 from zvcore.precomputed.shard_check import Examination, Judge, examine
-from zvcore.precomputed.shard_reader import ShardReader
+from zvcore.precomputed.shard_reader import ShardReader, steadily
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeleton, Skeletons
 from zvcore.report import Problem, Report
@@ -52,7 +52,6 @@ __all__ = [
 ]
 
 _FILES_AT_ONCE = 256
-_ATTEMPTS = 20
 
 
 def verify(
@@ -224,15 +223,7 @@ def examinations(
 ) -> Iterator[Examination]:
     """Each shard file in turn, or those that are named."""
     for shard in reader.shards() if shards is None else shards:
-        for attempt in range(_ATTEMPTS):
-            try:
-                found = examine(reader, shard, judge, fast=fast)
-            except (ConflictError, StaleSourcesError):
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                continue
-            yield found
-            break
+        yield steadily(partial(examine, reader, shard, judge, fast=fast), reader.key(shard))
 
 
 def _verify_shards(

@@ -7,14 +7,14 @@ Keys and prefixes are relative: `..`, absolute paths, backslashes, NUL and empty
 
 from __future__ import annotations
 
-import random
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
-from zvcore.errors import ConflictError, CorruptDataError, ReadOnlyError, UnsupportedError
+from zvcore.errors import CorruptDataError, ReadOnlyError, UnsupportedError
+from zvcore.stores.again import again, changed
+from zvcore.stores.editing import Edit, edit, edit_all
 from zvcore.stores.files import encode_key
 from zvcore.stores.writing import ANYTHING, Anything, ObjectWriter, SpooledWriter
 
@@ -216,30 +216,31 @@ class Store(ABC):
         """
         raise UnsupportedError(f"{self.root}: objects here cannot be locked", key=key)
 
+    def edit(self, key: str) -> AbstractContextManager[Edit]:
+        """Replace an object by what is made of it, so that nobody's change is lost: see `Edit`.
+
+        The lock of the object is held meanwhile, where the store has locks. Where it has none, somebody else may be
+        quicker: then storing it raises `ConflictError`, and `again` begins again.
+        """
+        return edit(self, key)
+
+    def edit_all(self, keys: Iterable[str]) -> AbstractContextManager[dict[str, Edit]]:
+        """`edit` for several objects at once, by their keys."""
+        return edit_all(self, keys)
+
     def change(self, key: str, change: Callable[[bytes | None], bytes | None]) -> None:
         """Replace an object by what `change` makes of its bytes (None: there is none), losing nobody else's change.
 
         If `change` gives None, nothing is written. Without locks it may be called several times.
         """
-        self._refuse_if_read_only(key)
-        if self.can_lock:
-            with self.lock(key):
-                old = self.get(key)
+        for attempt in again(key):
+            with self.edit(key) as edit:
+                old = edit.get()
                 new = change(None if old is None else bytes(old))
                 if new is not None:
-                    self.put(key, new)
-            return
-        for attempt in range(_ATTEMPTS):
-            try:
-                found = self.snapshot(key)
-                new = change(None if found is None else bytes(found.data))
-                if new is not None:
-                    self.put_if_unchanged(key, new, None if found is None else found.stamp)
-            except ConflictError:
-                give_way(attempt)
-                continue
-            return
-        raise ConflictError("other writers keep changing this object", key=key)
+                    # Here and not around it all: conflicts of `change` are its own.
+                    with attempt:
+                        edit.put(new)
 
     # --- the store itself
 
@@ -270,15 +271,6 @@ class Store(ABC):
             raise ReadOnlyError(f"{self.root} was opened for reading", key=key)
 
 
-# How often a change begins anew because somebody else was quicker.
-_ATTEMPTS = 100
-
-
-def give_way(attempt: int) -> None:
-    """Wait a little before a change begins anew, the longer the more often that was so already."""
-    time.sleep(random.random() * min(0.001 * 2 ** min(attempt, 8), 0.2))
-
-
 def prefix_path(prefix: str) -> str:
     """A folder's key without the trailing slash that users may write; "" is the store itself."""
     if not isinstance(prefix, str):
@@ -299,13 +291,6 @@ def check_span(start: int, length: int | None) -> None:
     """Arguments of `get`, before anything is looked up."""
     if length is not None and (length < 0 or start < 0):
         raise ValueError("a range has no negative length" if length < 0 else "the end of an object takes no length")
-
-
-def changed(key: str, expected: Stamp | None = None) -> ConflictError:
-    """The error of an object that is not the one expected."""
-    if expected is None:
-        return ConflictError("the object exists already", key=key)
-    return ConflictError("the object was changed by someone else in the meantime", key=key)
 
 
 def outside(key: str, offset: int, length: int, size: int) -> CorruptDataError:

@@ -7,11 +7,12 @@ import os
 import time
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import files
-from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outside, prefix_path
+from zvcore.stores.again import changed
+from zvcore.stores.base import Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.handles import pool
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.reading import keys_below, read_ranges
@@ -20,13 +21,15 @@ from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
     from zvcore.stores.files import OpenFile
 
 __all__ = ["LocalStore"]
+
+T = TypeVar("T")
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
@@ -219,28 +222,25 @@ class LocalStore(Store):
 
     def _replace(self, path: bytes, parts: tuple[Buffer, ...], exclusive: bool = False) -> None:
         try:
-            for _ in range(10):
-                try:
-                    return files.replace(path, parts, self.fsync, exclusive)
-                except FileNotFoundError:
-                    self._make_folder(os.path.dirname(path))
-            # Someone removes the folder as fast as we make it.
-            files.replace(path, parts, self.fsync, exclusive)
+            self._in_its_folder(path, lambda: files.replace(path, parts, self.fsync, exclusive))
         finally:
             pool.drop(path)
+
+    def _in_its_folder(self, path: bytes, write: Callable[[], T]) -> T:
+        for _ in range(10):
+            try:
+                return write()
+            except FileNotFoundError:
+                self._make_folder(os.path.dirname(path))
+        # Someone removes the folder as fast as we make it.
+        return write()
 
     def writer(self, key: str, unchanged: Stamp | Anything | None = ANYTHING) -> ObjectWriter:
         self._refuse_if_read_only(key)
         path = files.join(self._folder, key)
         if not isinstance(unchanged, Anything):
             return super().writer(key, unchanged)
-        for _ in range(10):
-            try:
-                return FileWriter(path, self.fsync)
-            except FileNotFoundError:
-                self._make_folder(os.path.dirname(path))
-        # Someone removes the folder as fast as we make it.
-        return FileWriter(path, self.fsync)
+        return self._in_its_folder(path, lambda: FileWriter(path, self.fsync))
 
     def _make_folder(self, folder: bytes) -> None:
         missing = []

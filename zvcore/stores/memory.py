@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from zvcore.errors import ConflictError, NotFoundError
-from zvcore.stores.base import Stamp, Store, as_parts, changed, check_span, outside, prefix_path
+from zvcore.stores.again import changed
+from zvcore.stores.base import Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.files import encode_key
 
 if TYPE_CHECKING:

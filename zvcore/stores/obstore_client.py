@@ -30,8 +30,7 @@ _MULTIPART_FROM = 32 << 20
 # S3 takes ten thousand parts, so those of very large objects grow.
 _MOST_PARTS = 9_000
 # Connections that break in the middle of an answer; obstore itself repeats only what fails before.
-_READ_ATTEMPTS = 4
-_WRITE_ATTEMPTS = 4
+_REQUESTS = 4
 _LISTED_AT_ONCE = 1000
 _NOTHING = memoryview(b"")
 
@@ -94,7 +93,7 @@ class ObstoreClient(Client):
         _with_threads(path)
         if (stop is not None and stop <= start) or start >= 1 << 62:
             return self._empty(path, version)
-        for attempt in range(_READ_ATTEMPTS):
+        for attempt in range(_REQUESTS):
             try:
                 return self._get(path, start, stop, version)
             except FileNotFoundError:
@@ -109,7 +108,7 @@ class ObstoreClient(Client):
                         return self._empty(path, version)
                     if self._knows_less(start, error):
                         continue
-                if attempt == _READ_ATTEMPTS - 1 or not _is_passing(error):
+                if attempt == _REQUESTS - 1 or not _is_passing(error):
                     raise failure(error, path) from None
         raise StoreError("the server answers one way and another", key=path)
 
@@ -216,7 +215,7 @@ class ObstoreClient(Client):
         whole: bytes | None = None
         if mode != "overwrite" or size < _MULTIPART_FROM:
             whole = parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(views)
-        for attempt in range(_WRITE_ATTEMPTS):
+        for attempt in range(_REQUESTS):
             try:
                 if whole is None:
                     part = max(_PART_BYTES, size // _MOST_PARTS)
@@ -228,7 +227,7 @@ class ObstoreClient(Client):
                     # S3's word for two conditional writes at the same moment.
                     raise ChangedError("the object is being changed", key=path) from None
                 # Where the answer got lost, obstore does not repeat a write.
-                if attempt == _WRITE_ATTEMPTS - 1 or not _is_passing(error):
+                if attempt == _REQUESTS - 1 or not _is_passing(error):
                     raise failure(error, path) from None
                 time.sleep(0.1 * 2**attempt)
                 if mode != "overwrite" and self._has_arrived(path, whole, condition):

@@ -7,8 +7,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError
-from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, changed, check_span, prefix_path
+from zvcore.errors import CorruptDataError, InvalidKeyError
+from zvcore.stores.again import BEING_REPLACED, again, changed
+from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, prefix_path
 from zvcore.stores.clients import ChangedError, Version
 from zvcore.stores.crew import LIMIT, side_by_side
 from zvcore.stores.files import encode_key
@@ -48,8 +49,6 @@ _SETTLED_AFTER = 2.0
 _MOST_SEEN = 4096
 _OBJECTS_AHEAD = 128
 _LISTED_AT_ONCE = 1000
-# How often ranges of whatever version is there are read anew because it changed in between.
-_ATTEMPTS = 20
 
 _NOTHING = memoryview(b"")
 
@@ -192,14 +191,15 @@ class RemoteStore(Store):
     def get_ranges_many(
         self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Stamp | None]]
     ) -> builtins.list[builtins.list[memoryview] | None]:
-        unversioned = any(stamp is None for _, _, stamp in requests)
-        for _ in range(_ATTEMPTS - 1 if unversioned else 0):
-            try:
-                return self._get_ranges_many(requests)
-            except ConflictError as error:
-                if not any(stamp is None and key == error.key for key, _, stamp in requests):
-                    raise
-        return self._get_ranges_many(requests)
+        # Of these, whatever version is there is meant: the next one will do as well.
+        unversioned = {key for key, _, stamp in requests if stamp is None}
+        found: builtins.list[builtins.list[memoryview] | None] = []
+        for attempt in again(self.root, BEING_REPLACED):
+            with attempt:
+                found = self._get_ranges_many(requests)
+            if attempt.error is not None and attempt.error.key not in unversioned:
+                raise attempt.error
+        return found
 
     def _get_ranges_many(
         self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Stamp | None]]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.engine.selection import Selection
 from zvcore.errors import ConflictError
-from zvcore.stores.base import give_way
+from zvcore.stores.again import give_way
 from zvcore.stores.writing import ANYTHING
 from zvcore.transfer.assignment import Assignment, check_writable
 from zvcore.transfer.batches import ATTEMPTS

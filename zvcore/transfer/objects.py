@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zvcore.errors import ConflictError
-from zvcore.stores.base import give_way
+from zvcore.stores.again import give_way
 from zvcore.transfer.batches import ATTEMPTS, BATCH_BYTES, BATCH_CHUNKS, BATCH_LOCKS, windows
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from zvcore.engine.form import Form
 from zvcore.engine.read import fetch_native, read_chunks
 from zvcore.engine.selection import Selection
 from zvcore.errors import ConflictError
-from zvcore.stores.base import give_way
+from zvcore.stores.again import give_way
 from zvcore.stores.locks import held_locks
 from zvcore.transfer.batches import ATTEMPTS, BATCH_BYTES, BATCH_CHUNKS, Steps, windows
 

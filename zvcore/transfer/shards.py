@@ -9,7 +9,7 @@ import numpy as np
 
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError
-from zvcore.stores.base import give_way
+from zvcore.stores.again import give_way
 from zvcore.stores.writing import ANYTHING
 from zvcore.transfer.batches import ATTEMPTS, BATCH_BYTES, BATCH_LOCKS
 from zvcore.transfer.packing import Packing

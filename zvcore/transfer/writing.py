@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError
-from zvcore.stores.base import give_way
+from zvcore.stores.again import give_way
 from zvcore.transfer.assignment import Assignment, check_writable
 from zvcore.transfer.batches import ATTEMPTS, Steps
 from zvcore.transfer.objects import put_objects, write_objects

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine import ABSENT, Sources, StaleSourcesError, index_cache
-from zvcore.errors import ConflictError, CorruptDataError
+from zvcore.errors import CorruptDataError
+from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.zarr3.shard_index import Index
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["locate_nested"]
 
 _NONE = np.uint64(ABSENT)
-# How often the indexes of a shard are read anew because somebody else replaced it in between.
-_ATTEMPTS = 100
 Ints = npt.NDArray[np.int64]
 
 
@@ -34,17 +33,14 @@ def locate_nested(layout: ShardLayout, positions: Ints, keys: Keys, which: npt.N
 
     def search(group: tuple[str, npt.NDArray[np.intp]]) -> Any:
         key, rows = group
-        for _ in range(_ATTEMPTS):
-            offset[rows] = length[rows] = _NONE
-            index = layout.index(key, unchecked=True)
-            if index is None:
-                return None
-            try:
-                _descend(layout, key, index, 0, 0, positions, rows, offset, length)
-            except StaleSourcesError:
-                continue
-            return index.stamp
-        raise ConflictError("the shard is replaced faster than its indexes can be read", key=key)
+        index = None
+        for attempt in again(key, BEING_REPLACED, on=StaleSourcesError):
+            with attempt:
+                offset[rows] = length[rows] = _NONE
+                index = layout.index(key, unchecked=True)
+                if index is not None:
+                    _descend(layout, key, index, 0, 0, positions, rows, offset, length)
+        return None if index is None else index.stamp
 
     stamps = layout.store.each(search, groups)
     return Sources(keys, which, offset, length, stamps=stamps)

@@ -16,6 +16,7 @@ from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.report import Problem, Report
+from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.choosing import keys_of, within
 from zvcore.stores.copying import is_backup
 from zvcore.zarr3.array import Zarr3Array
@@ -37,7 +38,6 @@ Ints = npt.NDArray[np.int64]
 # How many objects are looked at together, and what they may take once they are decoded.
 _OBJECTS = 1024
 _BYTES = 64 << 20
-_ATTEMPTS = 20
 # Where the documents of Zarr v2 lie beside those of v3.
 _OLD = {".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 
@@ -242,23 +242,18 @@ class Checker:
         if not self.layout.simple:
             self._nested(key, shard)
             return None
-        for attempt in range(_ATTEMPTS):
-            mark = len(self.report.problems)
-            try:
+        mark = len(self.report.problems)
+        found, sound = None, None
+        for attempt in again(key, BEING_REPLACED, on=(ConflictError, StaleSourcesError)):
+            # What was found of one that was replaced meanwhile is not so any more.
+            del self.report.problems[mark:]
+            with attempt:
                 found = examine_shard(self.layout, key, shard)
-                if found is None:
-                    return None
-                sound = self._examined(found)
-            except (ConflictError, StaleSourcesError):
-                # It was replaced meanwhile: what was found of the old one is not so any more.
-                del self.report.problems[mark:]
-                if attempt == _ATTEMPTS - 1:
-                    raise ConflictError("the shard is replaced faster than it can be read", key=key) from None
-                continue
+                sound = None if found is None else self._examined(found)
+        if found is not None:
             self.report.count("chunks", len(found.slots))
             self.report.count("dead bytes", found.dead)
-            return sound
-        return None
+        return sound
 
     def _examined(self, found: ShardExamination) -> npt.NDArray[np.bool_]:
         self.report.problems.extend(found.report.problems)

@@ -1,0 +1,107 @@
+"""Replacing an object so that nobody's change is lost: under its lock where the store has locks, else under the
+condition that it is still the version that was read.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from zvcore.stores.again import again, changed
+from zvcore.stores.writing import ANYTHING, Anything
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from typing_extensions import Buffer
+
+    from zvcore.stores.base import Snapshot, Stamp, Store
+    from zvcore.stores.writing import ObjectWriter
+
+__all__ = ["Edit", "edit", "edit_all"]
+
+
+class Edit:
+    """An object that may be replaced.
+
+    What is put takes the place of the version that was read through the edit or named by `made_from`, else
+    `ConflictError`; where nothing was read, of whatever is there. Under a lock nothing changes in between, unless by
+    those who take no locks.
+
+    key     of the object
+    locked  whether the lock of the object is held
+    """
+
+    __slots__ = ("_replaces", "_store", "key", "locked")
+
+    def __init__(self, store: Store, key: str, locked: bool) -> None:
+        self._store = store
+        self._replaces: Stamp | Anything | None = ANYTHING
+        self.key = key
+        self.locked = locked
+
+    def get(self) -> bytes | memoryview | None:
+        """The object as it is now; None if there is none."""
+        if self.locked:
+            return self._store.get(self.key)
+        found: Snapshot | None = None
+        for attempt in again(self.key):
+            with attempt:
+                found = self._store.snapshot(self.key)
+        self._replaces = None if found is None else found.stamp
+        return None if found is None else found.data
+
+    def look(self) -> Stamp | None:
+        """The stamp of the object as it is now, without reading it; None if there is none."""
+        stamp = self._store.stamp(self.key)
+        self._replaces = stamp
+        return stamp
+
+    def made_from(self, stamp: Stamp | None) -> None:
+        """Say that what will be put comes from the version with this stamp, None: that there was no object."""
+        if self.locked:
+            return
+        if not isinstance(self._replaces, Anything) and self._replaces != stamp:
+            raise changed(self.key, stamp or "")
+        self._replaces = stamp
+
+    def put(self, data: Buffer | Sequence[Buffer]) -> None:
+        if self.locked or isinstance(self._replaces, Anything):
+            self._store.put(self.key, data)
+        else:
+            self._store.put_if_unchanged(self.key, data, self._replaces)
+
+    def writer(self) -> ObjectWriter:
+        """`put` piece by piece."""
+        return self._store.writer(self.key, ANYTHING if self.locked else self._replaces)
+
+    @property
+    def can_delete(self) -> bool:
+        """Whether the object may be removed: no store can do that under a condition. Without a lock, what was read is
+        replaced by something empty instead.
+        """
+        return self.locked or self._replaces is None or isinstance(self._replaces, Anything)
+
+    def delete(self) -> None:
+        """Remove the object, if there is one."""
+        if not self.can_delete:
+            raise ValueError(f"{self.key}: an object that was read can only be removed under its lock")
+        if self.locked or self._replaces is not None:
+            self._store.delete(self.key)
+
+
+@contextmanager
+def edit(store: Store, key: str) -> Iterator[Edit]:
+    store._refuse_if_read_only(key)
+    if not store.can_lock:
+        yield Edit(store, key, locked=False)
+        return
+    with store.lock(key):
+        yield Edit(store, key, locked=True)
+
+
+@contextmanager
+def edit_all(store: Store, keys: Iterable[str]) -> Iterator[dict[str, Edit]]:
+    with ExitStack() as stack:
+        # In the same order for all, so that nobody waits for a lock whose holder waits for theirs.
+        yield {key: stack.enter_context(edit(store, key)) for key in sorted(keys)}
