@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
 from zvcore.stores import files
-from zvcore.stores.base import Snapshot, Stamp, Store, changed, check_span, prefix_path
+from zvcore.stores.again import changed
+from zvcore.stores.base import Snapshot, Stamp, Store, check_span, prefix_path
 from zvcore.stores.locks import lock_path
 from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.stores.unfinished import Unfinished, unfinished_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zvcore.errors import CorruptDataError
-from zvcore.stores.base import Stamp, changed, outside
+from zvcore.stores.again import changed
+from zvcore.stores.base import Stamp, outside
 from zvcore.stores.ranges import coalesce
 
 if TYPE_CHECKING:
