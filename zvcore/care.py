@@ -12,7 +12,9 @@ import os
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.conversion_note import KEY as NOTE
+from zvcore.conversion_note import UnfinishedConversion, places_above, unfinished_around, unfinished_at
+from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.opening import detect, package
 from zvcore.progress import shown
 from zvcore.report import Problem, Report
@@ -21,14 +23,14 @@ from zvcore.stores.choosing import keys_of
 from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from zvcore.opening import Path
 
 __all__ = ["compact", "find", "inspect", "repair", "verify"]
 
-# How far above a file its dataset is looked for.
-_DEPTH = 64
+# How many arrays of an unfinished conversion are named.
+_NAMED = 100
 # How many objects one task on a cluster looks at.
 _OBJECTS_PER_TASK = 16
 _COUNTED_ONCE = ("arrays", "groups", "datasets", "scales")
@@ -59,16 +61,61 @@ def verify(
         store, format, only = find(path, "r", format, storage_options)
     except UnsupportedError as error:
         # Data without the document that describes it.
-        return Report([Problem.of(error)])
+        report = Report([Problem.of(error)])
+        _tell_unfinished(report, str(path), [unfinished_around(path, storage_options)])
+        return report
     meant = None if only is None else [only]
     with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
         if client is not None:
-            return _verify_on(client, store, format, only, fast, threads or 1, watch, options)
-        if meant is not None:
-            options["only"] = meant
-        report: Report = package(format).verify(store, fast=fast, threads=threads, watch=watch, **options)
+            report = _verify_on(client, store, format, only, fast, threads or 1, watch, options)
+        else:
+            if meant is not None:
+                options["only"] = meant
+            report = package(format).verify(store, fast=fast, threads=threads, watch=watch, **options)
     report.watch = None
+    # After the look: what a conversion wrote meanwhile is not blamed on one that has ended by now.
+    _tell_unfinished(report, store.root, [unfinished_around(path, storage_options), *_unfinished_within(store, only)])
     return report
+
+
+def _unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedConversion]:
+    """The unfinished conversions into what lies below the root of a store."""
+    try:
+        for key in keys_of(store, None if only is None else [only]):
+            if key.endswith(f"/{NOTE}") and (found := _unfinished_member(store, key[: -len(NOTE) - 1])) is not None:
+                yield found
+    except UnsupportedError:
+        return  # what cannot be listed
+
+
+def _unfinished_member(store: Store, path: str) -> UnfinishedConversion | None:
+    try:
+        return unfinished_at(store.child(path))
+    except InvalidKeyError:
+        return None  # a document names what nothing can be called
+
+
+def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConversion | None]) -> None:
+    """Chunks that are missing here are not fill values. The notes belong to no format, and are no oddities."""
+    report.problems = [
+        problem for problem in report.problems if problem.fatal or problem.where.rpartition("/")[2] != NOTE
+    ]
+    here = f"{root.rstrip('/')}/"
+    for one in {one.place: one for one in found if one is not None}.values():
+        what = f"{one}; the same conversion, run again, resumes it"
+        report.add(one.note.removeprefix(here), what, status="unfinished")
+        named = 0
+        for left, units, arrays in one.missing:
+            places = [f"{one.place.rstrip('/')}/{array}".rstrip("/") for array in arrays]
+            # Of a conversion into a place above, what lies elsewhere is of no interest here.
+            near = [place for place in places if f"{place}/".startswith(here) or here.startswith(f"{place}/")]
+            if near and (named := named + 1) <= _NAMED:
+                where = ", ".join(f"{place}/".removeprefix(here).rstrip("/") for place in near)
+                report.add(
+                    where, f"{left} of {units} units are missing, and read as the fill value", status="unfinished"
+                )
+        if named > _NAMED:
+            report.add("", f"units are missing in {named - _NAMED} more arrays", status="unfinished")
 
 
 def _verify_on(
@@ -122,6 +169,12 @@ def repair(
     """
     here, there = shared_options(storage_options, path, path if out is None else out)
     store, format, only = find(path, "r" if out is not None else "r+", format, here)
+    unfinished = unfinished_around(path, here) or next(_unfinished_within(store, only), None)
+    if unfinished is not None:
+        raise UnsupportedError(
+            f"{unfinished}: nothing can be repaired before the same conversion has been run again, which resumes it",
+            key=unfinished.note,
+        )
     if only is not None:
         if out is not None:
             raise UnsupportedError("a copy is made of whole datasets; give the path of the dataset", key=only)
@@ -150,7 +203,28 @@ def inspect(
     """What lies at a path: format, kind, shape, chunks, codecs, sizes on disk; members; the map of a shard."""
     store, format, only = find(path, "r", format, storage_options)
     found: dict[str, Any] = package(format).inspect(store, **({} if only is None else {"only": only}))
+    unfinished = unfinished_around(path, storage_options)
+    if unfinished is not None:
+        found["unfinished"] = unfinished.to_json()
+    _mark_members(store, found)
     return found
+
+
+def _mark_members(store: Store, found: dict[str, Any]) -> None:
+    """Say of what lies below a place, too, which of it is the destination of an unfinished conversion."""
+    below = [*_below("", found)]
+    for (_, one), unfinished in zip(
+        below, store.each(lambda item: _unfinished_member(store, item[0]), below), strict=True
+    ):
+        if unfinished is not None:
+            one["unfinished"] = unfinished.to_json()
+
+
+def _below(place: str, found: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, one in found.get("members", {}).items():
+        path = f"{place}{name}"
+        yield path, one
+        yield from _below(f"{path}/", one)
 
 
 def find(
@@ -168,11 +242,7 @@ def find(
     if store is not None and (format is not None or (found := detect(store)) is not None):
         return store, format or found, None  # type: ignore[return-value]
     here = text if "://" in text else os.path.abspath(text)
-    parts = here.rstrip("/").split("/")
-    for depth in range(1, min(_DEPTH, len(parts) - 1)):
-        above, inside = "/".join(parts[:-depth]), "/".join(parts[-depth:])
-        if above.endswith(":/") or not above:
-            break
+    for above, inside in places_above(here):
         around = _opened(above, mode, storage_options)
         if around is None:
             continue
@@ -181,6 +251,9 @@ def find(
             if not around.exists(inside) and next(around.list(inside), None) is None:
                 break
             return around, found, inside
+    unfinished = None if store is None else unfinished_at(store)
+    if unfinished is not None:
+        raise UnsupportedError(f"{unfinished}: nothing of it can be read yet", key=text)
     if store is None and not ("://" not in text and os.path.exists(text)):
         raise NotFoundError("there is nothing here", key=text)
     raise _unknown(text)

@@ -60,7 +60,7 @@ def downsample(
 
     started = time.monotonic()
     store = open_store(src, "r+", storage_options) if isinstance(src, str | os.PathLike | Store) else src.store
-    source = opening.open(store, "r+")
+    source = opening.open_silently(store, "r+")
     growing = Growing(
         source, store, levels=levels, method=method, memory=int(memory),
         factors=None if factors is None else tuple(int(n) for n in factors),

@@ -19,6 +19,7 @@ __all__ = [
     "PluginError",
     "ReadOnlyError",
     "StoreError",
+    "UnfinishedConversionWarning",
     "UnsupportedError",
     "ZvcoreError",
 ]
@@ -140,3 +141,7 @@ class StoreError(ZvcoreError, OSError):
 
     # OSError would show an errno.
     __str__ = ZvcoreError.__str__
+
+
+class UnfinishedConversionWarning(UserWarning):
+    """What was opened is the destination of a conversion that has not ended: missing chunks read as the fill value."""

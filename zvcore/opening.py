@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
-from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.conversion_note import KEY as NOTE
+from zvcore.conversion_note import unfinished_at
+from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
 from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
     from zvcore.array import Array
@@ -72,19 +77,38 @@ def open(
     format           "zarr3", "n5", "precomputed" or "zvf"; found out when it is not given
     storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
     options          what only this format has, such as `scale=` for precomputed volumes and `order="C"` for N5
+
+    The destination of a conversion that has not ended is opened with an `UnfinishedConversionWarning`.
     """
     if mode not in ("r", "r+", "w"):
         raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
     if mode == "w" and format is None:
         raise ValueError("mode 'w' needs a format")
     store = open_store(path, mode, storage_options)
-    if format is not None:
-        return package(format).open(store, mode, **options)
-    with store.looking_at(_DOCUMENTS, _OTHER_DOCUMENTS):
-        format = detect(store)
+    if mode == "w":
+        return package(str(format)).open(store, mode, **options)
+    with _looking(store, format, (NOTE,)):
+        opened = open_silently(store, mode, format, **options)
+        unfinished = unfinished_at(store)
+    if unfinished is not None:
+        warnings.warn(f"{store.root}: {unfinished}", UnfinishedConversionWarning, stacklevel=2)
+    return opened
+
+
+def open_silently(store: Store, mode: Mode = "r", format: str | None = None, **options: Any) -> Any:
+    """`open`, for a caller that knows of unfinished conversions, or tells of them itself."""
+    with _looking(store, format):
+        format = format or detect(store)
         if format is not None:
             return package(format).open(store, mode, **options)
     raise _nothing_at(store)
+
+
+def _looking(store: Store, format: str | None, beside: Sequence[str] = ()) -> AbstractContextManager[None]:
+    """Ask a remote store for what tells the format, if that is not known, and for what lies `beside`, at once."""
+    if format is None:
+        return store.looking_at(_DOCUMENTS, _OTHER_DOCUMENTS, beside)
+    return store.looking_at((), (), beside) if beside else nullcontext()
 
 
 def create(
@@ -131,6 +155,9 @@ def _nothing_at(store: Store) -> ZvcoreError:
         folders, objects = store.list_dir()
     except UnsupportedError:  # what cannot be listed
         folders, objects = [], []
+    unfinished = unfinished_at(store)
+    if unfinished is not None:
+        return UnsupportedError(f"{unfinished}: nothing of it can be opened yet", key=store.root)
     if not folders and not objects:
         return NotFoundError("there is nothing here", key=store.root)
     return UnsupportedError(

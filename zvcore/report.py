@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from zvcore.errors import ZvcoreError
 
-__all__ = ["ConversionReport", "Problem", "Report", "join"]
+__all__ = ["STATUSES", "ConversionReport", "Problem", "Report", "join"]
+
+# What data may be that is not sound, the worst first.
+STATUSES = ("damaged", "unfinished", "unsupported")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Problem:
     expected  what should be there, and
     found     what is, where `what` does not go without
     fatal     False for what is unusual but does no harm to readers
+    status    what a fatal one makes of the data: "damaged", "unfinished" or "unsupported"
     """
 
     where: str
@@ -37,6 +41,7 @@ class Problem:
     fatal: bool = True
     expected: Any = None
     found: Any = None
+    status: str = "damaged"
 
     @classmethod
     def of(cls, error: ZvcoreError, where: str = "", chunk: Any = None) -> Problem:
@@ -69,6 +74,7 @@ class Problem:
             "expected": None if self.expected is None else str(self.expected),
             "found": None if self.found is None else str(self.found),
             "fatal": self.fatal,
+            "status": self.status if self.fatal else "sound",
         }
 
     def __str__(self) -> str:
@@ -85,6 +91,7 @@ class Problem:
 class Report:
     """The outcome: `ok` when nothing is wrong.
 
+    status  "sound", or the worst of what its fatal problems say: "damaged", "unfinished", "unsupported"
     counts  what was looked at, or done
     losses  what a repair had to leave out
     watch   is told how many more objects have been looked at, while that goes on
@@ -98,6 +105,16 @@ class Report:
     @property
     def ok(self) -> bool:
         return not any(problem.fatal for problem in self.problems)
+
+    @property
+    def status(self) -> str:
+        said = {problem.status for problem in self.problems if problem.fatal}
+        return next((status for status in STATUSES if status in said), "sound")
+
+    @property
+    def verdict(self) -> str:
+        """The status in words."""
+        return "sound" if self.ok else f"NOT sound, {self.status}"
 
     def __bool__(self) -> bool:
         return self.ok
@@ -132,6 +149,7 @@ class Report:
         """All of it as values that JSON has."""
         return {
             "ok": self.ok,
+            "status": self.status,
             "problems": [problem.to_json() for problem in self.problems],
             "losses": [problem.to_json() for problem in self.losses],
             "counts": dict(self.counts),
@@ -139,9 +157,7 @@ class Report:
 
     def __str__(self) -> str:
         told = ", ".join(f"{number} {what}" for what, number in self.counts.items() if number)
-        return "\n".join(
-            [*map(str, self.problems), f"{'sound' if self.ok else 'NOT sound'}{': ' if told else ''}{told}"]
-        )
+        return "\n".join([*map(str, self.problems), f"{self.verdict}{': ' if told else ''}{told}"])
 
 
 def join(prefix: str, where: str) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "reading",
     "say",
     "table",
+    "tell_unfinished",
 ]
 
 # Those of `zvcore.opening`, which would be heavy to import here.
@@ -102,6 +103,15 @@ def reading(path: str, format: str | None = None) -> Iterator[None]:
         raise
 
 
+def tell_unfinished(path: str) -> None:
+    """Warn that what lies here is not what it will be; with `--quiet` too, for it is no idle word."""
+    from zvcore.conversion_note import unfinished_around
+
+    unfinished = unfinished_around(path)
+    if unfinished is not None:
+        print(printable(f"{path}: {unfinished}"), file=sys.stderr)
+
+
 def open_array(path: str) -> Any:
     """The array at a path: of a volume the finest scale, of a scale's folder that scale."""
     import zvcore
@@ -111,6 +121,7 @@ def open_array(path: str) -> Any:
 
     store, format, only = find(path)
     opened = package(format).open(store, "r")
+    tell_unfinished(path)
     if only is not None:
         try:
             opened = opened[only]

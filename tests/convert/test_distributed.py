@@ -48,6 +48,23 @@ def test_shards_on_workers(client, source, tmp_path):
     assert np.array_equal(zvcore.open(tmp_path / "dst")[...], source)
 
 
+def test_one_that_fails_on_workers_is_unfinished(client, source, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def tell(done, total):
+        if done >= 3:
+            raise Stop("enough")
+
+    options = {"format": "zarr3", "shards": (32, 32, 32), "memory": MEMORY, "client": client}
+    with pytest.raises(Stop):
+        zvcore.convert(tmp_path / "src", tmp_path / "dst", **options, progress=tell)
+    for report in (zvcore.verify(tmp_path / "dst"), zvcore.verify(tmp_path / "dst", client=client)):
+        assert report.status == "unfinished" and "failed: Stop: enough" in report.problems[-2].what
+    assert zvcore.convert(tmp_path / "src", tmp_path / "dst", **options).resumed >= 3
+    assert zvcore.verify(tmp_path / "dst", client=client).ok
+
+
 def test_a_pyramid_on_workers(client, source, tmp_path):
     options = {"format": "precomputed", "chunks": (16, 16, 16), "levels": 2, "memory": MEMORY}
     zvcore.convert(tmp_path / "src", tmp_path / "here", **options)

@@ -11,7 +11,13 @@ import pytest
 
 import zvcore
 from tests.processes import PATIENCE
-from zvcore.errors import ConflictError, CorruptDataError, MetadataError, UnsupportedError
+from zvcore.errors import (
+    ConflictError,
+    CorruptDataError,
+    MetadataError,
+    UnfinishedConversionWarning,
+    UnsupportedError,
+)
 
 
 def volume(dtype="uint8", shape=(40, 50, 60)):
@@ -250,7 +256,8 @@ def test_a_planted_difference_is_found(target, tmp_path, monkeypatch):
     original = undertaking.Undertaking._verify
 
     def planted(self, *args):
-        made = zvcore.open(tmp_path / "dst", "r+")
+        with pytest.warns(UnfinishedConversionWarning, match="1 of 1 units|2 of 2 units"):
+            made = zvcore.open(tmp_path / "dst", "r+")
         made = made if isinstance(made, zvcore.Array) else made[0]
         at = (17, 33, 5) if made.format == "zarr3" else (5, 33, 17)
         made[at] = made[at] + 1
@@ -263,6 +270,9 @@ def test_a_planted_difference_is_found(target, tmp_path, monkeypatch):
     assert "1 values" in first.what and "checksums" in first.what
     assert first.chunk[:3] == ((1, 2, 0) if target["format"] == "zarr3" else (0, 2, 1))
     assert str(values[17, 33, 5]) in first.what
+    # What is not the same as its source does not look as if it were.
+    found = zvcore.verify(tmp_path / "dst")
+    assert found.status == "unfinished" and "not what the source holds" in str(found)
 
 
 def test_progress_is_told(tmp_path):

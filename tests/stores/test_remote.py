@@ -91,7 +91,8 @@ def requests_of(proxy: Proxy, action: Callable[[], object]) -> list[str]:
 def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> None:
     _, data = create(url, s3, "zarr3-sharded")
     found: list[zvcore.Array] = []
-    assert requests_of(proxy, lambda: found.append(reopen(url, s3))) == ["GET attributes.json", "GET zarr.json"]
+    note = "GET .zvcore-convert.json"
+    assert requests_of(proxy, lambda: found.append(reopen(url, s3))) == [note, "GET attributes.json", "GET zarr.json"]
     array = found[0]
     index = 16 * 8 + 4
     # The index and one chunk; then chunks only, each with the condition that the shard is still the same.
@@ -104,7 +105,7 @@ def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> Non
     assert len(requests_of(proxy, lambda: array[...])) == 3 * s3.asks_for_ends + 4
     assert len(requests_of(proxy, lambda: array[...])) == 4
     opened = requests_of(proxy, lambda: zvcore.open(url, format="zarr3", storage_options=s3.options))
-    assert opened == ["GET zarr.json"]
+    assert opened == [note, "GET zarr.json"]
     # Whole shards are written without looking at them.
     writable = reopen(url, s3, "r+")
     assert requests_of(proxy, lambda: writable.write(np.s_[:32, :32], data[:32, :32])) == ["PUT c/0/0/0"]
@@ -112,7 +113,7 @@ def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> Non
     assert [one.split()[0] for one in changed] == ["GET", "GET", *["HEAD"] * (s3.asks_for_ends - 1), "PUT"]
 
 
-@pytest.mark.parametrize(("kind", "opening", "cold"), [("n5", 2, 1), ("precomputed-sharded", 5, 3), ("zarr3", 2, 1)])
+@pytest.mark.parametrize(("kind", "opening", "cold"), [("n5", 3, 1), ("precomputed-sharded", 6, 3), ("zarr3", 3, 1)])
 def test_requests_of_other_formats(s3: S3, url: str, proxy: Proxy, kind: str, opening: int, cold: int) -> None:
     _, data = create(url, s3, kind)
     found: list[zvcore.Array] = []

@@ -15,6 +15,7 @@ import pytest
 
 import zvcore
 from tests.stores.servers import PATIENCE
+from zvcore.errors import UnfinishedConversionWarning
 from zvcore.stores import obstore_client, open_store
 
 if TYPE_CHECKING:
@@ -77,7 +78,11 @@ def test_killed_within_an_upload(s3: S3, proxy: Proxy, tmp_path: Path, format: s
     left = [key for key in open_store(url, "r", s3.options).list() if not key.endswith(".json") and key != "info"]
     assert len(left) == 1
     report = zvcore.verify(url, storage_options=s3.options)
-    assert report.ok and report.counts["chunks" if format == "zarr3" else "values"] == 16
+    with pytest.warns(UnfinishedConversionWarning, match="of 2 units"):
+        zvcore.open(url, storage_options=s3.options)
+    assert zvcore.inspect(url, storage_options=s3.options)["unfinished"]["units"] == 2
+    assert report.status == "unfinished" and all(problem.status == "unfinished" for problem in report.problems)
+    assert report.counts["chunks" if format == "zarr3" else "values"] == 16
     report = zvcore.convert(tmp_path / "src", url, **options, verify=True, storage_options=s3.options)
     # Whether the first shard had been noted when the second was half way up is a matter of luck.
     assert report.ok and report.verified and report.units == 2 and report.resumed <= 1

@@ -63,6 +63,8 @@ def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "format", f"{found.get('format', '?')} {found['kind']}"
     if found.get("error"):
         yield "error", str(found["error"])
+    if found.get("unfinished"):
+        yield "state", str(found["unfinished"]["what"])
     for name in ("key", "version", "type", "position", "region", "shape", "dtype", "channels", "chunks", "shards"):
         value = found.get(name)
         if value is not None and not (name == "chunks" and isinstance(value, int)):
@@ -146,9 +148,10 @@ def member_table(members: dict[str, Any]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("name", "kind", "shape", "dtype", "files", "on disk", "ratio")]
     for name, one in members.items():
         size = total(one)
+        kind = f"{one['kind']}, unfinished" if one.get("unfinished") else one["kind"]
         ratio = f"{one['ratio']:.2f}" if one.get("ratio") else "-"
         rows.append((
-            printable(name), one["kind"], words(one.get("shape", "-")), str(one.get("dtype", "-")), str(size[0]),
+            printable(name), kind, words(one.get("shape", "-")), str(one.get("dtype", "-")), str(size[0]),
             human_size(size[1]), ratio,
         ))  # fmt: skip
     yield from table(rows, "    rrr")

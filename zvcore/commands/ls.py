@@ -22,10 +22,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.terminal import print_json, printable, reading
+    from zvcore.terminal import print_json, printable, reading, tell_unfinished
 
     with reading(options.path):
         members = listed(options.path, sizes=options.long)
+    tell_unfinished(options.path)
     if options.json:
         print_json(members if options.long else list(members))
     elif options.long:

@@ -56,6 +56,13 @@ def drawn(found: dict[str, Any], before: str, signs: tuple[str, str, str]) -> It
 
 def summary(found: dict[str, Any]) -> str:
     """A few words."""
+    from zvcore.terminal import printable
+
+    unfinished = found.get("unfinished")
+    return described(found) if unfinished is None else printable(f"{described(found)}, {unfinished['what']}")
+
+
+def described(found: dict[str, Any]) -> str:
     from zvcore.commands.info import words
     from zvcore.terminal import human_size, printable
 

@@ -14,7 +14,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="find every problem of stored data",
         description="Look at all of an array, group, volume, Zarr Vectors store, or one shard or chunk file, and name "
-        "every problem with its file, chunk and byte range. Exit status 0: sound, 1: problems, 2: wrong usage.",
+        "every problem with its file, chunk and byte range. Exit status 0: sound, 1: damaged, or the destination of an "
+        "unfinished conversion, 2: wrong usage, 3: nothing worse than what zvcore cannot read.",
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a path or URL")
     parser.add_argument("--fast", action="store_true", help="check structure and checksums, decode nothing")
@@ -24,12 +25,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     return parser
 
 
+# The exit status of each status, those that outweigh others first.
+STATUSES = {"damaged": 1, "unfinished": 1, "unsupported": 3, "sound": 0}
+
+
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.distributed import cluster
     from zvcore.terminal import print_json, reading
 
-    status = 0
+    found = set()
     answers = []
     with cluster(options.dask) as client:
         for path in options.paths:
@@ -37,14 +42,14 @@ def run(options: argparse.Namespace) -> int:
                 report = zvcore.verify(
                     path, options.fast, options.threads, client, format=options.format, progress=not options.quiet
                 )
-            status |= not report.ok
+            found.add(report.status)
             if options.json:
                 answers.append({"path": path, **report.to_json()})
             else:
                 print_report(options, path, report)
     if options.json:
         print_json(answers[0] if len(answers) == 1 else answers)
-    return status
+    return next(number for status, number in STATUSES.items() if status in found)
 
 
 def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
@@ -56,5 +61,5 @@ def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
     odd = len(report.problems) - wrong
     counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
     if not options.quiet:
-        verdict = "sound" if report.ok else f"NOT sound: {wrong} problem{'s' * (wrong != 1)}"
+        verdict = report.verdict if report.ok else f"{report.verdict}: {wrong} problem{'s' * (wrong != 1)}"
         print(f"{path}: {verdict}{f', {odd} oddities' if odd else ''} ({counts or 'nothing looked at'})")

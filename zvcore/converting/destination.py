@@ -48,6 +48,10 @@ class Destination(ABC):
     def level_names(self, wanted: Sequence[str | None]) -> list[str]:
         """What the levels of a pyramid are called; `wanted` are their names in the source, where they have some."""
 
+    def path_of(self, array: Array) -> str:
+        """What an array is called here."""
+        return array.layout.store.root.removeprefix(self.store.root).strip("/")
+
     def _open(self, path: str) -> Array | None:
         """What an earlier run has made."""
         if not self.found:
@@ -210,6 +214,9 @@ class VolumeDestination(Destination):
         self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None
     ) -> None:
         """The scales have said it all themselves."""
+
+    def path_of(self, array: Array) -> str:
+        return str(array.key)  # type: ignore[attr-defined]
 
     def level_names(self, wanted: Sequence[str | None]) -> list[str]:
         return ["" for _ in wanted]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
+from zvcore.conversion_note import KEY, read_note
 from zvcore.converting.describing import carried
 from zvcore.converting.destination import Destination, destination_of
 from zvcore.converting.geometry import Axes, coarser, seen
-from zvcore.converting.journal import Journal, read_journal
+from zvcore.converting.journal import Journal
 from zvcore.converting.pyramids import factors_of, is_labels, level_shapes
 from zvcore.converting.sources import Leaf, Node, Pyramid, collect
 from zvcore.converting.steps import plan_copy
@@ -123,9 +124,9 @@ class Job(Undertaking):
         return {"arrays": arrays, "asked": [repr(one) for one in [*asked, *rest]]}
 
     def _journal(self, overwrite: bool, resume: bool) -> Journal:
-        found = read_journal(self.store)
+        found = read_note(self.store)
         task = self._task()
-        if found is not None and resume:
+        if found is not None and resume and not found.get("clearing"):
             try:
                 journal = Journal(self.store, task, found)
             except ConflictError:
@@ -135,18 +136,43 @@ class Job(Undertaking):
                 self.resuming = True
                 return journal
         self.resuming = False
-        present = found is not None or opening.detect(self.store) is not None
-        if present:
-            if not overwrite:
-                raise ConflictError("something is here already; overwrite=True replaces it", key=self.store.root)
-            self.store.delete_prefix("")
+        self.replacing = found is not None or opening.detect(self.store) is not None
+        if self.replacing and not overwrite:
+            raise _occupied(self.store.root)
         return Journal(self.store, task, None)
 
     # --- making the destination
 
     def prepare(self) -> Destination:
-        destination = destination_of(self.wishes.format, self.store, self.resuming)
+        if not self.resuming:
+            scratch = self.rehearse(self._make)
+            if self.replacing:
+                self._clear()
+            else:
+                self._refuse_occupied(scratch)
         self.journal.begin()
+        return self._make(self.store)
+
+    def _clear(self) -> None:
+        """Remove what lies here. Half of it shall pass for sound no more than half of what is to come."""
+        self.journal.begin(clearing=True)
+        folders, objects = self.store.list_dir()
+        for folder in folders:
+            self.store.delete_prefix(folder)
+        for key in objects:
+            if key != KEY:
+                self.store.delete(key)
+        self._clean()
+
+    def _refuse_occupied(self, scratch: Store) -> None:
+        """What others have stored within this place is not taken for what we have made, now or by the next run."""
+        keys = [*scratch.list()]
+        for key, taken in zip(keys, self.store.each(self.store.exists, keys), strict=True):
+            if taken:
+                raise _occupied(f"{self.store.root}/{key}")
+
+    def _make(self, store: Store) -> Destination:
+        destination = destination_of(self.wishes.format, store, self.resuming)
         for node in self._wanted(destination):
             if isinstance(node, Leaf):
                 self._leaf(destination, node)
@@ -269,3 +295,10 @@ class Job(Undertaking):
                 slice(first // factor, min(coarse, -(-stop // factor))) if stays else min(first // factor, coarse - 1)
             )
         return tuple(found)
+
+
+def _occupied(where: str) -> ConflictError:
+    return ConflictError(
+        "something is here already; overwrite=True replaces it (if it is this conversion, it has ended already)",
+        key=where,
+    )

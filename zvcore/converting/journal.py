@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import ConflictError, MetadataError
+from zvcore.conversion_note import KEY, VERSION, checked_spans
+from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from zvcore.stores import Store
 
-__all__ = ["KEY", "Journal", "read_journal"]
+__all__ = ["Journal"]
 
-KEY = ".zvcore-convert.json"
-_VERSION = 1
 # The journal is written as often as takes no more than this share of the time; what was done since is done again after
 # a crash.
 _SHARE = 0.02
 _LONGEST = 5.0
+# How much of an error's words is kept.
+_WORDS = 500
 
 
 def fingerprint(task: Mapping[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(task, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
-
-
-def read_journal(store: Store) -> dict[str, Any] | None:
-    """The journal of a conversion into this store that has not ended, or None."""
-    data = store.get(KEY)
-    if data is None:
-        return None
-    try:
-        document = json.loads(bytes(data))
-    except (ValueError, RecursionError) as error:
-        raise MetadataError(f"the journal of a conversion is not JSON: {error}", key=KEY) from error
-    if not isinstance(document, dict) or document.get("version") != _VERSION:
-        raise MetadataError("the journal of a conversion by another version", key=KEY, expected=_VERSION)
-    return document
 
 
 class Journal:
@@ -57,17 +43,34 @@ class Journal:
         self._lock = threading.Lock()
         self._next = 0.0
         self._done: dict[str, list[list[int]]] = {}
+        self._units: Any = None
+        self._failed: str | None = None
+        self._clearing = False
+        self.begun = False
         if found is not None:
             if found.get("mark") != self._mark:
                 raise ConflictError(
                     "another conversion into this place was begun and has not ended; overwrite=True begins anew",
                     key=f"{store.root}/{KEY}", expected=self._task, found=found.get("task"),
                 )  # fmt: skip
-            self._done = _checked(found.get("done"))
+            self._done = checked_spans(found.get("done"))
+            self._units = found.get("units")
 
-    def begin(self) -> None:
+    def begin(self, clearing: bool = False) -> None:
+        """From now on the destination is that of an unfinished conversion, which may have to remove another first."""
+        self.begun, self._clearing = True, clearing
         self._write()
         self._next = 0.0
+
+    def plan(self, steps: Mapping[str, tuple[int, Sequence[str]]]) -> None:
+        """Note how many units each step has, and which arrays they write: what is missing until all is done."""
+        self._units = {name: {"count": count, "arrays": list(arrays)} for name, (count, arrays) in steps.items()}
+        self.flush()
+
+    def fail(self, why: str) -> None:
+        """Note what ended the conversion; the next run begins without it."""
+        self._failed = why[:_WORDS]
+        self.flush()
 
     def done(self, step: str, count: int) -> list[bool]:
         """For each unit of a step whether it is done."""
@@ -94,7 +97,10 @@ class Journal:
         self._store.delete(KEY)
 
     def _write(self) -> None:
-        document = {"version": _VERSION, "mark": self._mark, "task": self._task, "done": self._done}
+        document = {
+            "version": VERSION, "mark": self._mark, "task": self._task, "units": self._units, "done": self._done,
+            "failed": self._failed, "clearing": self._clearing,
+        }  # fmt: skip
         started = time.monotonic()
         self._store.put(KEY, json.dumps(document, default=str).encode())
         ended = time.monotonic()
@@ -119,21 +125,3 @@ def _insert(spans: list[list[int]], unit: int) -> None:
         spans[at][0] -= 1
     else:
         spans.insert(at, [unit, unit + 1])
-
-
-def _checked(done: Any) -> dict[str, list[list[int]]]:
-    if not isinstance(done, dict):
-        raise MetadataError("the journal of a conversion names no steps", key=KEY, found=repr(done)[:80])
-    answer: dict[str, list[list[int]]] = {}
-    for step, spans in done.items():
-        if not isinstance(spans, list) or not all(_is_span(span) for span in spans):
-            raise MetadataError("the journal of a conversion is damaged", key=KEY, found=repr(spans)[:80])
-        flat = [number for span in spans for number in span]
-        if any(a >= b for a, b in itertools.pairwise(flat)):
-            raise MetadataError("the journal of a conversion is damaged", key=KEY, found=repr(spans)[:80])
-        answer[step] = [list(span) for span in spans]
-    return answer
-
-
-def _is_span(span: Iterable[Any]) -> bool:
-    return isinstance(span, list) and len(span) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in span)

@@ -209,6 +209,10 @@ class Pyramiding:
         return self.base.name
 
     @property
+    def targets(self) -> list[Array]:
+        return self.levels
+
+    @property
     def cell(self) -> tuple[int, ...]:
         """What is written at once of each level."""
         return self.base.cell

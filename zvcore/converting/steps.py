@@ -115,6 +115,11 @@ class Copying:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("passage", "recoding", "_groups")}
 
+    @property
+    def targets(self) -> list[Array]:
+        """What the units fill."""
+        return [self.target]
+
     # --- units
 
     @cached_property

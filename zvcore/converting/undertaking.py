@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from zvcore.converting.verifying import Comparison
 from zvcore.errors import ZvcoreError
 from zvcore.progress import shown
 from zvcore.report import ConversionReport
-from zvcore.stores import LocalStore
+from zvcore.stores import LocalStore, MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +55,14 @@ class Undertaking(ABC):
         self.pairs: list[tuple[str, View | CoarseView, Array]] = []
         self.left_out: list[tuple[str, str]] = []
 
+    def rehearse(self, make: Callable[[Store], Any]) -> Store:
+        """Make the destination in memory first: what cannot be made is refused before anything is written."""
+        scratch = MemoryStore()
+        make(scratch)
+        self.steps.clear()
+        self.pairs.clear()
+        return scratch
+
     @abstractmethod
     def prepare(self) -> Destination:
         """Make the arrays, and the steps that fill them."""
@@ -85,8 +94,22 @@ class Undertaking(ABC):
         progress: bool | Callable[[int, int], Any],
         verify: bool,
     ) -> ConversionReport:
+        try:
+            return self._run(threads, client, progress, verify)
+        except Exception as error:
+            if self.journal.begun:
+                # What cannot be noted is not: the journal says that it is unfinished, in any case.
+                with suppress(ZvcoreError, OSError):
+                    self.journal.fail(f"{type(error).__name__}: {error}")
+            raise
+
+    def _run(self, threads: int | None, client: Any, progress: Any, verify: bool) -> ConversionReport:
         report = ConversionReport()
         destination = self.prepare()
+        self.journal.plan({
+            step.name: (len(step.work), [destination.path_of(array) for array in step.work.targets])
+            for step in self.steps
+        })  # fmt: skip
         for path, why in self.left_out:
             report.add(path, f"left out: {why}")
         for note in destination.notes:
@@ -98,6 +121,9 @@ class Undertaking(ABC):
                 self._run_step(step, report, threads, client, tell)
         if verify:
             self._verify(report, threads, client, progress)
+            if not report.verified:
+                self.journal.fail("what was written is not what the source holds")
+                return report
         if report.resumed or client is not None:
             self._clean()
         self.journal.end()

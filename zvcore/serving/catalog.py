@@ -6,10 +6,12 @@ import json
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore.conversion_note import KEY, UnfinishedConversion, unfinished_around, unfinished_at
 from zvcore.errors import ZvcoreError
+from zvcore.opening import open_silently
 from zvcore.pictures.pyramids import Pyramid, pyramid_of
 from zvcore.serving.paths import is_shown
 
@@ -24,6 +26,7 @@ _MOST_FOLDERS = 20_000
 _MOST_DATASETS = 500
 _SECONDS = 5.0
 MARKS = {b"info", b"attributes.json", b"zarr.json", b".zarray", b".zgroup"}
+_NOTE = KEY.encode()
 _LARGEST_DOCUMENT = 16 << 20
 
 
@@ -35,6 +38,7 @@ class Dataset:
     store     what lies there
     format    "zarr3", "zarr2", "n5", "precomputed", "zvf"
     kind      what it is, in a word or two
+    unfinished  what there is to say of the conversion into this place, or one above it, that has not ended
     """
 
     names: list[bytes]
@@ -44,6 +48,7 @@ class Dataset:
     node: Any = None
     pyramid: Pyramid | None = None
     error: str | None = None
+    unfinished: str | None = None
 
     @property
     def path(self) -> str:
@@ -77,9 +82,10 @@ def find_datasets(root: Root) -> Catalog:
     catalog = Catalog()
     deadline = time.monotonic() + _SECONDS
     seen = 0
-    pending: list[list[bytes]] = [[]]
+    # A folder, and what there is to say of the unfinished conversion that it lies in.
+    pending: list[tuple[list[bytes], str | None]] = [([], _told(unfinished_around(os.fsdecode(root.path))))]
     while pending:
-        names = pending.pop()
+        names, unfinished = pending.pop()
         seen += 1
         if seen > _MOST_FOLDERS or time.monotonic() > deadline or len(catalog.datasets) >= _MOST_DATASETS:
             catalog.cut = f"The search ended after {seen} folders; serve a smaller folder to see the rest."
@@ -92,23 +98,29 @@ def find_datasets(root: Root) -> Catalog:
                 (folders.append if entry.is_dir(follow_symlinks=False) else files.add)(os.fsencode(entry.name))
         except OSError:
             continue
+        if _NOTE in files:
+            unfinished = _told(unfinished_at(root.store(names)))
         if files & MARKS:
             found = open_dataset(root.store(names), names, files)
             if found is not None:
+                found.unfinished = unfinished
                 catalog.datasets.append(found)
                 if found.kind != "group":
                     continue
                 catalog.datasets.pop()
         if len(names) < _DEEPEST:
-            pending += [[*names, name] for name in sorted(folders, reverse=True) if is_shown(name)]
+            pending += [([*names, name], unfinished) for name in sorted(folders, reverse=True) if is_shown(name)]
     catalog.datasets.sort(key=lambda dataset: dataset.names)
     return catalog
 
 
+def _told(found: UnfinishedConversion | None) -> str | None:
+    """Not why it failed: that may name what lies elsewhere on this machine."""
+    return None if found is None else str(replace(found, failed=None))
+
+
 def open_dataset(store: ConfinedStore, names: list[bytes], files: set[bytes]) -> Dataset | None:
     """What the documents in this folder describe; None if they describe nothing that is known."""
-    import zvcore
-
     if files & {b".zarray", b".zgroup"} and not files & {b"zarr.json", b"attributes.json"}:
         if b".zarray" not in files:
             return Dataset(names, store, "zarr2", "group")
@@ -116,7 +128,7 @@ def open_dataset(store: ConfinedStore, names: list[bytes], files: set[bytes]) ->
     if b"info" in files and not files & {b"zarr.json", b"attributes.json"}:
         return _open_info(store, names)
     try:
-        node = zvcore.open(store)
+        node = open_silently(store)
     except (ZvcoreError, ValueError, OSError, RecursionError) as error:
         format = "n5" if b"attributes.json" in files else "zarr3"
         return Dataset(names, store, format, "broken", error=f"{type(error).__name__}: {error}")

@@ -160,7 +160,8 @@ class Site:
         url = "".join(f"{quote(name)}/" for name in dataset.names)
         facts: dict[str, Any] = {
             "path": dataset.path, "format": dataset.format, "kind": dataset.kind, "error": dataset.error,
-            "url": f"{base}/{url}", "stored_bytes": size, "files": files, "counted_all": complete,
+            "unfinished": dataset.unfinished, "url": f"{base}/{url}", "stored_bytes": size, "files": files,
+            "counted_all": complete,
         }  # fmt: skip
         if dataset.pyramid is not None:
             array = dataset.pyramid.arrays[0]
@@ -281,6 +282,8 @@ def _card(facts: dict[str, Any]) -> str:
     sources = [facts["source"] or facts["view"]]
     if facts["why"]:
         rows.append(("note", facts["why"]))
+    if facts["unfinished"]:
+        rows.append(("state", facts["unfinished"]))
     if facts["error"]:
         rows.append(("broken", facts["error"]))
     image = (

@@ -244,9 +244,11 @@ class Store(ABC):
 
     # --- the store itself
 
-    def looking_at(self, keys: Sequence[str], otherwise: Sequence[str] = ()) -> AbstractContextManager[None]:
+    def looking_at(
+        self, keys: Sequence[str], otherwise: Sequence[str] = (), beside: Sequence[str] = ()
+    ) -> AbstractContextManager[None]:
         """Within this, a remote store asks for each object once. It fetches `keys` at once, and `otherwise` if there is
-        none of them.
+        none of them; and together with whatever it asks for first, what lies `beside`.
         """
         return nullcontext()
 

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from zvcore.errors import CorruptDataError, InvalidKeyError
+from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, prefix_path
 from zvcore.stores.clients import ChangedError, Version
@@ -62,8 +62,8 @@ class _Shared:
         self.seconds: float | None = None
         # Path -> a version, and when it was first seen.
         self.seen: dict[str, tuple[Version, float]] = {}
-        # Thread -> path -> what is there; see `looking_at`.
-        self.looking: dict[int, dict[str, Found | None]] = {}
+        # Thread -> what is there; see `looking_at`.
+        self.looking: dict[int, _Near] = {}
 
     def took(self, seconds: float) -> None:
         """Keep to the quick answers: what takes long may only have waited for this machine, or for other requests."""
@@ -95,6 +95,37 @@ class _Shared:
         if self.seconds is None:
             return LIMIT
         return max(1, min(LIMIT, int(self.seconds / _OWN_WORK)))
+
+
+class _Near:
+    """Objects that are asked for once; `beside` are those to fetch together with whatever comes first."""
+
+    def __init__(self, client: Client, beside: Sequence[str]) -> None:
+        self._client = client
+        self._beside = beside
+        self._known: dict[str, Found | ZvcoreError | None] = {}
+
+    def fetch(self, paths: Sequence[str]) -> bool:
+        """Ask for objects at once: whether one of them may be there."""
+        every = [*paths, *self._beside]
+        self._beside = ()
+        self._known.update(zip(every, side_by_side(self._ask, every), strict=True))
+        return any(self._known[path] is not None for path in paths)
+
+    def _ask(self, path: str) -> Found | ZvcoreError | None:
+        try:
+            return self._client.get(path, 0, None, None)
+        except ZvcoreError as error:
+            # No matter, as long as nobody needs this object: buckets that cannot be listed refuse what is not there.
+            return error
+
+    def look(self, path: str) -> Found | None:
+        if path not in self._known:
+            self.fetch([path])
+        found = self._known[path]
+        if isinstance(found, ZvcoreError):
+            raise found
+        return found
 
 
 class _Span(NamedTuple):
@@ -139,7 +170,7 @@ class RemoteStore(Store):
 
     def _fetch(self, path: str, key: str, start: int, stop: int | None, stamp: Stamp | None) -> Found | None:
         if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
-            found = self._look(near, path)
+            found = near.look(path)
             if found is None:
                 return None
             if stamp is not None and found.version != stamp:
@@ -305,7 +336,7 @@ class RemoteStore(Store):
     def _version(self, key: str) -> Version | None:
         path = self._path(key)
         if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
-            found = self._look(near, path)
+            found = near.look(path)
             return None if found is None else found.version
         begun = time.perf_counter()
         version = self._client.head(path)
@@ -341,27 +372,21 @@ class RemoteStore(Store):
     # --- several documents at once
 
     @contextmanager
-    def looking_at(self, keys: Sequence[str], otherwise: Sequence[str] = ()) -> Iterator[None]:
+    def looking_at(
+        self, keys: Sequence[str], otherwise: Sequence[str] = (), beside: Sequence[str] = ()
+    ) -> Iterator[None]:
         me = threading.get_ident()
         if me in self._shared.looking:
             yield
             return
-        near: dict[str, Found | None] = {}
-        for names in (keys, otherwise):
-            if not any(near.values()):
-                paths = [self._path(key) for key in names]
-                found = side_by_side(lambda path: self._client.get(path, 0, None, None), paths)
-                near.update(zip(paths, found, strict=True))
+        near = _Near(self._client, [self._path(key) for key in beside])
+        if keys and not near.fetch([self._path(key) for key in keys]):
+            near.fetch([self._path(key) for key in otherwise])
         self._shared.looking[me] = near
         try:
             yield
         finally:
             del self._shared.looking[me]
-
-    def _look(self, near: dict[str, Found | None], path: str) -> Found | None:
-        if path not in near:
-            near[path] = self._client.get(path, 0, None, None)
-        return near[path]
 
     # --- writing
 

@@ -1,0 +1,185 @@
+"""The note that a conversion keeps at the root of its destination until all is done: whether it is there, what it says.
+
+What has such a note is not what it will be, whatever its format: chunks that are missing there are not fill values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.stores import Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = [
+    "KEY",
+    "VERSION",
+    "UnfinishedConversion",
+    "checked_spans",
+    "places_above",
+    "read_note",
+    "unfinished_around",
+    "unfinished_at",
+]
+
+KEY = ".zvcore-convert.json"
+VERSION = 1
+# Larger than the note of any conversion: one span takes some 20 bytes, and units come nearly in order.
+_LARGEST = 256 << 20
+# How far above a place the destination that it belongs to is looked for.
+_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class UnfinishedConversion:
+    """A conversion that was interrupted, has failed, or still runs.
+
+    place    the destination: its path or URL
+    done     how many units of its work are done,
+    units    of how many; None: that is not known (yet)
+    failed   the error that ended it; None: none did
+    missing  (units that are missing, of how many, the arrays that they write), of each step that is not complete
+    damaged  the note itself cannot be understood
+    """
+
+    place: str
+    done: int = 0
+    units: int | None = None
+    failed: str | None = None
+    missing: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
+    damaged: bool = False
+
+    @property
+    def note(self) -> str:
+        """Where the note lies."""
+        return f"{self.place.rstrip('/')}/{KEY}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"what": str(self), "done": self.done, "units": self.units, "failed": self.failed}
+
+    def __str__(self) -> str:
+        if self.damaged:
+            return "an unfinished conversion, whose note cannot be read"
+        text = f"an unfinished conversion: {self.done} of {'?' if self.units is None else self.units} units"
+        return text if self.failed is None else f"{text}, failed: {self.failed}"
+
+
+def read_note(store: Store) -> dict[str, Any] | None:
+    """What the conversion into this store that has not ended has noted, or None."""
+    data = store.get(KEY)
+    if data is None:
+        return None
+    try:
+        document = json.loads(bytes(data))
+    except (ValueError, RecursionError) as error:
+        raise MetadataError(f"the journal of a conversion is not JSON: {error}", key=KEY) from error
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise MetadataError("the journal of a conversion by another version", key=KEY, expected=VERSION)
+    return document
+
+
+def unfinished_at(store: Store) -> UnfinishedConversion | None:
+    """The unfinished conversion into the root of this store, if there is one. One look, where there is none."""
+    try:
+        size = store.size(KEY)
+    except (ZvcoreError, OSError):
+        # Where even the question is refused, no conversion of ours is under way.
+        return None
+    if size is None:
+        return None
+    if size > _LARGEST:
+        return UnfinishedConversion(store.root, damaged=True)
+    try:
+        document = read_note(store)
+        return None if document is None else _understood(store.root, document)
+    except (ZvcoreError, OSError):
+        return UnfinishedConversion(store.root, damaged=True)
+
+
+def unfinished_around(
+    path: str | os.PathLike[str] | Store, storage_options: Mapping[str, Any] | None = None
+) -> UnfinishedConversion | None:
+    """The unfinished conversion that a place is the destination of, or lies in the destination of."""
+    if isinstance(path, Store):
+        if path.local_root is None:
+            return unfinished_at(path)
+        path = os.fsdecode(path.local_root)
+    here = os.fsdecode(path)
+    if "://" not in here:
+        # What a link leads to belongs to the conversion that made it.
+        here = os.path.realpath(here)
+    for place in itertools.chain([here], (above for above, _ in places_above(here))):
+        if "://" not in place and not os.path.lexists(os.path.join(place, KEY)):
+            continue
+        try:
+            found = unfinished_at(open_store(place, "r", storage_options))
+        except (NotFoundError, UnsupportedError):
+            continue  # a file, or nothing
+        if found is not None:
+            return found
+    return None
+
+
+def places_above(here: str) -> Iterator[tuple[str, str]]:
+    """(a folder above an absolute path or URL, what the path is called in it), the nearest first."""
+    parts = here.rstrip("/").split("/")
+    for depth in range(1, min(_DEPTH, len(parts) - 1)):
+        above = "/".join(parts[:-depth])
+        if above.endswith(":/") or not above:
+            return
+        yield above, "/".join(parts[-depth:])
+
+
+def _understood(place: str, document: Mapping[str, Any]) -> UnfinishedConversion:
+    done = {
+        step: sum(stop - first for first, stop in spans) for step, spans in checked_spans(document.get("done")).items()
+    }
+    failed = document.get("failed")
+    said = failed if isinstance(failed, str) else None
+    planned = document.get("units")
+    if planned is None:
+        return UnfinishedConversion(place, sum(done.values()), failed=said)
+    units = 0
+    missing = []
+    for step, (count, arrays) in _checked_units(planned).items():
+        units += count
+        left = count - min(done.get(step, 0), count)
+        if left:
+            missing.append((left, count, arrays))
+    return UnfinishedConversion(place, units - sum(left for left, _, _ in missing), units, said, tuple(missing))
+
+
+def _checked_units(planned: Any) -> dict[str, tuple[int, tuple[str, ...]]]:
+    answer = {}
+    for step, one in (planned if isinstance(planned, dict) else {"": None}).items():
+        match one:
+            case {"count": int(count), "arrays": [*arrays]} if 0 <= count < 2**62:
+                answer[step] = (count, tuple(str(array) for array in arrays))
+            case _:
+                raise MetadataError("the journal of a conversion is damaged", key=KEY, found=repr(one)[:80])
+    return answer
+
+
+def checked_spans(done: Any) -> dict[str, list[list[int]]]:
+    """Step -> the spans [first, stop) of its units that are done, sorted."""
+    if not isinstance(done, dict):
+        raise MetadataError("the journal of a conversion names no steps", key=KEY, found=repr(done)[:80])
+    answer: dict[str, list[list[int]]] = {}
+    for step, spans in done.items():
+        if not isinstance(spans, list) or not all(_is_span(span) for span in spans):
+            raise MetadataError("the journal of a conversion is damaged", key=KEY, found=repr(spans)[:80])
+        flat = [number for span in spans for number in span]
+        if any(a >= b for a, b in itertools.pairwise(flat)):
+            raise MetadataError("the journal of a conversion is damaged", key=KEY, found=repr(spans)[:80])
+        answer[step] = [list(span) for span in spans]
+    return answer
+
+
+def _is_span(span: Iterable[Any]) -> bool:
+    return isinstance(span, list) and len(span) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in span)
