@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def unfinished_around(
             continue
         try:
             found = unfinished_at(open_store(place, "r", storage_options))
-        except (NotFoundError, UnsupportedError):
-            continue  # a file, or nothing
+        except (ZvcoreError, ValueError, OSError):
+            continue  # a file, or nothing; or above it what no address can lead to
         if found is not None:
             return found
     return None

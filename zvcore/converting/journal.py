@@ -60,12 +60,13 @@ class Journal:
         """From now on the destination is that of an unfinished conversion, which may have to remove another first."""
         self.begun, self._clearing = True, clearing
         self._write()
-        self._next = 0.0
 
     def plan(self, steps: Mapping[str, tuple[int, Sequence[str]]]) -> None:
         """Note how many units each step has, and which arrays they write: what is missing until all is done."""
         self._units = {name: {"count": count, "arrays": list(arrays)} for name, (count, arrays) in steps.items()}
-        self.flush()
+        self._write()
+        # The first unit that is done is noted at once.
+        self._next = 0.0
 
     def fail(self, why: str) -> None:
         """Note what ended the conversion; the next run begins without it."""
