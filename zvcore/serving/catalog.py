@@ -14,6 +14,7 @@ from zvcore.errors import ZvcoreError
 from zvcore.opening import open_silently
 from zvcore.pictures.pyramids import Pyramid, pyramid_of
 from zvcore.serving.paths import is_shown
+from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     from zvcore.serving.paths import Root
@@ -128,7 +129,7 @@ def open_dataset(store: ConfinedStore, names: list[bytes], files: set[bytes]) ->
     if b"info" in files and not files & {b"zarr.json", b"attributes.json"}:
         return _open_info(store, names)
     try:
-        node = open_silently(store)
+        node = open_silently(open_store(store))
     except (ZvcoreError, ValueError, OSError, RecursionError) as error:
         format = "n5" if b"attributes.json" in files else "zarr3"
         return Dataset(names, store, format, "broken", error=f"{type(error).__name__}: {error}")
