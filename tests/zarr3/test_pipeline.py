@@ -422,3 +422,27 @@ def test_stores_are_asked_for_and_given_the_buffers_that_the_caller_wants(kind, 
     assert sync(inner.getitem(slice(0, 8), prototype=prototype)).tolist() == [0, 5, 6, 3, 4, 5, 6, 7]
     assert sync(inner.getitem(slice(3, 5), prototype=prototype)).tolist() == [3, 4]
     assert {type(value) for key, value in store._store_dict.items() if "json" not in key} == {MarkedBuffer}
+
+
+@pytest.mark.skipif(not hasattr(zarr.abc.store.Store, "get_ranges"), reason="zarr-python 3.3 and later")
+def test_how_far_apart_ranges_may_lie_is_what_the_array_says(tmp_path):
+    asked = []
+
+    class Asked(zarr.storage.WrapperStore):
+        def get_ranges(self, key, byte_ranges, **options):
+            asked.append((options["max_gap_bytes"], options["max_coalesced_bytes"]))
+            return super().get_ranges(key, byte_ranges, **options)
+
+    store = Asked(zarr.storage.LocalStore(tmp_path))
+    with zarr.config.set({"array.sharding_coalesce_max_gap_bytes": 7}):
+        for config, expected in [
+            (None, (7, zarr.config.get("array.sharding_coalesce_max_bytes"))),
+            ({"sharding_coalesce_max_gap_bytes": 99, "sharding_coalesce_max_bytes": 9999}, (99, 9999)),
+        ]:
+            array = zarr.create_array(
+                store, name="a", shape=(8,), chunks=(2,), shards=(8,), dtype="u1", config=config, overwrite=True
+            )
+            array[...] = np.arange(8)
+            assert array[1:5].tolist() == [1, 2, 3, 4]
+            assert set(asked) == {expected}
+            asked.clear()

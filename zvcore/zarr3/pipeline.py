@@ -30,13 +30,12 @@ from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.zarr_metadata import as_metadata
-from zvcore.zarr3.zarr_stores import Bridged, as_store
+from zvcore.zarr3.zarr_stores import Bridged, Manner, as_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
-    from zarr.core.buffer import BufferPrototype
 
     from zvcore.layout import Layout
     from zvcore.zarr3.metadata import ArrayMetadata
@@ -223,8 +222,8 @@ class CodecPipeline(AbstractPipeline):
                 self.metadata.shape, self.metadata.chunk_shape, first, last, strict=True
             )
         )
-        prototype = None if type(self.store) is LocalStore else spec.prototype
-        return self._layout(prefix, bool(spec.config.write_empty_chunks), shape, prototype)
+        manner = None if type(self.store) is LocalStore else Manner.of(spec)
+        return self._layout(prefix, bool(spec.config.write_empty_chunks), shape, manner)
 
     def _to_the_end(self, layout: Layout, key: tuple[Any, ...], selection: Selection) -> tuple[Layout, Selection]:
         """For chunks that are given as a whole: the layout of an array that ends where we know it to end."""
@@ -384,20 +383,20 @@ class CodecPipeline(AbstractPipeline):
         return Selection.points(tuple(columns), layout.shape, layout.form.shape)
 
     def _layout(
-        self, place: str | Store, store_empty: bool, shape: tuple[int, ...], prototype: BufferPrototype | None = None
+        self, place: str | Store, store_empty: bool, shape: tuple[int, ...], manner: Manner | None = None
     ) -> Layout:
         """The layout of the array at this place in the store, as if it had this shape."""
         at: tuple[Any, ...]
         if isinstance(place, Store):
-            at = (place.root, getattr(place, "prototype", None))
+            at = (place.root, getattr(place, "manner", None))
         else:
             # A store may have been moved.
-            at = (self.store.root if type(self.store) is LocalStore else None, place, prototype)
+            at = (self.store.root if type(self.store) is LocalStore else None, place, manner)
         name = (at, store_empty, shape)
         layout = self._layouts.get(name)
         if layout is None:
             if not isinstance(place, Store):
-                store = as_store(self.store, prototype)
+                store = as_store(self.store, manner)
                 place = store.child(place) if place else store
             metadata = self.metadata if shape == self.metadata.shape else self.metadata.resized(shape)
             layout = (

@@ -7,9 +7,8 @@ import threading
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import zarr
 import zarr.abc.store as zarr_abc
 import zarr.storage
 from zarr.core.buffer import default_buffer_prototype
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from zarr.core.array_spec import ArraySpec
     from zarr.core.buffer import BufferPrototype
 
-__all__ = ["as_store"]
+__all__ = ["Manner", "as_store"]
 
 # How many requests are under way at once.
 _AT_ONCE = 32
@@ -33,23 +33,39 @@ _AT_ONCE = 32
 # zarr-python's own `get_ranges`, where it has one, does it.
 _GAP = 1 << 20
 _LARGEST_SPAN = 16 << 20
-_COALESCING = {
-    "max_gap_bytes": "sharding_coalesce_max_gap_bytes",
-    "max_coalesced_bytes": "sharding_coalesce_max_bytes",
-}
+_COALESCING = (
+    ("max_gap_bytes", "sharding_coalesce_max_gap_bytes"),
+    ("max_coalesced_bytes", "sharding_coalesce_max_bytes"),
+)
 _LARGEST_OBJECT = 1 << 62
 
 # Locks of objects in stores that only this process can lock: by store and key.
 _locks: defaultdict[tuple[int, str], threading.Lock] = defaultdict(threading.Lock)
 
 
-def as_store(store: Any, prototype: BufferPrototype | None = None) -> Store:
-    """Our store for one of zarr-python's, which is asked for and given buffers of this prototype."""
+class Manner(NamedTuple):
+    """How an array wants its store to be asked.
+
+    prototype   of the buffers that the store is asked for and given
+    coalescing  keyword arguments of the store's `get_ranges`, where it has one
+    """
+
+    prototype: BufferPrototype
+    coalescing: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, spec: ArraySpec) -> Manner:
+        limits = [(name, getattr(spec.config, setting, None)) for name, setting in _COALESCING]
+        return cls(spec.prototype, tuple((name, limit) for name, limit in limits if limit is not None))
+
+
+def as_store(store: Any, manner: Manner | None = None) -> Store:
+    """Our store for one of zarr-python's."""
     if type(store) is zarr.storage.LocalStore:
         return LocalStore(Path(store.root), read_only=store.read_only)
     if type(store) is zarr.storage.MemoryStore:
-        return ZarrMemory(store, prototype)
-    return Bridged(store, prototype)
+        return ZarrMemory(store, manner)
+    return Bridged(store, manner)
 
 
 class _Same:
@@ -72,9 +88,9 @@ class _Foreign(Store):
 
     can_lock = True
 
-    def __init__(self, zarr_store: Any, prototype: BufferPrototype | None = None, prefix: str = "") -> None:
+    def __init__(self, zarr_store: Any, manner: Manner | None = None, prefix: str = "") -> None:
         self._store = zarr_store
-        self.prototype = prototype or default_buffer_prototype()
+        self.manner = manner or Manner(default_buffer_prototype())
         self._prefix = prefix
         self.read_only = zarr_store.read_only
         self.root = f"{zarr_store}/{prefix}".rstrip("/")
@@ -83,7 +99,7 @@ class _Foreign(Store):
         return f"{self._prefix}/{key}" if self._prefix else key
 
     def child(self, prefix: str) -> Store:
-        return type(self)(self._store, self.prototype, self._key(prefix))
+        return type(self)(self._store, self.manner, self._key(prefix))
 
     def object_id(self, key: str) -> Any:
         return (_Same(self._store), self._key(key))
@@ -152,7 +168,7 @@ class ZarrMemory(_Foreign):
         return None if buffer is None else _Same(buffer)
 
     def put(self, key: str, data: Any) -> None:
-        self._store._store_dict[self._key(key)] = self.prototype.buffer.from_bytes(_joined(data))
+        self._store._store_dict[self._key(key)] = self.manner.prototype.buffer.from_bytes(_joined(data))
 
     def delete(self, key: str) -> bool:
         return self._store._store_dict.pop(self._key(key), None) is not None
@@ -178,7 +194,7 @@ class Bridged(_Foreign):
             wanted = zarr_abc.RangeByteRequest(start, start + length)
         elif start:
             wanted = zarr_abc.OffsetByteRequest(start)
-        buffer = self._wait(self._store.get(self._key(key), self.prototype, wanted))
+        buffer = self._wait(self._store.get(self._key(key), self.manner.prototype, wanted))
         return None if buffer is None else memoryview(buffer.as_numpy_array()).cast("B")
 
     def get_many(self, keys: Any) -> Iterator[memoryview | None]:
@@ -187,7 +203,7 @@ class Bridged(_Foreign):
 
             async def one(key: str) -> Any:
                 async with limit:
-                    return await self._store.get(self._key(key), self.prototype)
+                    return await self._store.get(self._key(key), self.manner.prototype)
 
             return await asyncio.gather(*(one(key) for key in keys))
 
@@ -213,17 +229,13 @@ class Bridged(_Foreign):
         return found
 
     async def _ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview] | None:
-        path, prototype = self._key(key), self.prototype
+        path, prototype = self._key(key), self.manner.prototype
         parts: list[Any] = [None] * len(ranges)
         for start, length in ranges:
             if start + length >= _LARGEST_OBJECT:
                 raise _beyond(key, start, length, None)
         if hasattr(self._store, "get_ranges"):
-            limits = {
-                name: value
-                for name, key_of in _COALESCING.items()
-                if (value := zarr.config.get(f"array.{key_of}", None)) is not None
-            }
+            limits = dict(self.manner.coalescing)
             wanted = [zarr_abc.RangeByteRequest(start, start + length) for start, length in ranges]
             try:
                 async for group in self._store.get_ranges(path, wanted, prototype=prototype, **limits):
@@ -268,7 +280,7 @@ class Bridged(_Foreign):
         return False
 
     def put(self, key: str, data: Any) -> None:
-        buffer = self.prototype.buffer.from_bytes(_joined(data))
+        buffer = self.manner.prototype.buffer.from_bytes(_joined(data))
         self._wait(self._store.set(self._key(key), buffer))
 
     def put_if_unchanged(self, key: str, data: Any, stamp: Any) -> None:
