@@ -285,11 +285,11 @@ def test_errors_of_zvcore_and_of_memory_stay():
 
 def test_results_of_plain_python_are_checked():
     stored = Sample().encode(bytes(1000))
-    with pytest.raises(CorruptDataError, match=r"\(expected 999, found 1000\)"):
+    with pytest.raises(CorruptDataError, match=r"\(expected 999 bytes, found 1000\)"):
         Sample().decode(stored, out=bytearray(999))
-    with pytest.raises(CorruptDataError, match=r"\(expected 1001, found 1000\)"):
+    with pytest.raises(CorruptDataError, match=r"\(expected 1001 bytes, found 1000\)"):
         Sample().decode(stored, out=bytearray(1001))
-    with pytest.raises(CorruptDataError, match=r"\(expected at most 999, found 1000\)"):
+    with pytest.raises(CorruptDataError, match=r"\(expected at most 999 bytes, found 1000\)"):
         Sample().decode(stored, max_size=999)
     assert Sample().native is False
 

@@ -7,8 +7,10 @@ A plugin is a class named by an entry point of the group `zvcore.codecs`; `docs/
 
 from __future__ import annotations
 
-import os
+import sys
+from types import ModuleType
 
+from zvcore.codecs import limits
 from zvcore.codecs.base import Codec
 from zvcore.codecs.chain import CodecChain
 from zvcore.codecs.parameters import Parameter, param
@@ -42,4 +44,19 @@ __all__ = [
 ]
 
 # The most bytes that `decode` makes of one stream when nobody told it how many to expect. May be assigned to.
-max_decoded_size: int = int(os.environ.get("ZVCORE_MAX_DECODED") or 2**31)
+max_decoded_size: int
+
+
+class _Assignable(ModuleType):
+    """This module, whose `max_decoded_size` is read by rooms below it."""
+
+    @property
+    def max_decoded_size(self) -> int:
+        return limits.max_decoded_size
+
+    @max_decoded_size.setter
+    def max_decoded_size(self, size: int) -> None:
+        limits.max_decoded_size = size
+
+
+sys.modules[__name__].__class__ = _Assignable

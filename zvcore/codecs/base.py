@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, dataclass_transform
 
-from zvcore.codecs.native import NativeCodec, decode_through, readable_bytes
+from zvcore.codecs.buffers import readable_bytes
+from zvcore.codecs.methods import decode_through
 from zvcore.codecs.parameters import FORMATS, Parameter, param
+from zvcore.codecs.table import Table
 from zvcore.errors import MetadataError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -118,9 +120,9 @@ class Codec:
         return None
 
     @cached_property
-    def _native(self) -> NativeCodec | None:
+    def _native(self) -> Table | None:
         capsule = self.__zv_codec__()
-        return None if capsule is None else NativeCodec(capsule)
+        return None if capsule is None else Table(capsule, self.name)
 
     @property
     def native(self) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.codecs.base import Codec
-from zvcore.codecs.native import readable_bytes
+from zvcore.codecs.buffers import readable_bytes
 from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:

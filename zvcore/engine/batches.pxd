@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from zvcore.codecs.chain cimport Stages
+from zvcore.codecs.running cimport Stages
 from zvcore.engine.failures cimport Failure
 from zvcore.engine.slots cimport Slot
 

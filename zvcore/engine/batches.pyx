@@ -9,10 +9,10 @@ import atexit
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_XDECREF, PyObject
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
-from zvcore.codecs.chain cimport give_workers
-from zvcore.engine.failures cimport MEMORY_FAILURE, PYTHON_FAILURE, UNKNOWN_STAGE
+from zvcore.codecs.running cimport begin_running, end_running
+from zvcore.engine.failures cimport MEMORY_FAILURE, PYTHON_FAILURE, Failure
 from zvcore.engine.slots cimport fail, fail_python, give_slot, take_slot
 from zvcore.system.atomics cimport zv_fetch_add, zv_load, zv_load64, zv_milliseconds, zv_store
 from zvcore.system.fork cimport guard
@@ -73,7 +73,7 @@ cdef int look_around(Shared *shared, Slot *slot) noexcept with gil:
             (<object> shared.progress)(zv_load64(&shared.batch.done), shared.batch.items)
         return 0
     except BaseException as error:
-        fail_python(slot, -1, 0, UNKNOWN_STAGE, error)
+        fail_python(slot, error)
         record_failure(shared.batch, slot)
         return -1
 
@@ -84,22 +84,23 @@ cdef void participate(void *context, int number) noexcept nogil:
     cdef Batch *batch = shared.batch
     cdef Slot *slot = take_slot()
     cdef int64_t item, now
-    cdef int i
+    cdef bint running
     if slot == NULL:
         zv_store(&batch.stop, 1)
         pthread_mutex_lock(&failure_lock)
         if not batch.has_failure:
             batch.has_failure = 1
+            memset(&batch.failure, 0, sizeof(Failure))
             batch.failure.kind = MEMORY_FAILURE
             batch.failure.job = -1
         pthread_mutex_unlock(&failure_lock)
         return
     slot.place = -1
-    slot.workers = <void ***> calloc(max(batch.chain_count, 1), sizeof(void **))
-    if slot.workers == NULL:
+    running = begin_running(&slot.runner, batch.chains, batch.chain_count) == 0
+    if not running:
         fail(slot, MEMORY_FAILURE, -1)
         record_failure(batch, slot)
-    while slot.workers != NULL and not zv_load(&batch.stop):
+    while running and not zv_load(&batch.stop):
         item = zv_fetch_add(&batch.next, 1)
         if item >= batch.items:
             break
@@ -113,11 +114,8 @@ cdef void participate(void *context, int number) noexcept nogil:
                 shared.checked = now
                 if look_around(shared, slot) != 0:
                     break
-    if slot.workers != NULL:
-        for i in range(batch.chain_count):
-            give_workers(batch.chains[i], slot.workers[i])
-        free(slot.workers)
-        slot.workers = NULL
+    if running:
+        end_running(&slot.runner)
     give_slot(slot)
 
 

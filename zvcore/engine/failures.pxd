@@ -2,35 +2,31 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-
-cdef enum:
-    UNKNOWN_STAGE = -1
+from zvcore.codecs.failures cimport CodecFailure
 
 
 cdef enum FailureKind:
     NO_FAILURE = 0
-    CODEC_FAILURE           # `status` of zv_codec.h, `stage`, `message`
-    SIZE_FAILURE            # decoded size: `expected`, `found`
+    CODEC_FAILURE           # `codec`, of the batch's chain number `chain`
     RANGE_FAILURE           # a byte range that the object does not have: `found` is the object's size
     FRAME_FAILURE           # a chunk's own header: `message`, `offset`
     SYSTEM_FAILURE          # `status` is errno
     STALE_FAILURE           # the object is not the one whose index was read
     TOO_LARGE_FAILURE       # a stored object larger than it can sensibly be
     MEMORY_FAILURE
-    PYTHON_FAILURE          # `exception`
+    PYTHON_FAILURE          # `exception`, raised between the items
     STOPPED                 # cancelled from outside
 
 
 cdef struct Failure:
     int kind
     int status
-    int stage
     int chain
-    int lib_code
     int64_t job
     uint64_t offset, length, expected, found
-    void *exception
+    void *exception         # a new reference
     char message[248]
+    CodecFailure codec
 
 
 # The exception that a failure stands for, without the where.

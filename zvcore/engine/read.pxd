@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zvcore.codecs.chain cimport Stages
+from zvcore.codecs.running cimport Stages
 from zvcore.engine.batches cimport Batch
 from zvcore.engine.failures cimport Failure
 from zvcore.engine.form cimport Block, Form, Target

@@ -7,10 +7,10 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
-from zvcore.codecs.chain cimport CodecChain, Stages
+from zvcore.codecs.chain cimport CodecChain
+from zvcore.codecs.running cimport Bytes, Stages, Wanted, at_most, decode_chain, exactly
 from zvcore.engine.batches cimport Batch, run_batch, thread_count
 from zvcore.engine.buffers cimport Buffers
-from zvcore.engine.core cimport decode_chain
 from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE, STALE_FAILURE, Failure, failure_error
 from zvcore.engine.form cimport (
     FRAMED_EDGE, Block, Form, aim, direct_target, fill_share, move_points, move_share,
@@ -18,7 +18,7 @@ from zvcore.engine.form cimport (
 from zvcore.engine.framing cimport zv_frame
 from zvcore.engine.load cimport Loader
 from zvcore.engine.selection cimport Selection
-from zvcore.engine.slots cimport Slot, fail, fail_frame
+from zvcore.engine.slots cimport Slot, fail, fail_codec, fail_frame
 
 from zvcore.errors import ZvcoreError
 
@@ -36,6 +36,8 @@ cdef int decode_block(Batch *batch, Slot *slot, Form form, int chain, int64_t ch
                       uint8_t *direct, Block *block, const uint8_t **values) noexcept nogil:
     """From a chunk's stored bytes to its values. `block` is laid out here if the chunk says itself how large it is."""
     cdef zv_frame frame
+    cdef Wanted wanted
+    cdef Bytes stored, decoded
     frame.header_size = 0
     if form.edge == FRAMED_EDGE:
         fail(slot, FRAME_FAILURE, chunk)
@@ -56,9 +58,14 @@ cdef int decode_block(Batch *batch, Slot *slot, Form form, int chain, int64_t ch
         # Bytes behind the values of a chunk that nothing encodes.
         if form.trailing and batch.chains[chain].count == 0 and size > block.nbytes:
             size = block.nbytes
-    if decode_chain(batch, slot, chain, chunk, data, size, direct, block.nbytes, block.nbytes, values, &size) != 0:
+    stored.data = data
+    stored.size = size
+    wanted = exactly(block.nbytes, direct)
+    if decode_chain(&slot.runner, chain, stored, &wanted, &decoded) != 0:
+        fail_codec(slot, chain, chunk)
         slot.failure.offset = frame.header_size
         return -1
+    values[0] = decoded.data
     return 0
 
 
@@ -279,14 +286,17 @@ cdef struct FetchPlan:
 
 cdef int fetch_one(Batch *batch, Slot *slot, FetchPlan *plan, Buffers results, int64_t chunk, const uint8_t *data,
                    uint64_t size) noexcept nogil:
-    cdef const uint8_t *values
-    cdef uint64_t expected = plan.expected[chunk] if plan.expected != NULL else ZV_SIZE_UNKNOWN
+    cdef int chain = plan.chain[chunk] if plan.chain != NULL else 0
+    cdef Wanted wanted
+    cdef Bytes stored, decoded
     if data == NULL:
         return 0
-    if decode_chain(batch, slot, plan.chain[chunk] if plan.chain != NULL else 0, chunk, data, size, NULL, expected,
-                    plan.ceiling, &values, &size) != 0:
-        return -1
-    if results.store(chunk, NULL, 0, values, size) != 0:
+    stored.data = data
+    stored.size = size
+    wanted = exactly(plan.expected[chunk], NULL) if plan.expected != NULL else at_most(plan.ceiling)
+    if decode_chain(&slot.runner, chain, stored, &wanted, &decoded) != 0:
+        return fail_codec(slot, chain, chunk)
+    if results.store(chunk, NULL, 0, decoded.data, decoded.size) != 0:
         return fail(slot, MEMORY_FAILURE, chunk)
     return 0
 

@@ -14,13 +14,13 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
-from zvcore.codecs.chain cimport CodecChain, Stages
+from zvcore.codecs.chain cimport CodecChain
+from zvcore.codecs.running cimport Bytes, Stages, Wanted, decode_chain, exactly
 from zvcore.engine.batches cimport Batch, run_batch
-from zvcore.engine.core cimport decode_chain
 from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, Target, aim, direct_target, fill_share, move_share
 from zvcore.engine.selection cimport RANGE_AXIS, Axis, Selection
-from zvcore.engine.slots cimport Slot, fail
+from zvcore.engine.slots cimport Slot, fail, fail_codec
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 from zvcore.stores.files cimport OpenFile, read_at, stamp_object
 from zvcore.system.files cimport file_stamp
@@ -66,9 +66,9 @@ cdef int read_chunk(Batch *batch, Slot *slot, Work *work, Form form, Selection s
     """A failure says nothing more than that the ordinary way must be gone."""
     cdef Block block
     cdef uint8_t *direct
-    cdef uint8_t *stored
-    cdef const uint8_t *values
-    cdef uint64_t size
+    cdef uint8_t *place
+    cdef Bytes stored, decoded
+    cdef Wanted wanted
     if not is_unchanged(work.path, work.stamp):
         return fail(slot, STALE_FAILURE, 0)
     if work.length == ZV_SIZE_UNKNOWN:
@@ -78,17 +78,20 @@ cdef int read_chunk(Batch *batch, Slot *slot, Work *work, Form form, Selection s
         return fail(slot, STALE_FAILURE, 0)
     form.written_block(work.position, &block)
     direct = <uint8_t *> direct_target(form, selection, work.position, &block, &work.target)
-    stored = direct
+    place = direct
     if direct == NULL or batch.chains[0].count or work.length != block.nbytes:
-        stored = reserve(&slot.stored, work.length)
-        if stored == NULL:
+        place = reserve(&slot.stored, work.length)
+        if place == NULL:
             return fail(slot, MEMORY_FAILURE, 0)
-    if <uint64_t> read_at(work.descriptor, stored, work.length, work.offset) != work.length:
+    if <uint64_t> read_at(work.descriptor, place, work.length, work.offset) != work.length:
         return fail(slot, STALE_FAILURE, 0)
-    if decode_chain(batch, slot, 0, 0, stored, work.length, direct, block.nbytes, block.nbytes, &values, &size) != 0:
-        return -1
-    if values != direct:
-        move_share(form, selection, work.position, <char *> values, &block, &work.target, True)
+    stored.data = place
+    stored.size = work.length
+    wanted = exactly(block.nbytes, direct)
+    if decode_chain(&slot.runner, 0, stored, &wanted, &decoded) != 0:
+        return fail_codec(slot, 0, 0)
+    if decoded.data != direct:
+        move_share(form, selection, work.position, <char *> decoded.data, &block, &work.target, True)
     return 0
 
 

@@ -2,19 +2,18 @@
 
 from libc.stdint cimport int64_t
 
+from zvcore.codecs.running cimport Runner
 from zvcore.engine.failures cimport Failure
 from zvcore.system.scratch cimport Scratch
 
 
 cdef struct Slot:
     Scratch stored              # bytes as they were read
-    Scratch first
-    Scratch second
     Scratch values              # a chunk that is being put together
     Scratch cell                # several of them, on their way from one array into another
     Scratch path
+    Runner runner               # of the batch's chains
     Failure failure
-    void ***workers             # per chain of the batch, taken on first use
     int64_t place               # where in its plan this thread is; -1 when a batch begins
     Slot *next
 
@@ -26,4 +25,7 @@ cdef void give_slot(Slot *slot) noexcept nogil
 # Notes a failure of the slot's thread, of which more may be said in `slot.failure`: always -1.
 cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil
 cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil
-cdef int fail_python(Slot *slot, int64_t job, int chain, int stage, object error) noexcept with gil
+# Notes what `slot.runner` has failed at with this chain.
+cdef int fail_codec(Slot *slot, int chain, int64_t job) noexcept nogil
+# Notes what was raised between the items.
+cdef int fail_python(Slot *slot, object error) noexcept with gil

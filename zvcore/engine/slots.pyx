@@ -5,7 +5,9 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strncpy
 
-from zvcore.engine.failures cimport FRAME_FAILURE, PYTHON_FAILURE, UNKNOWN_STAGE, Failure
+from zvcore.codecs.failures cimport RAISED
+from zvcore.codecs.running cimport trim_runner
+from zvcore.engine.failures cimport CODEC_FAILURE, FRAME_FAILURE, PYTHON_FAILURE, Failure
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from zvcore.system.scratch cimport discard, trim
@@ -41,8 +43,7 @@ cdef Slot *take_slot() noexcept nogil:
 cdef void give_slot(Slot *slot) noexcept nogil:
     global idle_slots, idle_slot_count
     trim(&slot.stored, KEPT_SCRATCH)
-    trim(&slot.first, KEPT_SCRATCH)
-    trim(&slot.second, KEPT_SCRATCH)
+    trim_runner(&slot.runner, KEPT_SCRATCH)
     trim(&slot.values, KEPT_SCRATCH)
     trim(&slot.cell, KEPT_SCRATCH)
     pthread_mutex_lock(&slots_lock)
@@ -54,8 +55,7 @@ cdef void give_slot(Slot *slot) noexcept nogil:
     pthread_mutex_unlock(&slots_lock)
     if slot != NULL:
         discard(&slot.stored)
-        discard(&slot.first)
-        discard(&slot.second)
+        trim_runner(&slot.runner, 0)
         discard(&slot.values)
         discard(&slot.cell)
         discard(&slot.path)
@@ -66,7 +66,6 @@ cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil:
     memset(&slot.failure, 0, sizeof(Failure))
     slot.failure.kind = kind
     slot.failure.job = job
-    slot.failure.stage = UNKNOWN_STAGE
     return -1
 
 
@@ -76,10 +75,17 @@ cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil:
     return -1
 
 
-cdef int fail_python(Slot *slot, int64_t job, int chain, int stage, object error) noexcept with gil:
-    fail(slot, PYTHON_FAILURE, job)
+cdef int fail_codec(Slot *slot, int chain, int64_t job) noexcept nogil:
+    fail(slot, CODEC_FAILURE, job)
     slot.failure.chain = chain
-    slot.failure.stage = stage
+    slot.failure.codec = slot.runner.failure
+    if slot.failure.codec.status == RAISED:
+        slot.failure.exception = slot.failure.codec.exception
+    return -1
+
+
+cdef int fail_python(Slot *slot, object error) noexcept with gil:
+    fail(slot, PYTHON_FAILURE, -1)
     Py_INCREF(error)
     slot.failure.exception = <void *> error
     return -1

@@ -9,9 +9,9 @@ from libc.stdlib cimport calloc, free
 from posix.uio cimport iovec
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
+from zvcore.codecs.running cimport Bytes, encode_chain
 from zvcore.engine.batches cimport Batch, run_batch, thread_count
 from zvcore.engine.buffers cimport Buffers, Keys
-from zvcore.engine.core cimport encode_chain
 from zvcore.engine.failures cimport MEMORY_FAILURE, SYSTEM_FAILURE, failure_error
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, aim, move_points, move_share
 from zvcore.engine.framing cimport MOST_HEADER
@@ -19,7 +19,7 @@ from zvcore.engine.load cimport Loader
 from zvcore.engine.packer cimport Packer
 from zvcore.engine.read cimport decode_block, located, stages_of, stored_limit
 from zvcore.engine.selection cimport Selection
-from zvcore.engine.slots cimport Slot, fail, fail_frame
+from zvcore.engine.slots cimport Slot, fail, fail_codec, fail_frame
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block, is_filled
 from zvcore.stores.files cimport replace_file
 from zvcore.system.files cimport zv_make_parents, zv_remove_file
@@ -96,22 +96,23 @@ cdef int encode_values(Batch *batch, Slot *slot, WritePlan *plan, Form form, int
     cdef uint8_t header[MOST_HEADER]
     cdef uint64_t header_size = 0
     cdef uint64_t dimensions[ZV_MAX_NDIM]
-    cdef const uint8_t *encoded = NULL
-    cdef uint64_t size = 0
+    cdef Bytes plain, encoded
     cdef int chain = plan.chain[chunk] if plan.chain != NULL else 0
     cdef int axis
     if not plan.store_empty and is_filled(<const char *> values, block.nbytes // form.itemsize, form.itemsize,
                                           form.stored_fill):
         return finish(batch, slot, plan, chunk, NULL, 0, NULL, ZV_SIZE_UNKNOWN)
-    if encode_chain(batch, slot, chain, chunk, values, block.nbytes, &encoded, &size) != 0:
-        return -1
+    plain.data = values
+    plain.size = block.nbytes
+    if encode_chain(&slot.runner, chain, plain, &encoded) != 0:
+        return fail_codec(slot, chain, chunk)
     if form.edge == FRAMED_EDGE:
         for axis in range(form.ndim):
             dimensions[axis] = block.shape[axis]
         header_size = form.framing.write(form.framing.cfg, form.ndim, dimensions, header)
         if header_size > form.header_bound:
             return fail_frame(slot, chunk, b"the format wrote a longer header than it says that headers are")
-    return finish(batch, slot, plan, chunk, header, header_size, encoded, size)
+    return finish(batch, slot, plan, chunk, header, header_size, encoded.data, encoded.size)
 
 
 cdef int finish(Batch *batch, Slot *slot, WritePlan *plan, int64_t chunk, const uint8_t *header, uint64_t header_size,
@@ -286,12 +287,12 @@ cdef struct EncodePlan:
 
 cdef int encode_item(Batch *batch, Slot *slot, int64_t item) noexcept nogil:
     cdef EncodePlan *plan = <EncodePlan *> batch.plan
-    cdef const uint8_t *encoded
-    cdef uint64_t size
-    if encode_chain(batch, slot, 0, item, <const uint8_t *> plan.views[item].buf, plan.views[item].len, &encoded,
-                    &size) != 0:
-        return -1
-    if (<Buffers> plan.results).store(item, NULL, 0, encoded, size) != 0:
+    cdef Bytes plain, encoded
+    plain.data = <const uint8_t *> plan.views[item].buf
+    plain.size = plan.views[item].len
+    if encode_chain(&slot.runner, 0, plain, &encoded) != 0:
+        return fail_codec(slot, 0, item)
+    if (<Buffers> plan.results).store(item, NULL, 0, encoded.data, encoded.size) != 0:
         return fail(slot, MEMORY_FAILURE, item)
     return 0
 

@@ -89,10 +89,14 @@ def decode_block(
 def _decoded(payload: memoryview, chain: CodecChain, keys: Keys, size: int | None) -> bytes | memoryview:
     # The size is only a ceiling: memory grows with what comes.
     ceiling = codecs.max_decoded_size if size is None else size
-    found = fetch_native(Sources(keys=keys, blobs=[payload]), 1, (chain,), max_size=ceiling)[0]
+    found: bytes | memoryview | None = payload
+    if len(chain):
+        found = fetch_native(Sources(keys=keys, blobs=[payload]), 1, (chain,), max_size=ceiling)[0]
     assert found is not None
     if size is not None and len(found) != size:
-        raise CorruptDataError("the decoded data has the wrong size", expected=f"{size} bytes", found=len(found))
+        raise CorruptDataError(
+            "the decoded data has the wrong size", key=keys[0], expected=f"{size} bytes", found=len(found)
+        )
     return found
 
 

@@ -17,6 +17,8 @@ cdef inline void discard(Scratch *scratch) noexcept nogil:
 
 # At least `size` bytes, contents not kept; NULL when memory is short.
 cdef inline uint8_t *reserve(Scratch *scratch, uint64_t size) noexcept nogil:
+    if size > <uint64_t> 1 << 62:
+        return NULL
     if scratch.capacity < size or scratch.data == NULL:
         free(scratch.data)
         scratch.capacity = 0

@@ -14,7 +14,8 @@ import numpy as np
 
 from zvcore import codecs
 from zvcore.codecs import Codec
-from zvcore.codecs.native import NativeCodec, decode_through
+from zvcore.codecs.methods import decode_through
+from zvcore.codecs.table import Table
 from zvcore.errors import CorruptDataError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ def check_table(codec: Codec, data: dict[str, bytes]) -> None:
 def _check_agreement(codec: Codec, data: dict[str, bytes]) -> None:
     if type(codec)._encode is Codec._encode or type(codec)._decode is Codec._decode:
         return
-    native = NativeCodec(codec.__zv_codec__())
+    native = Table(codec.__zv_codec__())
     for what, sample in data.items():
         by_table = native.encode(sample)
         by_python = bytes(codec._encode(memoryview(sample)))

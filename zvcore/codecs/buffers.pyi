@@ -1,0 +1,3 @@
+from typing import Any
+
+def readable_bytes(data: Any) -> memoryview: ...

@@ -1,0 +1,6 @@
+from zvcore.errors import CorruptDataError
+
+FAILURES: dict[int, tuple[type[Exception], str, str | None]]
+
+def too_long(codec: str, most: int, found: int | None = None) -> CorruptDataError: ...
+def wrong_size(codec: str, expected: int, found: int | None = None) -> CorruptDataError: ...

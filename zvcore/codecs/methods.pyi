@@ -1,0 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
+def decode_through(
+    function: Callable[[memoryview, int], Any], name: str, data: Any, out: Any, max_size: int | None
+) -> Any: ...

@@ -1,0 +1,96 @@
+"""Runs codecs: one of them for users, chains of them for the engine's threads. Needs no GIL."""
+
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+
+from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN, zv_codec
+from zvcore.codecs.failures cimport CodecFailure
+from zvcore.codecs.workers cimport Workers
+from zvcore.system.scratch cimport Scratch
+
+
+cdef struct Bytes:
+    const uint8_t *data
+    uint64_t size
+
+
+# -- one codec ------------------------------------------------------------------------------------------------------
+
+# A codec's table at work on the bytes of one chunk.
+cdef struct Attempt:
+    const zv_codec *table
+    void *worker
+    Bytes given
+    uint64_t limit          # the most bytes that the result may have
+    uint64_t room           # how many bytes of memory the codec gets
+    uint64_t size           # of the result
+
+
+# All three return the status that they leave in `failure`.
+#
+# Sets the room for a first try to decode; ZV_OK, or TOO_LONG when the stream itself declares more than the limit.
+cdef int32_t begin_decoding(Attempt *attempt, CodecFailure *failure) noexcept nogil
+# Tries. After ZV_SPACE `more_room` sets the room for another try, or makes it a TOO_LONG.
+cdef int32_t try_decoding(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil
+cdef int32_t more_room(Attempt *attempt, CodecFailure *failure) noexcept nogil
+
+# Decodes into memory of just the size that is expected, which is the room.
+cdef int32_t decode_exactly(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil
+# Encodes with room for `bound` bytes.
+cdef int32_t encode_once(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil
+
+
+# -- chains of codecs -------------------------------------------------------------------------------------------------
+
+cdef struct Stage:
+    const zv_codec *table       # NULL: this codec works through Python
+    Workers *workers            # of the table
+    void *codec                 # the Python object, borrowed from the chain
+
+
+cdef struct Stages:
+    Stage *stage                # in the order of encoding
+    int count
+
+
+# What one thread runs chains with. Zeros to begin with.
+cdef struct Runner:
+    Stages **chains             # borrowed between begin_running and end_running
+    int chain_count
+    Scratch workers             # one for each stage of each chain, taken on first use
+    Scratch first, second       # what comes out of the stages in turn
+    CodecFailure failure        # after -1
+
+
+# What decoding shall give.
+cdef struct Wanted:
+    uint8_t *into               # where exactly `size` bytes are to go; NULL: anywhere
+    uint64_t size               # ZV_SIZE_UNKNOWN: as many as come,
+    uint64_t most               # but no more than this
+
+
+cdef inline Wanted exactly(uint64_t size, uint8_t *into) noexcept nogil:
+    cdef Wanted wanted
+    wanted.into = into
+    wanted.size = wanted.most = size
+    return wanted
+
+
+cdef inline Wanted at_most(uint64_t size) noexcept nogil:
+    cdef Wanted wanted
+    wanted.into = NULL
+    wanted.size = ZV_SIZE_UNKNOWN
+    wanted.most = size
+    return wanted
+
+
+# Between these two a runner runs the given chains, by their number. -1 when memory is short.
+cdef int begin_running(Runner *runner, Stages **chains, int chain_count) noexcept nogil
+cdef void end_running(Runner *runner) noexcept nogil
+# Gives back memory beyond `most` bytes for each of its pieces.
+cdef void trim_runner(Runner *runner, uint64_t most) noexcept nogil
+
+# What `stored` decodes to. The result may be `stored` itself, or lie in the runner until it runs again. 0, or -1 with
+# `runner.failure`.
+cdef int decode_chain(Runner *runner, int chain, Bytes stored, const Wanted *wanted, Bytes *result) noexcept nogil
+# The stored form of `plain`, in the runner, or `plain` itself if the chain is empty.
+cdef int encode_chain(Runner *runner, int chain, Bytes plain, Bytes *result) noexcept nogil

@@ -1,0 +1,310 @@
+"""Runs codecs: one of them for users, chains of them for the engine's threads. Needs no GIL.
+
+All memory that a codec writes to is the caller's, all sizes that it claims are checked here.
+"""
+
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from zvcore.codecs.abi cimport ZV_INTERNAL, ZV_NOMEM, ZV_OK, ZV_SIZE_UNKNOWN, ZV_SPACE, zv_codec, zv_error
+from zvcore.codecs.failures cimport RAISED, TOO_LONG, UNKNOWN_STAGE, WRONG_SIZE, CodecFailure, fail_size
+from zvcore.codecs.room cimport next_room
+from zvcore.codecs.workers cimport give_worker, take_worker
+from zvcore.system.scratch cimport Scratch, reserve, trim
+
+
+# -- one codec ------------------------------------------------------------------------------------------------------
+
+
+cdef inline void begin(Attempt *attempt, CodecFailure *failure, bint decoding) noexcept nogil:
+    attempt.size = 0
+    failure.decoding = decoding
+    failure.stage = UNKNOWN_STAGE
+    failure.said.struct_size = sizeof(zv_error)
+    failure.said.lib_code = 0
+    failure.said.msg[0] = 0
+
+
+cdef inline int32_t end(Attempt *attempt, int32_t status, CodecFailure *failure) noexcept nogil:
+    if status == ZV_OK and attempt.size > attempt.room:
+        status = ZV_INTERNAL        # it claims to have written beyond its room
+    failure.status = status
+    return status
+
+
+cdef int32_t try_decoding(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil:
+    begin(attempt, failure, True)
+    return end(attempt, attempt.table.decode(attempt.table.cfg, attempt.worker, attempt.given.data, attempt.given.size,
+                                             into, attempt.room, &attempt.size, &failure.said), failure)
+
+
+cdef int32_t encode_once(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil:
+    begin(attempt, failure, False)
+    return end(attempt, attempt.table.encode(attempt.table.cfg, attempt.worker, attempt.given.data, attempt.given.size,
+                                             into, attempt.room, &attempt.size, &failure.said), failure)
+
+
+cdef int32_t begin_decoding(Attempt *attempt, CodecFailure *failure) noexcept nogil:
+    cdef uint64_t declared = ZV_SIZE_UNKNOWN
+    begin(attempt, failure, True)
+    failure.status = ZV_OK
+    if attempt.table.decoded_hint != NULL:
+        declared = attempt.table.decoded_hint(attempt.table.cfg, attempt.given.data, attempt.given.size)
+    # What says of itself that it is longer than it may be gets no room to prove it.
+    if declared != ZV_SIZE_UNKNOWN and declared > attempt.limit:
+        return fail_size(failure, TOO_LONG, attempt.limit, declared)
+    attempt.room = next_room(attempt.given.size, declared, ZV_SIZE_UNKNOWN, attempt.limit)
+    return ZV_OK
+
+
+cdef int32_t more_room(Attempt *attempt, CodecFailure *failure) noexcept nogil:
+    if failure.status != ZV_SPACE:
+        return failure.status
+    if attempt.size > attempt.limit:
+        return fail_size(failure, TOO_LONG, attempt.limit, attempt.size)
+    if attempt.room >= attempt.limit:
+        return fail_size(failure, TOO_LONG, attempt.limit, ZV_SIZE_UNKNOWN)
+    attempt.room = next_room(attempt.given.size, attempt.size, attempt.room, attempt.limit)
+    failure.status = ZV_OK
+    return ZV_OK
+
+
+cdef int32_t decode_exactly(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil:
+    cdef int32_t status = try_decoding(attempt, into, failure)
+    if status == ZV_OK and attempt.size != attempt.room:
+        return fail_size(failure, WRONG_SIZE, attempt.room, attempt.size)
+    if status == ZV_SPACE:
+        return fail_size(failure, WRONG_SIZE, attempt.room,
+                         attempt.size if attempt.size > attempt.room else ZV_SIZE_UNKNOWN)
+    return status
+
+
+# -- the workers of a thread ------------------------------------------------------------------------------------------
+
+
+cdef int begin_running(Runner *runner, Stages **chains, int chain_count) noexcept nogil:
+    cdef uint64_t size = 0
+    cdef int i
+    for i in range(chain_count):
+        size += chains[i].count * sizeof(void *)
+    if reserve(&runner.workers, size) == NULL:
+        return -1
+    memset(runner.workers.data, 0, size)
+    runner.chains = chains
+    runner.chain_count = chain_count
+    return 0
+
+
+cdef void end_running(Runner *runner) noexcept nogil:
+    cdef void **worker = <void **> runner.workers.data
+    cdef Stages *stages
+    cdef int i, stage
+    for i in range(runner.chain_count):
+        stages = runner.chains[i]
+        for stage in range(stages.count):
+            if worker[stage] != NULL:
+                give_worker(stages.stage[stage].table, stages.stage[stage].workers, worker[stage])
+        worker += stages.count
+    runner.chain_count = 0
+
+
+cdef void trim_runner(Runner *runner, uint64_t most) noexcept nogil:
+    trim(&runner.workers, most)
+    trim(&runner.first, most)
+    trim(&runner.second, most)
+
+
+cdef int set_to_work(Runner *runner, int chain, int stage, Attempt *attempt) noexcept nogil:
+    """Give the attempt its table and a worker, which this thread keeps until it ends running."""
+    cdef Stage *chosen = &runner.chains[chain].stage[stage]
+    cdef void **worker = <void **> runner.workers.data + stage
+    cdef int i
+    attempt.table = chosen.table
+    for i in range(chain):
+        worker += runner.chains[i].count
+    if worker[0] == NULL and take_worker(chosen.table, chosen.workers, worker) != ZV_OK:
+        return ZV_NOMEM
+    attempt.worker = worker[0]
+    return ZV_OK
+
+
+# -- chains of codecs -------------------------------------------------------------------------------------------------
+
+
+cdef int fail(Runner *runner, int stage, int32_t status, bint decoding) noexcept nogil:
+    """For what no codec said."""
+    runner.failure.stage = stage
+    runner.failure.decoding = decoding
+    runner.failure.status = status
+    runner.failure.said.lib_code = 0
+    runner.failure.said.msg[0] = 0
+    return -1
+
+
+cdef int call_python(Runner *runner, Stage *stage, Bytes given, const Wanted *wanted, Scratch *out,
+                     Bytes *result) noexcept with gil:
+    """One codec without a C table, decoding what is `wanted`, encoding if that is NULL."""
+    cdef Py_buffer view
+    cdef object codec = <object> stage.codec
+    cdef object memory = None
+    cdef bint held = False
+    cdef char nothing = 0
+    cdef uint8_t *target
+    try:
+        memory = PyMemoryView_FromMemory(<char *> given.data if given.size else &nothing, given.size, PyBUF_READ)
+        made = codec.encode(memory) if wanted == NULL else codec.decode(memory, max_size=wanted.most)
+        PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
+        held = True
+        if wanted != NULL and wanted.size != ZV_SIZE_UNKNOWN and <uint64_t> view.len != wanted.size:
+            fail(runner, UNKNOWN_STAGE, WRONG_SIZE, True)
+            return fail_size(&runner.failure, WRONG_SIZE, wanted.size, view.len)
+        target = wanted.into if wanted != NULL and wanted.into != NULL else reserve(out, view.len)
+        if target == NULL:
+            return fail(runner, UNKNOWN_STAGE, ZV_NOMEM, wanted != NULL)
+        if view.len:
+            memcpy(target, view.buf, view.len)
+        result.data = target
+        result.size = view.len
+        return 0
+    except BaseException as error:
+        fail(runner, UNKNOWN_STAGE, RAISED, wanted != NULL)
+        Py_INCREF(error)
+        runner.failure.exception = <void *> error
+        return -1
+    finally:
+        if held:
+            PyBuffer_Release(&view)
+        if memory is not None:
+            try:
+                memory.release()        # a codec that kept the view must not read freed memory later
+            except BufferError:
+                pass
+
+
+cdef uint64_t most_before(const Stages *stages, int stage, uint64_t most) noexcept nogil:
+    """The most that decoding a stage may give for the stages before it, which shall give no more than `most`.
+
+    What is left to decode can have taken no more when it was encoded, with some room for encoders worse than ours.
+    """
+    cdef const zv_codec *table
+    cdef uint64_t bound = most
+    cdef int i
+    if stage == 0:
+        return most
+    for i in range(stage):
+        table = stages.stage[i].table
+        if table != NULL:
+            bound = max(bound, table.bound(table.cfg, bound))
+    return min(bound, <uint64_t> 1 << 62) // 2 * 3 + (1 << 20)
+
+
+cdef int32_t decode_growing(Attempt *attempt, Scratch *out, CodecFailure *failure) noexcept nogil:
+    cdef int32_t status = begin_decoding(attempt, failure)
+    while status == ZV_OK:
+        if reserve(out, attempt.room) == NULL:
+            failure.status = ZV_NOMEM
+            return ZV_NOMEM
+        if try_decoding(attempt, out.data, failure) == ZV_OK:
+            return ZV_OK
+        status = more_room(attempt, failure)
+    return status
+
+
+cdef int decode_stage(Runner *runner, int chain, int stage, const Wanted *wanted, Scratch *out,
+                      Bytes *data) noexcept nogil:
+    """One codec, from `*data` to `*data`."""
+    cdef Attempt attempt
+    cdef uint8_t *target
+    if runner.chains[chain].stage[stage].table == NULL:
+        return call_python(runner, &runner.chains[chain].stage[stage], data[0], wanted, out, data)
+    attempt.given = data[0]
+    if set_to_work(runner, chain, stage, &attempt) != ZV_OK:
+        return fail(runner, stage, ZV_NOMEM, True)
+    if wanted.size == ZV_SIZE_UNKNOWN:
+        attempt.limit = wanted.most
+        if decode_growing(&attempt, out, &runner.failure) != ZV_OK:
+            return -1
+        target = out.data
+    else:
+        target = wanted.into if wanted.into != NULL else reserve(out, wanted.size)
+        if target == NULL:
+            return fail(runner, stage, ZV_NOMEM, True)
+        attempt.room = wanted.size
+        if decode_exactly(&attempt, target, &runner.failure) != ZV_OK:
+            return -1
+    data.data = target
+    data.size = attempt.size
+    return 0
+
+
+cdef int decode_by_nothing(Runner *runner, Bytes stored, const Wanted *wanted, Bytes *result) noexcept nogil:
+    """An empty chain: the bytes as they are."""
+    runner.failure.decoding = True
+    runner.failure.stage = UNKNOWN_STAGE
+    result[0] = stored
+    if wanted.size != ZV_SIZE_UNKNOWN and stored.size != wanted.size:
+        fail_size(&runner.failure, WRONG_SIZE, wanted.size, stored.size)
+        return -1
+    if stored.size > wanted.most:
+        fail_size(&runner.failure, TOO_LONG, wanted.most, stored.size)
+        return -1
+    if wanted.into != NULL:
+        if stored.size and stored.data != wanted.into:
+            memcpy(wanted.into, stored.data, stored.size)
+        result.data = wanted.into
+    return 0
+
+
+cdef int decode_chain(Runner *runner, int chain, Bytes stored, const Wanted *wanted, Bytes *result) noexcept nogil:
+    cdef Stages *stages = runner.chains[chain]
+    cdef Scratch *out = &runner.first
+    cdef Scratch *other = &runner.second
+    cdef Wanted between
+    cdef const Wanted *goal
+    cdef int stage
+    if stages.count == 0:
+        return decode_by_nothing(runner, stored, wanted, result)
+    result[0] = stored
+    for stage in range(stages.count - 1, -1, -1):
+        goal = wanted
+        if stage:
+            between = at_most(most_before(stages, stage, wanted.most))
+            goal = &between
+        if decode_stage(runner, chain, stage, goal, out, result) != 0:
+            runner.failure.stage = stage
+            return -1
+        out, other = other, out
+    return 0
+
+
+cdef int encode_chain(Runner *runner, int chain, Bytes plain, Bytes *result) noexcept nogil:
+    cdef Stages *stages = runner.chains[chain]
+    cdef Scratch *out = &runner.first
+    cdef Scratch *other = &runner.second
+    cdef Attempt attempt
+    cdef int stage
+    result[0] = plain
+    if plain.data == runner.first.data:
+        out, other = other, out         # it was decoded just now
+    for stage in range(stages.count):
+        if stages.stage[stage].table == NULL:
+            if call_python(runner, &stages.stage[stage], result[0], NULL, out, result) != 0:
+                runner.failure.stage = stage
+                return -1
+        else:
+            attempt.given = result[0]
+            if set_to_work(runner, chain, stage, &attempt) != ZV_OK:
+                return fail(runner, stage, ZV_NOMEM, False)
+            attempt.room = attempt.table.bound(attempt.table.cfg, attempt.given.size)
+            if reserve(out, attempt.room) == NULL:
+                return fail(runner, stage, ZV_NOMEM, False)
+            if encode_once(&attempt, out.data, &runner.failure) != ZV_OK:
+                runner.failure.stage = stage
+                return -1
+            result.data = out.data
+            result.size = attempt.size
+        out, other = other, out
+    return 0
