@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import zvcore
-from zvcore.errors import ZvcoreError
 from zvcore.documents.values import is_number
+from zvcore.errors import ZvcoreError
 from zvcore.pictures import preview
 from zvcore.precomputed import Skeleton, Skeletons, write_skeletons
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zvcore.care import verify as verify
     from zvcore.convert import convert as convert
     from zvcore.downsample import downsample as downsample
+    from zvcore.format import formats as formats
     from zvcore.opening import create as create
     from zvcore.opening import open as open
     from zvcore.versions import get_include as get_include
@@ -43,6 +44,7 @@ _ORIGINS = {
     "create": "zvcore.opening",
     "downsample": "zvcore.downsample",
     "errors": "zvcore",
+    "formats": "zvcore.format",
     "get_include": "zvcore.versions",
     "inspect": "zvcore.care",
     "kernels": "zvcore",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from zvcore.codecs.base import Codec
     from zvcore.documents import Document
+    from zvcore.format import Node
     from zvcore.layout import Layout
+    from zvcore.stores import Store
 from zvcore.shard_writer import ShardWriter
 
 __all__ = ["Array"]
@@ -57,6 +59,24 @@ class Array:
         self._threads = threads
 
     # --- what it is
+
+    @property
+    def kind(self) -> str:
+        """ "array", as every `zvcore.format.Node` says what it is."""
+        return "array"
+
+    @property
+    def store(self) -> Store:
+        return self._layout.store
+
+    @property
+    def path(self) -> str:
+        """Where the array lies in its store; "" is the store's root."""
+        return ""
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """Nothing lies in an array."""
+        return iter(())
 
     @property
     def layout(self) -> Layout:

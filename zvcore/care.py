@@ -1,8 +1,6 @@
 """Looking after data, whatever its format: is it sound, what can be saved, what is dead weight, what is there at all.
 
-A format package offers `verify(store, only=, fast=, threads=, watch=)`, `repair(store, out, only=, threads=)`,
-`compact(store, only=, threads=)` and `inspect(store, only=)`. The store is rooted at the dataset; `only` has the keys
-of objects in it, or of folders, when not the whole is meant (for `inspect`, one key); an empty one: the documents.
+What answers is the format's own `care()`, see `zvcore.format.Care`.
 """
 
 from __future__ import annotations
@@ -15,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from zvcore.conversion_note import KEY as NOTE
 from zvcore.conversion_note import UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, ZvcoreError
-from zvcore.opening import detect, package
+from zvcore.format import Format, get_format
+from zvcore.opening import detect
 from zvcore.progress import shown
 from zvcore.report import Problem, Report
 from zvcore.stores import Store, open_store
@@ -58,7 +57,7 @@ def verify(
     options          what only this format has, such as `spec=` for bare sharded stores of precomputed
     """
     try:
-        store, format, only = find(path, "r", format, storage_options)
+        store, found, only = find(path, "r", format, storage_options)
     except UnsupportedError as error:
         # Data without the document that describes it.
         report = Report([Problem.of(error)])
@@ -67,11 +66,11 @@ def verify(
     meant = None if only is None else [only]
     with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
         if client is not None:
-            report = _verify_on(client, store, format, only, fast, threads or 1, watch, options)
+            report = _verify_on(client, store, found.name, only, fast, threads or 1, watch, options)
         else:
             if meant is not None:
                 options["only"] = meant
-            report = package(format).verify(store, fast=fast, threads=threads, watch=watch, **options)
+            report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
     report.watch = None
     # After the look: what a conversion wrote meanwhile is not blamed on one that has ended by now.
     _tell_unfinished(report, store.root, [unfinished_around(path, storage_options), *_unfinished_within(store, only)])
@@ -149,7 +148,9 @@ def _verify_on(
 def _verify_part(
     only: list[str], store: bytes, format: str, fast: bool, threads: int, options: dict[str, Any]
 ) -> Report:
-    report: Report = package(format).verify(pickle.loads(store), only=only, fast=fast, threads=threads, **options)
+    report: Report = (
+        get_format(format).care().verify(pickle.loads(store), only=only, fast=fast, threads=threads, **options)
+    )
     return report
 
 
@@ -168,7 +169,7 @@ def repair(
     out stays beside it, `.bak` behind its name. Nothing is guessed: what is not proved good is left out.
     """
     here, there = shared_options(storage_options, path, path if out is None else out)
-    store, format, only = find(path, "r" if out is not None else "r+", format, here)
+    store, found, only = find(path, "r" if out is not None else "r+", format, here)
     unfinished = unfinished_around(path, here) or next(_unfinished_within(store, only), None)
     if unfinished is not None:
         raise UnsupportedError(
@@ -180,7 +181,7 @@ def repair(
             raise UnsupportedError("a copy is made of whole datasets; give the path of the dataset", key=only)
         options["only"] = [only]
     target = None if out is None else open_store(out, "w", there)
-    report: Report = package(format).repair(store, target, threads=threads, **options)
+    report: Report = found.care().repair(store, target, threads=threads, **options)
     return report
 
 
@@ -192,8 +193,8 @@ def compact(
     storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write shards anew that hold bytes which belong to nothing; the report counts the bytes that this saved."""
-    store, format, only = find(path, "r+", format, storage_options)
-    report: Report = package(format).compact(store, threads=threads, only=None if only is None else [only])
+    store, found, only = find(path, "r+", format, storage_options)
+    report: Report = found.care().compact(store, threads=threads, only=None if only is None else [only])
     return report
 
 
@@ -201,8 +202,8 @@ def inspect(
     path: Path, *, format: str | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """What lies at a path: format, kind, shape, chunks, codecs, sizes on disk; members; the map of a shard."""
-    store, format, only = find(path, "r", format, storage_options)
-    found: dict[str, Any] = package(format).inspect(store, **({} if only is None else {"only": only}))
+    store, format_found, only = find(path, "r", format, storage_options)
+    found = format_found.care().inspect(store, only=only)
     unfinished = unfinished_around(path, storage_options)
     if unfinished is not None:
         found["unfinished"] = unfinished.to_json()
@@ -229,18 +230,21 @@ def _below(place: str, found: dict[str, Any]) -> Iterator[tuple[str, dict[str, A
 
 def find(
     path: Path, mode: str = "r", format: str | None = None, storage_options: Mapping[str, Any] | None = None
-) -> tuple[Store, str, str | None]:
+) -> tuple[Store, Format, str | None]:
     """(store, format, what within it): the dataset at a path, or the one around a path that leads into it."""
+    given = None if format is None else get_format(format)
     if isinstance(path, Store):
         opened = open_store(path, mode, storage_options)
-        found = format or detect(opened)
+        found = given or detect(opened)
         if found is None:
             raise _unknown(opened.root)
         return opened, found, None
     text = os.fsdecode(path)
     store = _opened(text, mode, storage_options)
-    if store is not None and (format is not None or (found := detect(store)) is not None):
-        return store, format or found, None  # type: ignore[return-value]
+    if store is not None:
+        found = given or detect(store)
+        if found is not None:
+            return store, found, None
     here = text if "://" in text else os.path.abspath(text)
     for above, inside in places_above(here):
         around = _opened(above, mode, storage_options)

@@ -113,11 +113,11 @@ class PluginError(ZvcoreError):
     """An installed plugin cannot be used: it does not load, or another distribution provides one of the same name."""
 
 
-class CodecNotFoundError(ZvcoreError):
+class CodecNotFoundError(PluginError):
     """No installed plugin provides the codec that a dataset names."""
 
 
-class CodecConflictError(ZvcoreError):
+class CodecConflictError(PluginError):
     """Two installed distributions provide a codec under the same name."""
 
 

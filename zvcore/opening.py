@@ -1,12 +1,7 @@
-"""The front door: `zvcore.open` and `zvcore.create` find the format and hand over to its package.
-
-A format package offers `detect(store)`, `open(store, mode, **options)` and, if new arrays can be made in it,
-`create(store, **options)`. The store is rooted at the path that the user gave.
-"""
+"""The front door: `zvcore.open` and `zvcore.create` find the format and hand over to it."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import warnings
 from contextlib import nullcontext
@@ -15,52 +10,28 @@ from typing import TYPE_CHECKING, Any, Literal
 from zvcore.conversion_note import KEY as NOTE
 from zvcore.conversion_note import unfinished_at
 from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
+from zvcore.format import Format, formats, get_format, marks
 from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
-    from types import ModuleType
 
     from zvcore.array import Array
 
 __all__ = ["create", "detect", "open"]
 
-# In the order in which they are looked for: a Zarr Vectors store is a Zarr group too, and a folder that holds the
-# metadata of both N5 and Zarr for the same blocks is N5.
-FORMATS = ("zvf", "n5", "zarr3", "precomputed")
-# The attribute without which a Zarr group is no Zarr Vectors store.
-_VECTORS = b"zarr_vectors"
-# By these two nearly everything is told apart.
-_DOCUMENTS = ("zarr.json", "attributes.json")
-_OTHER_DOCUMENTS = ("info", ".zarray", ".zgroup")
-
 Path = str | os.PathLike[str] | Store
 Mode = Literal["r", "r+", "w"]
 
 
-def package(format: str) -> ModuleType:
-    """The package of a format."""
-    if format not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
-    return importlib.import_module(f"zvcore.{format}")
-
-
-def detect(store: Store) -> str | None:
-    """Which format lies at the root of this store, or None.
-
-    As far as names of documents tell, no package is asked: importing one takes longer than looking.
-    """
-    if _VECTORS in bytes(store.get("zarr.json") or b"") and package("zvf").detect(store):
-        return "zvf"
-    if store.exists("attributes.json"):
-        return "n5"
-    if any(store.exists(name) for name in ("zarr.json", ".zarray", ".zgroup")):
-        return "zarr3"
-    if store.exists("info"):
-        return "precomputed" if package("precomputed").detect(store) else None
-    # A group of N5 needs no document, if it is within a container.
-    return "n5" if package("n5").detect(store) else None
+def detect(store: Store) -> Format | None:
+    """Which format lies at the root of this store, or None."""
+    asked = formats().values()
+    for one in asked:
+        if one.detect(store):
+            return one
+    return next((one for one in asked if one.adopts(store)), None)
 
 
 def open(
@@ -74,7 +45,7 @@ def open(
     """Open what lies at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
 
     mode             "r" to read only, "r+" to read and write, "w" to begin an empty group (needs `format`)
-    format           "zarr3", "n5", "precomputed" or "zvf"; found out when it is not given
+    format           one of `zvcore.formats()`; found out when it is not given
     storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
     options          what only this format has, such as `scale=` for precomputed volumes and `order="C"` for N5
 
@@ -86,7 +57,7 @@ def open(
         raise ValueError("mode 'w' needs a format")
     store = open_store(path, mode, storage_options)
     if mode == "w":
-        return package(str(format)).open(store, mode, **options)
+        return _opened(get_format(str(format)), store, mode, options)
     with _looking(store, format, (NOTE,)):
         opened = open_silently(store, mode, format, **options)
         unfinished = unfinished_at(store)
@@ -98,17 +69,25 @@ def open(
 def open_silently(store: Store, mode: Mode = "r", format: str | None = None, **options: Any) -> Any:
     """`open`, for a caller that knows of unfinished conversions, or tells of them itself."""
     with _looking(store, format):
-        format = format or detect(store)
-        if format is not None:
-            return package(format).open(store, mode, **options)
+        found = detect(store) if format is None else get_format(format)
+        if found is not None:
+            return _opened(found, store, mode, options)
     raise _nothing_at(store)
 
 
 def _looking(store: Store, format: str | None, beside: Sequence[str] = ()) -> AbstractContextManager[None]:
     """Ask a remote store for what tells the format, if that is not known, and for what lies `beside`, at once."""
     if format is None:
-        return store.looking_at(_DOCUMENTS, _OTHER_DOCUMENTS, beside)
+        return store.looking_at(*marks(formats().values()), beside)
     return store.looking_at((), (), beside) if beside else nullcontext()
+
+
+def _opened(format: Format, store: Store, mode: str, options: Mapping[str, Any]) -> Any:
+    unknown = sorted(options.keys() - set(format.open_options))
+    if unknown:
+        has = f"it has {', '.join(format.open_options)}" if format.open_options else "it has none"
+        raise TypeError(f"{format.name} has no option {unknown[0]!r} for opening; {has}")
+    return format.open(store, mode, **options)
 
 
 def create(
@@ -137,7 +116,7 @@ def create(
         format_options["chunks"] = chunks
     if shards is not None:
         format_options["shards"] = shards
-    array: Array = package(format).create(
+    return get_format(format).create(
         open_store(path, "w", storage_options),
         shape=shape,
         dtype=dtype,
@@ -147,7 +126,6 @@ def create(
         overwrite=overwrite,
         **format_options,
     )
-    return array
 
 
 def _nothing_at(store: Store) -> ZvcoreError:

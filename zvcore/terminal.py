@@ -25,9 +25,6 @@ __all__ = [
     "tell_unfinished",
 ]
 
-# Those of `zvcore.opening`, which would be heavy to import here.
-FORMATS = ("zvf", "n5", "zarr3", "precomputed")
-
 
 def say(options: argparse.Namespace, *words: Any) -> None:
     """Tell the user something that is not the answer itself; silent with `--quiet`."""
@@ -91,8 +88,13 @@ def reading(path: str, format: str | None = None) -> Iterator[None]:
     """What a command does with a path that the user gave: that nothing is there is a mistake of the command line."""
     from zvcore.commands import UsageError
 
-    if format not in (None, *FORMATS):
-        raise UsageError(f"--format is one of {', '.join(FORMATS)}, not {format!r}")
+    if format is not None:
+        from zvcore.format import get_format
+
+        try:
+            get_format(format)
+        except ValueError as error:
+            raise UsageError(f"--{error}") from error
     try:
         yield
     except Exception as error:
@@ -117,10 +119,9 @@ def open_array(path: str) -> Any:
     import zvcore
     from zvcore.care import find
     from zvcore.commands import UsageError
-    from zvcore.opening import package
 
     store, format, only = find(path)
-    opened = package(format).open(store, "r")
+    opened = format.open(store, "r")
     tell_unfinished(path)
     if only is not None:
         try:

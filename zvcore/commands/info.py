@@ -196,7 +196,7 @@ def image_levels(found: dict[str, Any]) -> list[str]:
 
     if found["kind"] != "group" or not {"ome", "multiscales"} & found.get("attributes", {}).keys():
         return []
-    from zvcore.converting.describing import read_ome
+    from zvcore.zarr3.ome import read_ome
 
     try:
         ome = read_ome(found["attributes"], "zarr.json")

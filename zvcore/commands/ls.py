@@ -44,7 +44,6 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
     """Name -> what it is, of the things that lie directly below a path."""
     import zvcore
     from zvcore.care import find
-    from zvcore.opening import package
 
     if sizes:
         found = zvcore.inspect(path)
@@ -54,7 +53,7 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
             return {str(one["level"]): {"kind": "level", **one} for one in found["levels"]}
         return dict(found.get("members", {}))
     store, format, only = find(path)
-    opened = package(format).open(store, "r")
+    opened = format.open(store, "r")
     if only is not None or isinstance(opened, zvcore.Array):
         return {}
     if hasattr(opened, "levels"):

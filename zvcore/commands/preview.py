@@ -91,10 +91,10 @@ def run(options: argparse.Namespace) -> int:
 def _sizes(node: Any, options: argparse.Namespace, ending: str) -> bytes:
     from zvcore.errors import UnsupportedError
     from zvcore.pictures import png_bytes
-    from zvcore.pictures.pyramids import pyramid_of
+    from zvcore.pictures.preview import image_of
     from zvcore.pictures.sizes import chunk_sizes, plot_sizes
 
-    pyramid = None if hasattr(node, "geometry_types") else pyramid_of(node)
+    pyramid = image_of(node)
     if pyramid is None:
         raise UnsupportedError("only arrays, image pyramids and volumes have chunks to measure", key=options.path)
     level = options.level or 0

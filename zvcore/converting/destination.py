@@ -5,11 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from zvcore import opening
+from zvcore import n5, precomputed, zarr3
 from zvcore.array import Array
-from zvcore.converting.describing import array_attributes, default_names, ome_attributes
-from zvcore.converting.geometry import Axes, in_nanometers, plain, short_unit, volume_place
+from zvcore.converting.describing import array_attributes
+from zvcore.converting.geometry import in_nanometers, volume_place
 from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.format import get_format
+from zvcore.images import Axes, default_names
+from zvcore.images.axes import plain, short_unit
+from zvcore.zarr3.ome import ome_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +61,7 @@ class Destination(ABC):
         if not self.found:
             return None
         try:
-            made = opening.package(self.format).open(self.store.child(path) if path else self.store, "r+")
+            made = get_format(self.format).open(self.store.child(path) if path else self.store, "r+")
         except NotFoundError:
             return None
         return made if isinstance(made, Array) else None
@@ -77,14 +81,14 @@ class ZarrDestination(Destination):
     def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
         if self.found and self._exists(path):
             return
-        opening.package("zarr3").create_group(self._child(path), dict(attrs))
+        zarr3.create_group(self._child(path), dict(attrs))
 
     def _folders_above(self, path: str) -> None:
         parts = path.split("/")
         for depth in range(len(parts)):
             above = "/".join(parts[:depth])
             if not self._exists(above):
-                opening.package("zarr3").create_group(self._child(above))
+                zarr3.create_group(self._child(above))
 
     def array(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any], axes: Axes | None) -> Array:
         made = self._open(path)
@@ -95,7 +99,7 @@ class ZarrDestination(Destination):
         given = dict(options)
         extra = given.pop("attrs", None) or {}
         said = {} if axes is None else array_attributes(axes, "zarr3")
-        return opening.package("zarr3").create(self._child(path), attrs={**attrs, **said, **extra}, **given)  # type: ignore[no-any-return]
+        return zarr3.create(self._child(path), attrs={**attrs, **said, **extra}, **given)
 
     def pyramid(
         self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None
@@ -104,7 +108,7 @@ class ZarrDestination(Destination):
         if not 2 <= rank <= 5:
             self.notes.append(f"OME-Zarr has images of 2 to 5 axes; nothing describes the levels of {rank}")
             return
-        group = opening.package("zarr3").open(self._child(path), "r+")
+        group = zarr3.open(self._child(path), "r+")
         called = name or path.rpartition("/")[2] or self.store.root.rstrip("/").rpartition("/")[2]
         before = group.attrs.get("ome")
         kept = {key: value for key, value in before.items() if key != "multiscales"} if isinstance(before, dict) else {}
@@ -121,7 +125,7 @@ class N5Destination(Destination):
         return self.store.child(path) if path else self.store
 
     def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
-        opening.package("n5").create_group(self._child(path), dict(attrs), member=bool(path))
+        n5.create_group(self._child(path), dict(attrs), member=bool(path))
 
     def array(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any], axes: Axes | None) -> Array:
         made = self._open(path)
@@ -132,16 +136,13 @@ class N5Destination(Destination):
         given = dict(options)
         extra = given.pop("attrs", None) or {}
         said = {} if axes is None else array_attributes(axes, "n5")
-        return opening.package("n5").create(  # type: ignore[no-any-return]
-            self._child(path), attrs={**attrs, **said, **extra}, member=bool(path), **given
-        )
+        return n5.create(self._child(path), attrs={**attrs, **said, **extra}, member=bool(path), **given)
 
     def pyramid(
         self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None
     ) -> None:
         """As n5-viewer reads it, and where that cannot say all of it, as COSEM and CellMap do."""
-        n5 = opening.package("n5")
-        group = n5.open(self._child(path), "r+")
+        group: Any = n5.open(self._child(path), "r+")
         rank = len(levels[0])
         called = default_names(rank)[::-1]
         described = []
@@ -194,7 +195,6 @@ class VolumeDestination(Destination):
 
     def array(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any], axes: Axes | None) -> Array:
         assert axes is not None
-        precomputed = opening.package("precomputed")
         self.finest = self.finest or axes
         offset, exact = volume_place(axes, self.finest)
         if not exact:
@@ -206,9 +206,9 @@ class VolumeDestination(Destination):
         if self.found and self.store.exists("info"):
             volume = precomputed.Volume(self.store, "r+")
             if key in volume:
-                return volume[key]  # type: ignore[no-any-return]
+                return volume[key]
         given["key"] = key
-        return precomputed.create(self.store, **given)  # type: ignore[no-any-return]
+        return precomputed.create(self.store, **given)
 
     def pyramid(
         self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None

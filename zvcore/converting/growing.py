@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.conversion_note import read_note
 from zvcore.converting.destination import Destination, destination_of
-from zvcore.converting.geometry import coarser
 from zvcore.converting.journal import Journal
-from zvcore.converting.pyramids import CoarseView, factors_of, is_labels, level_shapes, whole
+from zvcore.converting.pyramids import CoarseView, factors_of, level_shapes, whole
 from zvcore.converting.sources import Pyramid, collect
 from zvcore.converting.steps import PART_BYTES, plan_copy
 from zvcore.converting.target import Wishes, creation_options, smaller_sharding
 from zvcore.converting.undertaking import Undertaking
 from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.images import coarser, is_labels
 
 if TYPE_CHECKING:
     from zvcore.array import Array

@@ -8,15 +8,16 @@ from zvcore import opening
 from zvcore.conversion_note import KEY, read_note
 from zvcore.converting.describing import carried
 from zvcore.converting.destination import Destination, destination_of
-from zvcore.converting.geometry import Axes, coarser, seen
+from zvcore.converting.geometry import seen
 from zvcore.converting.journal import Journal
-from zvcore.converting.pyramids import factors_of, is_labels, level_shapes
+from zvcore.converting.pyramids import factors_of, level_shapes
 from zvcore.converting.sources import Leaf, Node, Pyramid, collect
 from zvcore.converting.steps import plan_copy
 from zvcore.converting.target import Wishes, creation_options, smaller_sharding
 from zvcore.converting.undertaking import Undertaking
 from zvcore.converting.view import View, make_view, parse_region
 from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.images import Level, coarser, is_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from zvcore.array import Array
+    from zvcore.images import Axes
     from zvcore.stores import Store
 
 __all__ = ["Job"]
@@ -70,8 +72,8 @@ class Job(Undertaking):
 
     # --- before anything is written
 
-    def _arrays(self) -> list[Leaf]:
-        found: list[Leaf] = []
+    def _arrays(self) -> list[Leaf | Level]:
+        found: list[Leaf | Level] = []
         for node in self.nodes:
             found.extend([node] if isinstance(node, Leaf) else node.levels if isinstance(node, Pyramid) else [])
         return found
@@ -200,12 +202,12 @@ class Job(Undertaking):
                     answer.append(Leaf(node.path, leaf.array, leaf.axes))
             elif isinstance(node, Leaf) and (self.levels or destination.format == "precomputed"):
                 attrs: Any = node.array.attrs if node.array.format != "precomputed" else {}
-                answer.append(Pyramid(node.path, [Leaf("", node.array, node.axes)], attrs))
+                answer.append(Pyramid(node.path, [Level("", node.array, node.axes)], attrs))
             else:
                 answer.append(node)
         return answer
 
-    def _view(self, leaf: Leaf, region: Any) -> View:
+    def _view(self, leaf: Leaf | Level, region: Any) -> View:
         names = [axis.name for axis in leaf.axes]
         channel = next((i for i, name in enumerate(names) if name in ("c", "channel")), None)
         parsed = parse_region(region, leaf.array.shape)
@@ -284,7 +286,7 @@ class Job(Undertaking):
         base = plan_copy(views[-1], made[-1], self.wishes.effort, self.memory, name, needed=True)
         self.fill_levels(base, added, [factors for _, factors in shapes], method)
 
-    def _region_of(self, region: Any, finest: Leaf, leaf: Leaf) -> Any:
+    def _region_of(self, region: Any, finest: Level, leaf: Level) -> Any:
         """The part of a coarser level that shows the region of the finest one."""
         if self.region is None or leaf is finest:
             return self.region

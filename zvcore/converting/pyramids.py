@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
 
-__all__ = ["CoarseView", "Pyramiding", "downsampled", "factors_of", "is_labels", "level_shapes", "plan_levels"]
+__all__ = ["CoarseView", "Pyramiding", "downsampled", "factors_of", "level_shapes", "plan_levels"]
 
 Factors = tuple[int, ...]
 
@@ -36,11 +36,6 @@ _UNIT_BYTES = 2 << 30
 _LEAST_UNITS = 16
 # Slices of at least this many bytes are worth a thread.
 _SLICE_BYTES = 1 << 20
-
-
-def is_labels(dtype: np.dtype[Any]) -> bool:
-    """Whether values of this type are, as a rule, the numbers of things and not measured."""
-    return dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize == 8) or dtype == np.uint32
 
 
 def factors_of(given: Factors | None, format: str, shape: Sequence[int], names: Sequence[str | None]) -> Factors:

@@ -1,20 +1,21 @@
-"""What there is to convert: single arrays, pyramids that some convention describes, and the folders they lie in."""
+"""What there is to convert: single arrays, images that some convention describes, and the folders they lie in."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore import opening
 from zvcore.array import Array
-from zvcore.converting.describing import read_ome
-from zvcore.converting.geometry import Axes, Axis, read_axes
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.format import get_format
+from zvcore.images import Image, Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Folder", "Leaf", "Node", "Pyramid", "collect"]
+    from zvcore.images import Axes
+
+__all__ = ["Folder", "Leaf", "Node", "Pyramid", "collect", "finest_array"]
 
 
 @dataclass
@@ -26,16 +27,8 @@ class Leaf:
     axes: Axes
 
 
-@dataclass
-class Pyramid:
-    """A multiscale set: its levels from the finest on; their paths count from the set's own."""
-
-    path: str
-    levels: list[Leaf]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-    kind: str | None = None
-    name: str | None = None
-    method: str | None = None
+class Pyramid(Image):
+    """A multiscale set."""
 
     @property
     def method_of_ours(self) -> str | None:
@@ -55,62 +48,35 @@ Node = Leaf | Pyramid | Folder
 def collect(source: Any) -> list[Node]:
     """The nodes of an opened source, folders before what lies in them."""
     if isinstance(source, Array):
-        return [Leaf("", source, read_axes(source))]
-    format = _format_of(source)
-    if format == "precomputed":
-        return [_volume(source)]
-    nodes = list(_group(source, format, ""))
+        return [Leaf("", source, get_format(source.format).read_axes(source))]
+    if getattr(source, "kind", None) not in ("group", "image"):
+        what = getattr(source, "kind", type(source).__name__)
+        raise UnsupportedError(f"{what}: this is neither an array nor a group of arrays")
+    nodes = list(_nodes(source, ""))
     if not any(isinstance(node, Leaf | Pyramid) for node in nodes):
         raise NotFoundError("there is no array here to convert", key=source.store.root)
     return nodes
 
 
-def _format_of(source: Any) -> str:
-    if isinstance(source, opening.package("n5").N5Group):
-        return "n5"
-    if isinstance(source, opening.package("zarr3").Zarr3Group):
-        return "zarr3"
-    if isinstance(source, opening.package("precomputed").Volume):
-        return "precomputed"
-    if type(source).__module__.startswith("zvcore.zvf"):
-        raise UnsupportedError("a Zarr Vectors store holds points and lines, not arrays; see zvcore.zvf")
-    raise UnsupportedError(f"a {type(source).__name__} is neither an array nor a group of arrays")
-
-
-def _volume(volume: Any) -> Node:
-    levels = [Leaf(key, volume[key], ()) for key in volume]
-    for leaf in levels:
-        leaf.axes = read_axes(leaf.array)
-    # Within one frame: the centre of the finest scale's first voxel lies at its offset.
-    finest = levels[0].axes
-    for leaf in levels:
-        leaf.axes = tuple(
-            axis
-            if axis.scale is None or first.scale is None
-            else Axis(axis.name, axis.unit, axis.scale, axis.offset + (axis.scale - first.scale) / 2)
-            for axis, first in zip(leaf.axes, finest, strict=True)
-        )
-    return Pyramid("", levels, {}, volume.type)
-
-
-def _group(group: Any, format: str, path: str) -> Iterator[Node]:
+def _nodes(group: Any, path: str) -> Iterator[Node]:
     below = f"{path}/" if path else ""
-    found = _n5_set(group, path) if format == "n5" else _ome_set(group, path)
+    format = get_format(group.format)
+    found = format.read_image(group)
     taken: set[str] = set()
     if found is not None:
-        yield found
-        taken = {leaf.path for leaf in found.levels}
+        levels = [Level(level.path, level.array, level.axes) for level in found.levels]
+        yield Pyramid(path, levels, found.attrs, found.kind, found.name, found.method, found.convention)
+        taken = {level.path for level in levels}
     else:
         yield Folder(path, group.attrs)
-    for name in group:
+    for name, member in group.children():
         if name in taken:
             continue
-        member = group[name]
         if isinstance(member, Array):
-            yield Leaf(below + name, member, read_axes(member))
+            yield Leaf(below + name, member, format.read_axes(member))
         else:
             within = {one.removeprefix(f"{name}/") for one in taken if one.startswith(f"{name}/")}
-            yield from _without(_group(member, format, below + name), below + name, within)
+            yield from _without(_nodes(member, below + name), below + name, within)
 
 
 def _without(nodes: Iterator[Node], path: str, taken: set[str]) -> Iterator[Node]:
@@ -119,7 +85,7 @@ def _without(nodes: Iterator[Node], path: str, taken: set[str]) -> Iterator[Node
     for node in nodes:
         if isinstance(node, Leaf) and node.path in gone:
             continue
-        if isinstance(node, Pyramid) and gone >= {f"{node.path}/{leaf.path}" for leaf in node.levels}:
+        if isinstance(node, Pyramid) and gone >= {f"{node.path}/{level.path}" for level in node.levels}:
             continue
         if (
             isinstance(node, Folder)
@@ -129,43 +95,6 @@ def _without(nodes: Iterator[Node], path: str, taken: set[str]) -> Iterator[Node
         ):
             continue
         yield node
-
-
-def _n5_set(group: Any, path: str) -> Pyramid | None:
-    try:
-        scales = group.multiscale()
-    except (NotFoundError, UnsupportedError, MetadataError):
-        # Not described by any convention that we know: the arrays are converted one by one.
-        return None
-    levels = []
-    for level in scales.levels:
-        array = group[level.path]
-        axes = tuple(
-            Axis(name, unit, float(size), float(place))
-            for name, unit, size, place in zip(level.axes, level.units, level.resolution, level.offset, strict=True)
-        )
-        turned = array.order == "C" and array.ndim > 1
-        levels.append(Leaf(level.path, array, axes[::-1] if turned else axes))
-    kind = "segmentation" if {"isLabelMultiset", "maxId"} & set(group.attrs) else None
-    return Pyramid(path, levels, group.attrs, kind)
-
-
-def _ome_set(group: Any, path: str) -> Pyramid | None:
-    found = read_ome(group.attrs, f"{group.store.root}/zarr.json")
-    if found is None:
-        return None
-    levels = []
-    for name, axes in zip(found.paths, found.axes, strict=True):
-        array = group[name]
-        if len(axes) != array.ndim:
-            raise MetadataError(
-                "multiscales has another number of axes than its arrays", key=f"{group.store.root}/{name}",
-                expected=array.ndim, found=len(axes),
-            )  # fmt: skip
-        levels.append(Leaf(name, array, axes))
-    ome = group.attrs.get("ome")
-    kind = "segmentation" if isinstance(ome, dict) and "image-label" in ome else None
-    return Pyramid(path, levels, group.attrs, kind, found.name, found.method)
 
 
 def finest_array(source: Any) -> Array:

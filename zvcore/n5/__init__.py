@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.n5.array import N5Array
-from zvcore.n5.blocks import Block
-from zvcore.n5.creating import create_dataset, create_group, in_container
-from zvcore.n5.documents import ATTRIBUTES, read_document
-from zvcore.n5.group import N5Group
-from zvcore.n5.metadata import is_dataset
-from zvcore.n5.multiscale import Level, Multiscale
-from zvcore.n5.verification import compact, inspect, repair, verify
+from zvcore.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from zvcore.n5.zarr_metadata import add_zarr_metadata
-    from zvcore.n5.zarr_store import ZarrStore
+    from zvcore.n5.array import N5Array as N5Array
+    from zvcore.n5.blocks import Block as Block
+    from zvcore.n5.creating import create_dataset as create_dataset
+    from zvcore.n5.creating import create_group as create_group
+    from zvcore.n5.group import N5Group as N5Group
+    from zvcore.n5.multiscale import Level as Level
+    from zvcore.n5.multiscale import Multiscale as Multiscale
+    from zvcore.n5.verification import compact as compact
+    from zvcore.n5.verification import inspect as inspect
+    from zvcore.n5.verification import repair as repair
+    from zvcore.n5.verification import verify as verify
+    from zvcore.n5.zarr_metadata import add_zarr_metadata as add_zarr_metadata
+    from zvcore.n5.zarr_store import ZarrStore as ZarrStore
     from zvcore.stores import Store
 
 __all__ = [
@@ -36,7 +40,27 @@ __all__ = [
     "verify",
 ]
 
-create = create_dataset
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "array": "N5Array",
+        "blocks": "Block",
+        "creating": "create_dataset create_group",
+        "group": "N5Group",
+        "multiscale": "Level Multiscale",
+        "verification": "compact inspect repair verify",
+        # These need zarr-python, which nothing else here does.
+        "zarr_metadata": "add_zarr_metadata",
+        "zarr_store": "ZarrStore",
+    },
+)
+
+
+def create(store: Store, **options: Any) -> N5Array:
+    """`create_dataset`, under the name that every format has."""
+    from zvcore.n5.creating import create_dataset
+
+    return create_dataset(store, **options)
 
 
 def detect(store: Store) -> bool:
@@ -44,6 +68,9 @@ def detect(store: Store) -> bool:
 
     A folder without attributes.json is a group only within a container.
     """
+    from zvcore.n5.creating import in_container
+    from zvcore.n5.documents import ATTRIBUTES
+
     if store.exists(ATTRIBUTES):
         return True
     return in_container(store) and not any(store.exists(name) for name in ("zarr.json", ".zarray", ".zgroup", "info"))
@@ -55,6 +82,12 @@ def open(store: Store, mode: str = "r", **options: Any) -> N5Array | N5Group:
     Options for datasets, and for groups those of the datasets in them: `order="C"` for the reversed view, `pad_edges`,
     `strict`, `write_empty_blocks`. `n5_version` is for new containers (mode "w").
     """
+    from zvcore.n5.array import N5Array
+    from zvcore.n5.creating import create_group
+    from zvcore.n5.documents import read_document
+    from zvcore.n5.group import N5Group
+    from zvcore.n5.metadata import is_dataset
+
     version = options.pop("n5_version", None)
     if mode == "w":
         return N5Group(store, create_group(store, overwrite=True, n5_version=version), **options)
@@ -63,16 +96,3 @@ def open(store: Store, mode: str = "r", **options: Any) -> N5Array | N5Group:
     if document is not None and is_dataset(document):
         return N5Array(store, document, read_only=read_only, **options)
     return N5Group(store, document, read_only=read_only, **options)
-
-
-def __getattr__(name: str) -> Any:
-    # They need zarr-python, which nothing else here does.
-    if name == "ZarrStore":
-        from zvcore.n5.zarr_store import ZarrStore
-
-        return ZarrStore
-    if name == "add_zarr_metadata":
-        from zvcore.n5.zarr_metadata import add_zarr_metadata
-
-        return add_zarr_metadata
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from zvcore.n5.multiscale import Multiscale, read_multiscale, write_multiscale
 from zvcore.n5.paths import group_path
 
 if TYPE_CHECKING:
+    from zvcore.format import Node
     from zvcore.stores import Store
 
 __all__ = ["N5Group"]
@@ -25,6 +26,10 @@ class N5Group(WithAttributes, Mapping[str, Any]):
 
     Every folder is a group, with or without attributes.json, except the folders of blocks in a dataset.
     """
+
+    kind = "group"
+    format = "n5"
+    path = ""
 
     def __init__(
         self, store: Store, document: dict[str, Any] | None, *, read_only: bool = False, **options: Any
@@ -95,6 +100,10 @@ class N5Group(WithAttributes, Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """The members, by name."""
+        return iter(self.items())
 
     def __repr__(self) -> str:
         return f"<zvcore group n5 in {self.store.root}>"

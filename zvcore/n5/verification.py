@@ -216,7 +216,9 @@ def walk(store: Store, path: str = "") -> Iterator[tuple[str, N5Array]]:
         yield from walk(store.child(name), f"{path}/{name}" if path else name)
 
 
-def repair(store: Store, out: Store | None = None, *, only: str | None = None, threads: int | None = None) -> Report:
+def repair(
+    store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
+) -> Report:
     """Take out blocks that cannot be decoded; they read as zeros afterwards.
 
     With `out`, that is done in a copy of everything; without, each such block stays beside its place with `.bak`

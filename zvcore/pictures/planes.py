@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.errors import UnsupportedError
+from zvcore.format import get_format
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.array import Array
 
-__all__ = ["View", "axis_names", "holds_labels", "plane", "view_of"]
+__all__ = ["View", "axis_names", "plane", "view_of"]
 
 # A projection reads no more than this at a time.
 _SLAB = 64 << 20
@@ -40,24 +41,12 @@ class View:
 
 def axis_names(array: Array) -> list[str]:
     """The axes' names: their own, or x, y, z from the fastest on."""
-    names = getattr(array, "dimension_names", None)
-    if names and len(names) == array.ndim and all(isinstance(name, str) and name for name in names):
+    format = get_format(array.format)
+    names = [axis.name for axis in format.read_axes(array)]
+    if all(names):
         return [str(name) for name in names]
-    usual = ["x", "y", "z", "c" if array.format == "precomputed" else "t"][: array.ndim]
-    usual += [f"d{axis}" for axis in range(4, array.ndim)]
-    return usual if fastest_first(array) else usual[::-1]
-
-
-def fastest_first(array: Array) -> bool:
-    """Whether the first axis is x: N5 (unless seen in reverse) and precomputed have it so."""
-    if array.format == "precomputed":
-        return True
-    return array.format == "n5" and (array.order == "F" or array.ndim < 2)
-
-
-def holds_labels(array: Array) -> bool:
-    """Whether values are names of things rather than amounts, as far as one can tell."""
-    return array.dtype.kind in "ui" and array.dtype.itemsize >= 4
+    usual = ["x", "y", "z", "t"][: array.ndim] + [f"d{axis}" for axis in range(4, array.ndim)]
+    return usual if format.fastest_first(array) else usual[::-1]
 
 
 def view_of(array: Array, axis: str | int | None = None) -> View:
@@ -68,7 +57,7 @@ def view_of(array: Array, axis: str | int | None = None) -> View:
     spatial = [a for a in range(array.ndim) if names[a].lower() not in ("c", "channel", "t", "time")]
     if len(spatial) < 2:
         spatial = list(range(array.ndim))
-    if fastest_first(array):
+    if get_format(array.format).fastest_first(array):
         spatial = spatial[::-1]
     # From slowest to fastest now, whatever the format.
     spatial = spatial[-3:]

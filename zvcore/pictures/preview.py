@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import UnsupportedError
+from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.format import get_format
 from zvcore.pictures.colours import contrast, grey, label_colours
 from zvcore.pictures.lines import draw_vectors
-from zvcore.pictures.planes import holds_labels, plane, view_of
-from zvcore.pictures.pyramids import Pyramid, pyramid_of
+from zvcore.pictures.planes import plane, view_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Look", "picture", "preview"]
+    from zvcore.images import Image
+
+__all__ = ["Look", "image_of", "picture", "preview"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,27 +52,35 @@ def preview(node: Any, *, threads: int | None = None, **look: Any) -> npt.NDArra
     `look` is what `Look` has: axis, index, projection, level, labels, channel, limits, size and window.
     """
     wanted = Look(**look)
-    if hasattr(node, "geometry_types"):
+    if getattr(node, "kind", None) == "vectors":
         return draw_vectors(node, _axis_of_vectors(wanted.axis, node.ndim), wanted.size)
-    pyramid = pyramid_of(node)
-    if pyramid is None:
+    image = image_of(node)
+    if image is None:
         raise UnsupportedError(
             "only arrays, image pyramids, volumes and Zarr Vectors stores have a picture", key=_where(node)
         )
-    return picture(pyramid, wanted, threads)[0]
+    return picture(image, wanted, threads)[0]
+
+
+def image_of(node: Any) -> Image | None:
+    """What there is to see at a node, an array or levels of one; None also where what describes it is wrong."""
+    try:
+        return get_format(node.format).read_image(node)
+    except ZvcoreError:
+        return None
 
 
 def picture(
-    pyramid: Pyramid, look: Look, threads: int | None = None
+    image: Image, look: Look, threads: int | None = None
 ) -> tuple[npt.NDArray[np.uint8], tuple[float, float] | None]:
-    """The picture of a pyramid, and the values that are black and white in it; None where it shows labels."""
+    """The picture of an image, and the values that are black and white in it; None where it shows labels."""
     level, index, channel = look.level, look.index, look.channel
     if level is None:
-        array = pyramid.at_least(look.size)
-    elif -len(pyramid.arrays) <= level < len(pyramid.arrays):
-        array = pyramid.arrays[level]
+        array = image.at_least(look.size)
+    elif -len(image.arrays) <= level < len(image.arrays):
+        array = image.arrays[level]
     else:
-        raise IndexError(f"there is no level {level}: there are {len(pyramid.arrays)}")
+        raise IndexError(f"there is no level {level}: there are {len(image.arrays)}")
     view = view_of(array, look.axis)
     if channel is not None:
         names = [a for a, _ in view.others] + ([] if view.channel is None else [view.channel])
@@ -79,14 +89,11 @@ def picture(
         rest = tuple(item for item in view.others if item[0] != names[-1])
         view = replace(view, channel=None, others=(*rest, (names[-1], channel)))
     if index is not None and view.depth is not None:
-        finest = pyramid.arrays[0].shape[view.depth]
+        finest = image.arrays[0].shape[view.depth]
         if not -finest <= index < finest:
             raise IndexError(f"plane {index} lies outside of the {finest} that there are")
         index = min((index % finest) * array.shape[view.depth] // finest, array.shape[view.depth] - 1)
-    labels = pyramid.labels if look.labels is None else look.labels
-    if labels is None:
-        labels = holds_labels(array)
-    labels = labels and array.dtype.kind in "bui"
+    labels = (image.labels if look.labels is None else look.labels) and array.dtype.kind in "bui"
     values = plane(
         array, view, index=index, projection=look.projection, labels=labels, size=look.size, window=look.window,
         threads=threads,

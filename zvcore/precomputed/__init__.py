@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import MetadataError, NotFoundError
-from zvcore.precomputed.info import read_info
-from zvcore.precomputed.inspection import inspect
-from zvcore.precomputed.meshes import MESHES_TYPE, Level, Manifest, Mesh, Meshes, write_meshes
-from zvcore.precomputed.repair import compact, repair
-from zvcore.precomputed.shard_writer import write_sharded
-from zvcore.precomputed.sharded_store import ShardedStore
-from zvcore.precomputed.sharding_spec import ShardingSpec
-from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeleton, Skeletons, VertexAttribute, write_skeletons
-from zvcore.precomputed.verification import verify
-from zvcore.precomputed.volume import ScaleArray, Volume, create_volume
+from zvcore.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from zvcore.precomputed.inspection import inspect as inspect
+    from zvcore.precomputed.meshes import Level as Level
+    from zvcore.precomputed.meshes import Manifest as Manifest
+    from zvcore.precomputed.meshes import Mesh as Mesh
+    from zvcore.precomputed.meshes import Meshes as Meshes
+    from zvcore.precomputed.meshes import write_meshes as write_meshes
+    from zvcore.precomputed.repairing import compact as compact
+    from zvcore.precomputed.repairing import repair as repair
+    from zvcore.precomputed.shard_writer import write_sharded as write_sharded
+    from zvcore.precomputed.sharded_store import ShardedStore as ShardedStore
+    from zvcore.precomputed.sharding_spec import ShardingSpec as ShardingSpec
+    from zvcore.precomputed.skeletons import Skeleton as Skeleton
+    from zvcore.precomputed.skeletons import Skeletons as Skeletons
+    from zvcore.precomputed.skeletons import VertexAttribute as VertexAttribute
+    from zvcore.precomputed.skeletons import write_skeletons as write_skeletons
+    from zvcore.precomputed.verification import verify as verify
+    from zvcore.precomputed.volume import ScaleArray as ScaleArray
+    from zvcore.precomputed.volume import Volume as Volume
     from zvcore.stores import Store
 
 __all__ = [
@@ -43,11 +51,35 @@ __all__ = [
     "write_skeletons",
 ]
 
-create = create_volume
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "inspection": "inspect",
+        "meshes": "Level Manifest Mesh Meshes write_meshes",
+        "repairing": "compact repair",
+        "shard_writer": "write_sharded",
+        "sharded_store": "ShardedStore",
+        "sharding_spec": "ShardingSpec",
+        "skeletons": "Skeleton Skeletons VertexAttribute write_skeletons",
+        "verification": "verify",
+        "volume": "ScaleArray Volume",
+    },
+)
+
+
+def create(store: Store, **options: Any) -> ScaleArray:
+    """`create_volume`, under the name that every format has."""
+    from zvcore.precomputed.volume import create_volume
+
+    return create_volume(store, **options)
 
 
 def detect(store: Store) -> bool:
     """Whether something precomputed lies at the root of this store."""
+    from zvcore.errors import MetadataError, NotFoundError
+    from zvcore.precomputed.info import read_info
+
     try:
         info = read_info(store)
     except (NotFoundError, MetadataError):
@@ -58,8 +90,14 @@ def detect(store: Store) -> bool:
 
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
     """What lies at the root of a store: `Volume`, `Skeletons` or `Meshes`; with `scale` (number or key) an array."""
+    from zvcore.precomputed.info import read_info
+    from zvcore.precomputed.volume import Volume
+
     if scale is None and not options:
         kind = read_info(store).get("@type")
+        from zvcore.precomputed.meshes import MESHES_TYPE, Meshes
+        from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeletons
+
         if kind == SKELETONS_TYPE:
             return Skeletons(store, mode)
         if kind == MESHES_TYPE:

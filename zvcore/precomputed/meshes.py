@@ -155,6 +155,7 @@ class Meshes(SegmentMapping[Mesh]):
     """The multi-resolution meshes of a folder by segment id, sharded or in files of their own."""
 
     what = "mesh"
+    kind = "meshes"
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
         super().__init__(SegmentObjects(open_store(path, mode), mode, MESHES_TYPE, _MANIFEST_SUFFIX))

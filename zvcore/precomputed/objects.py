@@ -18,6 +18,7 @@ from zvcore.precomputed.sharding_spec import ShardingSpec
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from zvcore.format import Node
     from zvcore.stores import Store
 
 __all__ = ["IDENTITY", "SegmentFiles", "SegmentMapping", "SegmentObjects", "read_transform", "sharding_of"]
@@ -139,6 +140,14 @@ class SegmentMapping(Mapping[int, T]):
     """The skeletons or the meshes of a folder by segment id."""
 
     what: str  # one of them is called
+    format = "precomputed"
+    path = ""
+
+    kind: str
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """Nothing: ids are no names of folders."""
+        return iter(())
 
     def __init__(self, objects: SegmentObjects) -> None:
         self._objects = objects

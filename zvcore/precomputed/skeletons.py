@@ -147,6 +147,7 @@ class Skeletons(SegmentMapping[Skeleton]):
     """The skeletons of a folder by segment id, sharded or in files of their own."""
 
     what = "skeleton"
+    kind = "skeletons"
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
         super().__init__(SegmentObjects(open_store(path, mode), mode, SKELETONS_TYPE))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs import Codec
     from zvcore.documents import Document
+    from zvcore.format import Node
     from zvcore.precomputed.meshes import Meshes
     from zvcore.precomputed.skeletons import Skeletons
 
@@ -77,6 +78,10 @@ class ScaleArray(Array):
     @property
     def key(self) -> str:
         """The scale's key."""
+        return self.scale.key
+
+    @property
+    def path(self) -> str:
         return self.scale.key
 
     @property
@@ -165,6 +170,10 @@ class Volume(Mapping[str, ScaleArray]):
     `meshes()`.
     """
 
+    kind = "image"
+    format = "precomputed"
+    path = ""
+
     def __init__(
         self,
         path: str | os.PathLike[str] | Store,
@@ -218,6 +227,10 @@ class Volume(Mapping[str, ScaleArray]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._info.keys
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """The scales, the finest first."""
+        return iter(self.items())
 
     def __repr__(self) -> str:
         return f"<zvcore.precomputed.Volume {self.type} of {self.dtype}, {len(self)} scales, in {self.store.root}>"

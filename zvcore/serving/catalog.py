@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from zvcore.conversion_note import KEY, UnfinishedConversion, unfinished_around, unfinished_at
 from zvcore.errors import ZvcoreError
 from zvcore.opening import open_silently
-from zvcore.pictures.pyramids import Pyramid, pyramid_of
+from zvcore.pictures.preview import image_of
 from zvcore.serving.paths import is_shown
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
+    from zvcore.images import Image
     from zvcore.serving.paths import Root
     from zvcore.stores.confined import ConfinedStore
 
@@ -47,7 +48,7 @@ class Dataset:
     format: str
     kind: str
     node: Any = None
-    pyramid: Pyramid | None = None
+    pyramid: Image | None = None
     error: str | None = None
     unfinished: str | None = None
 
@@ -62,12 +63,7 @@ class Dataset:
 
     @property
     def labels(self) -> bool:
-        from zvcore.pictures.planes import holds_labels
-
-        if self.pyramid is None:
-            return False
-        said = self.pyramid.labels
-        return holds_labels(self.pyramid.arrays[0]) if said is None else said
+        return self.pyramid is not None and self.pyramid.labels
 
 
 @dataclass
@@ -133,9 +129,9 @@ def open_dataset(store: ConfinedStore, names: list[bytes], files: set[bytes]) ->
     except (ZvcoreError, ValueError, OSError, RecursionError) as error:
         format = "n5" if b"attributes.json" in files else "zarr3"
         return Dataset(names, store, format, "broken", error=f"{type(error).__name__}: {error}")
-    if hasattr(node, "geometry_types"):
+    if getattr(node, "kind", None) == "vectors":
         return Dataset(names, store, "zvf", ", ".join(node.geometry_types) or "vectors", node)
-    pyramid = pyramid_of(node)
+    pyramid = image_of(node)
     format = "n5" if b"attributes.json" in files else "zarr3"
     if pyramid is None:
         return Dataset(names, store, format, "group")
@@ -165,7 +161,7 @@ def _open_info(store: ConfinedStore, names: list[bytes]) -> Dataset | None:
         return None
     try:
         volume = Volume(store)
-        return Dataset(names, store, "precomputed", volume.type, volume, pyramid_of(volume))
+        return Dataset(names, store, "precomputed", volume.type, volume, image_of(volume))
     except (ZvcoreError, ValueError, OSError) as error:
         return Dataset(names, store, "precomputed", "broken", error=f"{type(error).__name__}: {error}")
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from zvcore.converting.geometry import long_unit, nanometers
+from zvcore.images.axes import long_unit, nanometers
 
 if TYPE_CHECKING:
     from zvcore.array import Array

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.converting.geometry import nanometers
+from zvcore.images.axes import nanometers
 from zvcore.pictures.lines import sample_of
 from zvcore.pictures.planes import View, view_of
 from zvcore.precomputed import Skeleton

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.zarr3.array import Zarr3Array
-from zvcore.zarr3.creating import create_array
-from zvcore.zarr3.group import Zarr3Group, create_group
-from zvcore.zarr3.inspection import inspect
-from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
-from zvcore.zarr3.repair import compact, repair
-from zvcore.zarr3.verification import verify
+from zvcore.lazy import lazy_names
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
+    from zvcore.zarr3.array import Zarr3Array as Zarr3Array
+    from zvcore.zarr3.group import Zarr3Group as Zarr3Group
+    from zvcore.zarr3.group import create_group as create_group
+    from zvcore.zarr3.inspection import inspect as inspect
+    from zvcore.zarr3.metadata import ArrayMetadata as ArrayMetadata
     from zvcore.zarr3.pipeline import CodecPipeline as CodecPipeline
     from zvcore.zarr3.pipeline import explain as explain
+    from zvcore.zarr3.repairing import compact as compact
+    from zvcore.zarr3.repairing import repair as repair
+    from zvcore.zarr3.verification import verify as verify
 
 __all__ = [
     "Zarr3Array",
@@ -30,12 +32,31 @@ __all__ = [
     "verify",
 ]
 
-create = create_array
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "array": "Zarr3Array",
+        "group": "Zarr3Group create_group",
+        "inspection": "inspect",
+        # These need zarr-python, which nothing else here does.
+        "metadata": "ArrayMetadata",
+        "pipeline": "CodecPipeline explain",
+        "repairing": "compact repair",
+        "verification": "verify",
+    },
+)
+
+
+def create(store: Store, **options: Any) -> Zarr3Array:
+    """`create_array`, under the name that every format has."""
+    from zvcore.zarr3.creating import create_array
+
+    return create_array(store, **options)
 
 
 def detect(store: Store) -> bool:
     """Whether a Zarr array or group lies at the root of the store (v2 too: opening it says what is the matter)."""
-    return any(store.exists(name) for name in (DOCUMENT, ".zarray", ".zgroup"))
+    return any(store.exists(name) for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Group:
@@ -43,19 +64,14 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
 
     Options for arrays: `write_empty_chunks`, and for those with shards `write_mode` and `order_in_shard`.
     """
-    read_only = mode == "r"
+    from zvcore.zarr3.array import Zarr3Array
+    from zvcore.zarr3.group import Zarr3Group, create_group
+    from zvcore.zarr3.metadata import ArrayMetadata, read_metadata
+
     if mode == "w":
         return create_group(store, overwrite=True)
+    read_only = mode == "r"
     metadata = read_metadata(store)
     if isinstance(metadata, ArrayMetadata):
         return Zarr3Array(store, metadata, read_only=read_only, **options)
     return Zarr3Group(store, metadata, read_only=read_only, **options)
-
-
-def __getattr__(name: str) -> Any:
-    # These need zarr-python, which nothing else here does.
-    if name in ("CodecPipeline", "explain"):
-        from zvcore.zarr3 import pipeline
-
-        return getattr(pipeline, name)
-    raise AttributeError(f"module 'zvcore.zarr3' has no attribute {name!r}")

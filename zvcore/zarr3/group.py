@@ -21,6 +21,7 @@ from zvcore.zarr3.metadata import (
 )
 
 if TYPE_CHECKING:
+    from zvcore.format import Node
     from zvcore.stores import Store
 
 __all__ = ["Zarr3Group"]
@@ -30,6 +31,10 @@ class Zarr3Group(Mapping[str, Any]):
     """Members by name or path: `group["a/b"]`. Consolidated metadata are used when they are there and it is read
     only.
     """
+
+    kind = "group"
+    format = "zarr3"
+    path = ""
 
     def __init__(self, store: Store, metadata: GroupMetadata, *, read_only: bool = False, **options: Any) -> None:
         self.store = store
@@ -81,6 +86,10 @@ class Zarr3Group(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """The members, by name."""
+        return iter(self.items())
 
     def __repr__(self) -> str:
         return f"<zvcore group zarr3 in {self.store.root}>"

@@ -1,26 +1,47 @@
 """Zarr Vectors: points, lines and their pyramids in chunked, optionally sharded Zarr v3 stores."""
 
-import importlib
-from typing import Any
+from __future__ import annotations
 
-from zvcore.zvf.acceleration import Acceleration, accelerate
-from zvcore.zvf.care import compact, inspect, repair, verify
-from zvcore.zvf.fragments import FragmentIndex, decode_fragments, encode_fragments
-from zvcore.zvf.interchange import from_trx_arrays, read_tractogram, to_trx_arrays, write_tractogram
-from zvcore.zvf.manifests import (
-    ManifestCSR,
-    ManifestTable,
-    decode_manifest,
-    decode_manifests,
-    encode_manifest,
-    encode_manifests,
-)
-from zvcore.zvf.pyramid import write_coarser_level
-from zvcore.zvf.reading import Vectors
-from zvcore.zvf.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
-from zvcore.zvf.store import Level, Store, detect, open
-from zvcore.zvf.validation import ValidationResult, validate
-from zvcore.zvf.writing import write_points, write_polylines
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from zvcore.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from zvcore.zvf.acceleration import Acceleration as Acceleration
+    from zvcore.zvf.acceleration import accelerate as accelerate
+    from zvcore.zvf.care import compact as compact
+    from zvcore.zvf.care import inspect as inspect
+    from zvcore.zvf.care import repair as repair
+    from zvcore.zvf.care import verify as verify
+    from zvcore.zvf.fragments import FragmentIndex as FragmentIndex
+    from zvcore.zvf.fragments import decode_fragments as decode_fragments
+    from zvcore.zvf.fragments import encode_fragments as encode_fragments
+    from zvcore.zvf.interchange import from_trx_arrays as from_trx_arrays
+    from zvcore.zvf.interchange import read_tractogram as read_tractogram
+    from zvcore.zvf.interchange import to_trx_arrays as to_trx_arrays
+    from zvcore.zvf.interchange import write_tractogram as write_tractogram
+    from zvcore.zvf.manifests import ManifestCSR as ManifestCSR
+    from zvcore.zvf.manifests import ManifestTable as ManifestTable
+    from zvcore.zvf.manifests import decode_manifest as decode_manifest
+    from zvcore.zvf.manifests import decode_manifests as decode_manifests
+    from zvcore.zvf.manifests import encode_manifest as encode_manifest
+    from zvcore.zvf.manifests import encode_manifests as encode_manifests
+    from zvcore.zvf.pyramid import write_coarser_level as write_coarser_level
+    from zvcore.zvf.reading import Vectors as Vectors
+    from zvcore.zvf.sharding import get_shard_info as get_shard_info
+    from zvcore.zvf.sharding import is_sharded as is_sharded
+    from zvcore.zvf.sharding import reshard as reshard
+    from zvcore.zvf.sharding import shard_store as shard_store
+    from zvcore.zvf.sharding import unshard_store as unshard_store
+    from zvcore.zvf.store import Level as Level
+    from zvcore.zvf.store import Store as Store
+    from zvcore.zvf.store import detect as detect
+    from zvcore.zvf.store import open as open
+    from zvcore.zvf.validation import ValidationResult as ValidationResult
+    from zvcore.zvf.validation import validate as validate
+    from zvcore.zvf.writing import write_points as write_points
+    from zvcore.zvf.writing import write_polylines as write_polylines
 
 __all__ = [
     "Acceleration",
@@ -60,9 +81,24 @@ __all__ = [
     "write_tractogram",
 ]
 
+_get, __dir__ = lazy_names(
+    __name__,
+    {
+        "acceleration": "Acceleration accelerate",
+        "care": "compact inspect repair verify",
+        "fragments": "FragmentIndex decode_fragments encode_fragments",
+        "interchange": "from_trx_arrays read_tractogram to_trx_arrays write_tractogram",
+        "manifests": "ManifestCSR ManifestTable decode_manifest decode_manifests encode_manifest encode_manifests",
+        "pyramid": "write_coarser_level",
+        "reading": "Vectors",
+        "sharding": "get_shard_info is_sharded reshard shard_store unshard_store",
+        "store": "Level Store detect open",
+        "validation": "ValidationResult validate",
+        "writing": "write_points write_polylines",
+    },
+)
+
 
 def __getattr__(name: str) -> Any:
     # It imports `zarr-vectors`, if that is there, which takes a second that only those need who ask for it.
-    if name == "compat":
-        return importlib.import_module("zvcore.zvf.compat")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("zvcore.zvf.compat") if name == "compat" else _get(name)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
+    from zvcore.format import Node as FormatNode
     from zvcore.stores import Store as ByteStore
     from zvcore.zvf.manifests import Block, ManifestTable
     from zvcore.zvf.reading import Vectors
@@ -54,6 +55,10 @@ def detect(store: ByteStore) -> bool:
 
 class Store:
     """A Zarr Vectors store: a pyramid of levels over one space."""
+
+    kind = "vectors"
+    format = "zvf"
+    path = ""
 
     def __init__(self, store: ByteStore) -> None:
         self.store = store
@@ -119,12 +124,22 @@ class Store:
     def __iter__(self) -> Iterator[Level]:
         return map(self.level, self.levels)
 
+    def children(self) -> Iterator[tuple[str, FormatNode]]:
+        """The levels, the finest first."""
+        return ((str(number), self.level(number)) for number in self.levels)
+
     def __repr__(self) -> str:
         return f"<zvcore.zvf.Store {self.store.root}: format {self.version}, {', '.join(self.geometry_types)}>"
 
 
 class Level:
-    """One level of a store. Objects are named by id; ids may have gaps, and rows are nobody's business."""
+    """One level of a store. Objects are named by id; ids may have gaps, and rows never show."""
+
+    kind = "level"
+    format = "zvf"
+
+    def children(self) -> Iterator[tuple[str, FormatNode]]:
+        return iter(())
 
     def __init__(self, parent: Store, number: int) -> None:
         self.parent = parent

@@ -1,0 +1,216 @@
+"""What a format is to the rest of zvcore: one object, found by an entry point of the group `zvcore.formats`.
+
+Opening, converting, looking after data, showing and serving it ask `formats()`; outside of its own package nobody knows
+a format by its name. `docs/write-a-format.md` shows how one is written.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from zvcore.errors import PluginError, UnsupportedError
+from zvcore.plugins import Plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from zvcore.array import Array
+    from zvcore.images import Axes, Image
+    from zvcore.report import Report
+    from zvcore.stores import Store
+
+__all__ = ["Care", "Format", "Node", "ViewerSource", "formats", "get_format", "register_format"]
+
+
+@runtime_checkable
+class Node(Protocol):
+    """What opening gives: an array, a group, an image, a set of lines.
+
+    kind      "array", "group", "image" (levels of one array), "vectors", or a word of the format's own
+    format    the name of its format
+    store     where it lies, and
+    path      where in that store; "" is its root
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def path(self) -> str: ...
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """What lies directly in it, by name and in order; nothing for arrays."""
+        ...
+
+
+@dataclass(frozen=True)
+class ViewerSource:
+    """How Neuroglancer reads something by itself, or why it does not.
+
+    scheme   what stands before the address: "n5://"; None where Neuroglancer cannot read it
+    why      the reason then
+    """
+
+    scheme: str | None
+    why: str = ""
+
+
+class Care(Protocol):
+    """Looking after data at the root of a store: the same four questions to every format.
+
+    `only` has the keys of objects, or of folders, when not all of the dataset is meant (for `inspect`, one key); an
+    empty one means its documents. `watch` is told how many more objects have been looked at.
+    """
+
+    def verify(
+        self,
+        store: Store,
+        *,
+        only: Sequence[str] | None = None,
+        fast: bool = False,
+        threads: int | None = None,
+        watch: Callable[[int], Any] | None = None,
+    ) -> Report: ...
+
+    def repair(
+        self, store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
+    ) -> Report: ...
+
+    def compact(self, store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report: ...
+
+    def inspect(self, store: Store, *, only: str | None = None) -> dict[str, Any]: ...
+
+
+class Format(ABC):
+    """One format. Its module is imported to find out which format lies at a place, so it imports the rest of its
+    package only where that is used.
+
+    name          as `format=` has it
+    title         for people
+    marks         names of documents; at the root of a dataset stands at least one of them
+    suffixes      for formats whose datasets are single files: how their names end, such as ".nrrd"
+    precedence    who is asked first, when several formats have the same marks: what is a special case of another format
+                  has the higher number
+    open_options  what only this format's `open` takes
+    makes_arrays  whether `create` works
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    marks: ClassVar[tuple[str, ...]] = ()
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    precedence: ClassVar[int] = 0
+    open_options: ClassVar[tuple[str, ...]] = ()
+    makes_arrays: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        return f"<zvcore.Format {self.name}>"
+
+    # --- finding
+
+    def detect(self, store: Store) -> bool:
+        """Whether a dataset of this format lies at the root of the store, as its documents tell."""
+        return any(store.exists(mark) for mark in self.marks)
+
+    def adopts(self, store: Store) -> bool:
+        """Whether a folder without any document is part of a dataset of this format. Asked when none detects one."""
+        return False
+
+    # --- opening and making
+
+    @abstractmethod
+    def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
+        """The node at the root of the store. Mode "w" begins an empty group, where the format has groups."""
+
+    def create(self, store: Store, **options: Any) -> Array:
+        """Make an array at the root of the store; the arguments are those of `zvcore.create`."""
+        raise UnsupportedError(f"arrays cannot be written as {self.name!r}", key=store.root)
+
+    # --- images
+
+    def read_axes(self, array: Array) -> Axes:
+        """What is known of an array's axes, in its own order of them."""
+        from zvcore.images import Axis
+
+        return (Axis(),) * array.ndim
+
+    def read_image(self, node: Any) -> Image | None:
+        """The image that a node is; None where nothing describes its members as the levels of one.
+
+        Raises an error of zvcore where a description is there and wrong.
+        """
+        from zvcore.array import Array
+        from zvcore.images import Image, Level
+
+        return Image("", [Level("", node, self.read_axes(node))]) if isinstance(node, Array) else None
+
+    def fastest_first(self, array: Array) -> bool:
+        """Whether the first axis is the one along which neighbours lie beside each other, called x by convention."""
+        return False
+
+    # --- looking after data
+
+    @abstractmethod
+    def care(self) -> Care:
+        """What looks after data of this format; a module may be it."""
+
+    # --- showing
+
+    def viewer_source(self, node: Any) -> ViewerSource:
+        """How Neuroglancer reads this node by itself."""
+        return ViewerSource(None, f"Neuroglancer has no reader for {self.title}")
+
+
+_plugins: Plugins[Any] = Plugins("zvcore.formats", "format", "zvcore.format.register_format(format)")
+_made: dict[Any, Format] = {}
+
+
+def formats() -> dict[str, Format]:
+    """All formats that are installed or registered, those that are special cases of others before these.
+
+    One that cannot be loaded is left out: it must not break the others. Asking for it by its name says what is wrong.
+    """
+    found = {}
+    for name in _plugins.names():
+        try:
+            found[name] = get_format(name)
+        except PluginError:
+            continue
+    return dict(sorted(found.items(), key=lambda item: (-item[1].precedence, item[0])))
+
+
+def get_format(name: str) -> Format:
+    """The format of this name; ValueError if there is none."""
+    found = _plugins.find(name) if isinstance(name, str) else None
+    if found is None:
+        raise ValueError(f"format must be one of {', '.join(_plugins.names())}, not {name!r}")
+    if isinstance(found, Format):
+        return found
+    made = _made.get(found)
+    if made is None:
+        if not (isinstance(found, type) and issubclass(found, Format)):
+            raise PluginError(f"the format {name!r} is no zvcore.format.Format", found=repr(found))
+        if found.name != name:
+            raise PluginError(f"the format {name!r} calls itself {found.name!r}")
+        made = _made.setdefault(found, found())
+    return made
+
+
+def register_format(found: type[Format] | Format) -> None:
+    """Use a format that no installed distribution names, or instead of the one that does."""
+    _plugins.register(found.name, found)
+
+
+def marks(asked: Iterable[Format]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The documents by which formats are told apart: those to look for first, and all of them, each once."""
+    known = [one for one in asked if one.marks]
+    likely = dict.fromkeys(one.marks[0] for one in known if one.precedence >= 0)
+    return tuple(likely), tuple(dict.fromkeys(mark for one in known for mark in one.marks))

@@ -1,0 +1,124 @@
+"""Axes: names, units, sizes of voxels, and where the first voxel lies.
+
+An axis is an `Axis`, in the order in which the array at hand has its axes. An offset is where the centre of the first
+voxel lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from zvcore.documents.values import is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Axes",
+    "Axis",
+    "coarser",
+    "default_names",
+    "known",
+    "long_unit",
+    "nanometers",
+    "numbers",
+    "plain",
+    "short_unit",
+    "size_of",
+    "texts",
+]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis; None where nothing is known."""
+
+    name: str | None = None
+    unit: str | None = None
+    scale: float | None = None
+    offset: float = 0.0
+
+
+Axes = tuple[Axis, ...]
+
+_NANOMETERS = {
+    "angstrom": 0.1, "nm": 1.0, "nanometer": 1.0, "nanometers": 1.0, "nanometre": 1.0, "um": 1e3, "µm": 1e3, "μm": 1e3,
+    "micrometer": 1e3, "micrometers": 1e3, "micrometre": 1e3, "micron": 1e3, "microns": 1e3, "mm": 1e6,
+    "millimeter": 1e6, "millimetre": 1e6, "cm": 1e7, "centimeter": 1e7, "m": 1e9, "meter": 1e9, "metre": 1e9,
+    "pm": 1e-3, "picometer": 1e-3,
+}  # fmt: skip
+# Names as OME-Zarr has them (UDUNITS-2), and short ones as the N5 conventions do.
+_LONG = {
+    "nm": "nanometer", "um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer",
+    "microns": "micrometer", "mm": "millimeter", "cm": "centimeter", "m": "meter", "pm": "picometer", "s": "second",
+    "ms": "millisecond", "nanometers": "nanometer", "micrometers": "micrometer", "nanometre": "nanometer",
+    "micrometre": "micrometer", "millimetre": "millimeter", "metre": "meter",
+}  # fmt: skip
+_SHORT = {
+    "nanometer": "nm", "micrometer": "um", "millimeter": "mm", "centimeter": "cm", "meter": "m", "picometer": "pm",
+    "second": "s", "millisecond": "ms",
+}  # fmt: skip
+_NO_UNIT = ("", "pixel", "px", "voxel", "pixels")
+
+
+def long_unit(unit: str | None) -> str | None:
+    """A unit as OME-Zarr spells it; None for voxels."""
+    return None if unit is None or unit.lower() in _NO_UNIT else _LONG.get(unit, unit)
+
+
+def short_unit(unit: str | None) -> str:
+    """A unit as the conventions of N5 spell it."""
+    return "pixel" if unit is None or unit.lower() in _NO_UNIT else _SHORT.get(unit, unit)
+
+
+def nanometers(unit: str | None) -> float:
+    """How many nanometers a unit is; 1 for what is no length."""
+    return 1.0 if unit is None else _NANOMETERS.get(unit, 1.0)
+
+
+def plain(number: float) -> float:
+    """A float that is a whole number, as one: documents look better so."""
+    rounded = round(number, 9)
+    return int(rounded) if float(rounded).is_integer() and abs(rounded) < 2**53 else float(rounded)
+
+
+def size_of(axis: Axis) -> float:
+    """The size of a voxel, 1 where nobody says."""
+    return plain(1.0 if axis.scale is None else axis.scale)
+
+
+def known(axes: Axes) -> bool:
+    """Whether anything is known of where voxels lie."""
+    return any(axis.scale is not None for axis in axes) or any(axis.offset for axis in axes)
+
+
+def coarser(axes: Axes, factors: Sequence[int]) -> Axes:
+    """The axes of a level whose voxels are boxes of so many voxels."""
+    found = []
+    for axis, factor in zip(axes, factors, strict=True):
+        size = 1.0 if axis.scale is None else axis.scale
+        found.append(replace(axis, scale=size * factor, offset=axis.offset + (factor - 1) / 2 * size))
+    return tuple(found)
+
+
+def default_names(rank: int) -> tuple[str, ...]:
+    """What axes without names are called, from the slowest to the fastest."""
+    return ("t", "c", "z", "y", "x")[-rank:] if 0 < rank <= 5 else tuple(f"dim_{i}" for i in range(rank))
+
+
+# --- values of documents
+
+
+def numbers(value: Any, count: int) -> list[float] | None:
+    """A list of so many finite numbers as floats; None if it is something else."""
+    if not isinstance(value, list) or len(value) != count or not all(map(is_number, value)):
+        return None
+    return [float(n) for n in value]
+
+
+def texts(value: Any, count: int) -> list[str] | None:
+    """A list of so many texts; None if it is something else."""
+    if not isinstance(value, list) or len(value) != count or not all(isinstance(text, str) for text in value):
+        return None
+    return value

@@ -1,0 +1,75 @@
+"""N5 as a format among others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore.format import Format, ViewerSource
+
+if TYPE_CHECKING:
+    from zvcore.array import Array
+    from zvcore.format import Care
+    from zvcore.images import Axes, Image
+    from zvcore.stores import Store
+
+__all__ = ["N5"]
+
+# What Neuroglancer's reader of N5 knows.
+_VIEWER_CODECS = ("raw", "gzip", "blosc", "zstd")
+
+
+class N5(Format):
+    name = "n5"
+    title = "N5"
+    marks = ("attributes.json",)
+    # A folder that holds the metadata of both N5 and Zarr for the same blocks is N5.
+    precedence = 10
+    open_options = ("n5_version", "order", "pad_edges", "strict", "threads", "write_empty_blocks")
+
+    def adopts(self, store: Store) -> bool:
+        from zvcore.n5.creating import in_container
+
+        return in_container(store)
+
+    def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
+        from zvcore import n5
+
+        return n5.open(store, mode, **options)
+
+    def create(self, store: Store, **options: Any) -> Array:
+        from zvcore.n5.creating import create_dataset
+
+        return create_dataset(store, **options)
+
+    def read_axes(self, array: Array) -> Axes:
+        from zvcore.n5.image import read_axes
+
+        return read_axes(array)
+
+    def read_image(self, node: Any) -> Image | None:
+        from zvcore.n5.group import N5Group
+        from zvcore.n5.image import read_image
+
+        return read_image(node) if isinstance(node, N5Group) else super().read_image(node)
+
+    def fastest_first(self, array: Array) -> bool:
+        from zvcore.n5.image import fastest_first
+
+        return fastest_first(array)
+
+    def care(self) -> Care:
+        from zvcore.n5 import verification
+
+        return verification
+
+    def viewer_source(self, node: Any) -> ViewerSource:
+        from zvcore.array import Array
+
+        if isinstance(node, Array):
+            name = getattr(node.codec, "name", "raw")
+            if name not in _VIEWER_CODECS:
+                return ViewerSource(None, f"Neuroglancer does not read {name} in N5")
+            compression = getattr(getattr(node, "metadata", None), "compression", None)
+            if name == "gzip" and isinstance(compression, dict) and compression.get("useZlib"):
+                return ViewerSource(None, "Neuroglancer does not read zlib streams in N5")
+        return ViewerSource("n5://")

@@ -1,0 +1,73 @@
+"""Zarr v3 as a format among others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore.format import Format, ViewerSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from zvcore.array import Array
+    from zvcore.format import Care
+    from zvcore.images import Axes, Image
+    from zvcore.stores import Store
+
+__all__ = ["Zarr3"]
+
+# What Neuroglancer's reader of Zarr knows.
+_VIEWER_CODECS = ("bytes", "transpose", "gzip", "zstd", "blosc", "crc32c")
+
+
+class Zarr3(Format):
+    name = "zarr3"
+    title = "Zarr v3"
+    # Those of version 2 too: opening it says what is the matter.
+    marks = ("zarr.json", ".zarray", ".zgroup")
+    open_options = ("dead_bytes_threshold", "order_in_shard", "threads", "write_empty_chunks", "write_mode")
+
+    def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
+        from zvcore import zarr3
+
+        return zarr3.open(store, mode, **options)
+
+    def create(self, store: Store, **options: Any) -> Array:
+        from zvcore.zarr3.creating import create_array
+
+        return create_array(store, **options)
+
+    def read_axes(self, array: Array) -> Axes:
+        from zvcore.zarr3.array import Zarr3Array
+        from zvcore.zarr3.image import read_axes
+
+        assert isinstance(array, Zarr3Array)
+        return read_axes(array)
+
+    def read_image(self, node: Any) -> Image | None:
+        from zvcore.zarr3.group import Zarr3Group
+        from zvcore.zarr3.image import read_image
+
+        return read_image(node) if isinstance(node, Zarr3Group) else super().read_image(node)
+
+    def care(self) -> Care:
+        from zvcore import zarr3
+
+        return zarr3
+
+    def viewer_source(self, node: Any) -> ViewerSource:
+        reason = _unread(getattr(getattr(node, "metadata", None), "codecs", ()))
+        return ViewerSource(None, reason) if reason else ViewerSource("zarr3://")
+
+
+def _unread(codecs: Iterable[Any]) -> str:
+    """Which of these codecs, within shards too, Neuroglancer does not read."""
+    for codec in codecs:
+        name = codec.get("name") if isinstance(codec, dict) else codec
+        if name == "sharding_indexed":
+            reason = _unread(codec.get("configuration", {}).get("codecs", ()))
+            if reason:
+                return reason
+        elif name not in _VIEWER_CODECS:
+            return f"Neuroglancer does not read the codec {name}"
+    return ""

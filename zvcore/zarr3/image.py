@@ -1,0 +1,47 @@
+"""Arrays and groups of Zarr v3 as images: dimension names, COSEM's transform, and OME-Zarr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zvcore.array import Array
+from zvcore.errors import MetadataError
+from zvcore.images import Axis, Image, Level
+from zvcore.images.cosem import read_transform
+from zvcore.zarr3.ome import read_ome
+
+if TYPE_CHECKING:
+    from zvcore.images import Axes
+    from zvcore.zarr3.array import Zarr3Array
+    from zvcore.zarr3.group import Zarr3Group
+
+__all__ = ["read_axes", "read_image"]
+
+
+def read_axes(array: Zarr3Array) -> Axes:
+    """What an array says of its own axes."""
+    names = array.dimension_names
+    found = (Axis(),) * array.ndim if names is None else tuple(Axis(name) for name in names)
+    return read_transform(found, array.attrs.get("transform"), fastest_first=False)
+
+
+def read_image(group: Zarr3Group) -> Image | None:
+    """The first image that an OME-Zarr group describes; None if it describes none."""
+    where = f"{group.store.root}/zarr.json"
+    found = read_ome(group.attrs, where)
+    if found is None:
+        return None
+    levels = []
+    for path, axes in zip(found.paths, found.axes, strict=True):
+        array = group[path]
+        if not isinstance(array, Array):
+            raise MetadataError("multiscales names a group where an array should be", key=where, found=path)
+        if len(axes) != array.ndim:
+            raise MetadataError(
+                "multiscales has another number of axes than its arrays", key=f"{group.store.root}/{path}",
+                expected=array.ndim, found=len(axes),
+            )  # fmt: skip
+        levels.append(Level(path, array, axes))
+    ome = group.attrs.get("ome")
+    kind = "segmentation" if isinstance(ome, dict) and "image-label" in ome else None
+    return Image("", levels, group.attrs, kind, found.name, found.method, "OME-Zarr")
