@@ -25,6 +25,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "--origin", default="*", metavar="ORIGIN",
         help="which pages in a browser may read the data, such as https://example.org (default: all)",
     )  # fmt: skip
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME[:PORT]",
+        help="another name under which the server may be asked for, as behind a proxy or a tunnel; can be repeated",
+    )  # fmt: skip
     parser.add_argument("--neuroglancer", metavar="URL", help="the Neuroglancer that the links open")
     return parser
 
@@ -44,15 +48,20 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("serve takes a folder of this machine; what lies behind a URL is served already")
     if not os.path.isdir(options.path):
         raise NotFoundError("there is no such folder", key=options.path)
+    from zvcore import codecs
     from zvcore.serving import make_server
+    from zvcore.serving.limits import LARGEST_UNIT
 
     def log(line: str) -> None:
         if options.verbose:
             say(options, line)
 
+    # What lies in the folder may be anybody's.
+    codecs.max_decoded_size = min(codecs.max_decoded_size, LARGEST_UNIT)
     server = make_server(
         options.path, options.host, options.port,
-        origin=options.origin, neuroglancer=options.neuroglancer, log=log, threads=options.threads,
+        origin=options.origin, neuroglancer=options.neuroglancer, hosts=options.allow_host, log=log,
+        threads=options.threads,
     )  # fmt: skip
     try:
         with server:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from zvcore.errors import InvalidKeyError
+from zvcore.serving.limits import LARGEST_READ
 from zvcore.stores.confined import ConfinedStore, Confinement
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Root:
 
     def store(self, names: Sequence[bytes]) -> ConfinedStore:
         """What lies below a folder, as a store."""
-        return ConfinedStore(self._folder, names, may_be_read)
+        return ConfinedStore(self._folder, names, may_be_read, LARGEST_READ)
 
     def look(self, names: Sequence[bytes]) -> os.stat_result | None:
         """What is known of a file or folder; None if there is none that may be seen."""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import socket
 import socketserver
 import stat
 import sys
-import tempfile
 import time
-import zlib
 from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
+from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.serving.paths import Found, Root, is_shown, split_path
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
+from zvcore.serving.requests import Hosts, body_length, framing_fault
 from zvcore.serving.site import Site, folder_page
+from zvcore.serving.turns import Busy
+from zvcore.serving.unpacking import Unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,10 +37,15 @@ _TYPES = {
     b".xml": "application/xml", b".gz": "application/gzip",
 }  # fmt: skip
 _JSON_NAMES = (b"info", b".zarray", b".zgroup", b".zattrs", b".zmetadata")
-_PIECE = 1 << 18
-# What a packed file may unpack to for somebody who does not take it packed.
-_MOST_UNPACKED = 1 << 30
 _MOST_LISTED = 10_000
+# Bodies mean nothing to a server that only reads. Short ones are skipped, after others the connection ends.
+_LONGEST_BODY = 1 << 16
+# Our pages run no scripts, and load nothing but pictures.
+_PAGE_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+)
+# Files come from whoever made the data. A page among them is shown as if it came from nowhere, and runs nothing.
+_FILE_POLICY = "sandbox"
 
 Header = tuple[str, str]
 
@@ -59,12 +65,14 @@ class DataServer(ThreadingHTTPServer):
         *,
         origin: str = "*",
         neuroglancer: str | None = None,
+        hosts: Sequence[str] = (),
         log: Callable[[str], Any] | None = None,
         threads: int | None = None,
     ) -> None:
         self.origin = origin
         self.log = log
         self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        self._host, self._more_hosts = host, hosts
         self.root = Root(path)
         self.site = Site(self.root, neuroglancer=neuroglancer, threads=threads)
         try:
@@ -77,11 +85,20 @@ class DataServer(ThreadingHTTPServer):
         # Not HTTPServer's: it asks the name service for the host's full name, which may take seconds.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.hosts = Hosts(self._host, self.server_name, self.server_port, self._more_hosts)
 
     @property
     def url(self) -> str:
         host = self.server_name
         return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/"
+
+    def runs(self, names: Sequence[bytes]) -> bool:
+        """Whether a file belongs to the Neuroglancer that the links open: the one program that runs as part of us."""
+        viewer = self.site.viewer or ""
+        if not self.hosts.has(viewer):
+            return False
+        folder = (split_path(urlsplit(viewer).path) or [])[:-1]
+        return bool(folder) and list(names[: len(folder)]) == folder
 
     def server_close(self) -> None:
         super().server_close()
@@ -107,13 +124,41 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = 1 << 16
     _body = True
 
-    # --- methods
+    # --- requests
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        self._body = self.command != "HEAD"
+        fault = framing_fault(self.headers)
+        refusal = self.server.hosts.fault(self.headers) if fault is None else (HTTPStatus.BAD_REQUEST, fault)
+        if refusal is not None:
+            # Where the next request begins is not certain, or it is no business of ours.
+            self.close_connection = True
+            self._send_text(*refusal)
+            self.wfile.flush()
+            return False
+        self._skip_body()
+        return True
+
+    def handle_expect_100(self) -> bool:
+        # The answer needs no body: whoever waits for leave to send one learns that from the answer.
+        return True
+
+    def _skip_body(self) -> None:
+        length = body_length(self.headers)
+        if (
+            length is None
+            or length > _LONGEST_BODY
+            or "Expect" in self.headers
+            or (length and len(self.rfile.read(length)) < length)
+        ):
+            self.close_connection = True
 
     def do_GET(self) -> None:
-        self._answer(body=True)
+        self._answer()
 
-    def do_HEAD(self) -> None:
-        self._answer(body=False)
+    do_HEAD = do_GET
 
     def do_OPTIONS(self) -> None:
         """What browsers ask before they send some requests to another origin."""
@@ -130,17 +175,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _refuse_method(self) -> None:
-        # What follows may be a body that nobody reads.
         self.close_connection = True
-        self._body = True
         self._send_text(HTTPStatus.METHOD_NOT_ALLOWED, "this server only reads", [("Allow", _METHODS)])
 
     do_POST = do_PUT = do_DELETE = do_PATCH = _refuse_method
 
-    def _answer(self, body: bool) -> None:
-        self._body = body
-        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
-            self.close_connection = True
+    def _answer(self) -> None:
         path, _, query = self.path.partition("?")
         try:
             if path == "/" or path.startswith("/.zvcore/"):
@@ -156,12 +196,12 @@ class Handler(BaseHTTPRequestHandler):
         except (ConnectionError, TimeoutError):
             self.close_connection = True
             return None
+        except Busy:
+            return self._send_text(HTTPStatus.SERVICE_UNAVAILABLE, "too much is asked for", [("Retry-After", "5")])
 
     def _base(self) -> str:
         """What stands before the path in this server's URLs, as the client knows it."""
-        host = self.headers.get("Host", "")
-        fine = host.isascii() and host and all(c.isalnum() or c in ".-:[]_" for c in host)
-        return f"http://{host}" if fine else self.server.url.rstrip("/")
+        return f"http://{self.headers['Host'].strip().lower()}"
 
     def _takes(self, encoding: str) -> bool:
         # Browsers refuse encodings when they ask for a range: an encoded file has other bytes at other places.
@@ -184,7 +224,7 @@ class Handler(BaseHTTPRequestHandler):
         """A page, a picture, or another view of data that the site makes."""
         try:
             made = self.server.site.answer(path, query, self._base())
-        except (ConnectionError, TimeoutError):
+        except (ConnectionError, TimeoutError, Busy):
             raise
         except Exception as error:
             self._log(f"{path}: {type(error).__name__}: {error}")
@@ -209,6 +249,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(data)))
         self.send_header("Cache-Control", "no-cache")
+        self.send_header("Content-Security-Policy", _PAGE_POLICY)
         self.end_headers()
         if self._body:
             self.wfile.write(data)
@@ -229,9 +270,15 @@ class Handler(BaseHTTPRequestHandler):
         if found.is_folder:
             return self._send_folder(found, names, path)
         if found.encoding is not None and not self._takes(found.encoding):
-            return self._send_unpacked(found, names[-1])
+            try:
+                unpacked = Unpacked(found.descriptor)
+            except UnsupportedError as error:
+                return self._send_text(HTTPStatus.NOT_ACCEPTABLE, error.message)
+            except CorruptDataError as error:
+                return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, error.message)
+            return self._send_file(unpacked, unpacked.size, found, names)
         with open(found.descriptor, "rb", closefd=False, buffering=0) as file:
-            return self._send_file(file, found.status.st_size, found, names[-1], found.encoding)
+            return self._send_file(file, found.status.st_size, found, names)
 
     def _send_folder(self, found: Found, names: list[bytes], path: str) -> None:
         if not path.endswith("/"):
@@ -251,28 +298,14 @@ class Handler(BaseHTTPRequestHandler):
                     break
         return self._send_data("text/html; charset=utf-8", folder_page(names, sorted(entries)))
 
-    def _send_unpacked(self, found: Found, name: bytes) -> None:
-        """A packed file for somebody who does not take it so, or wants a range of it."""
-        with tempfile.TemporaryFile() as plain:
-            try:
-                with open(found.descriptor, "rb", closefd=False) as packed, gzip.open(packed) as unpacked:
-                    while piece := unpacked.read(_PIECE):
-                        plain.write(piece)
-                        if plain.tell() > _MOST_UNPACKED:
-                            return self._send_text(HTTPStatus.NOT_ACCEPTABLE, "too large to be sent without gzip")
-            except (OSError, EOFError, zlib.error) as error:
-                text = f"the stored gzip stream is broken: {error}"
-                return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-            size = plain.tell()
-            plain.flush()
-            return self._send_file(plain, size, found, name, None)
-
-    def _send_file(self, file: IO[bytes], size: int, found: Found, name: bytes, encoding: str | None) -> None:
+    def _send_file(self, file: IO[bytes] | Unpacked, size: int, found: Found, names: list[bytes]) -> None:
         status = found.status
-        unpacked = "-plain" if found.encoding is not None and encoding is None else ""
+        unpacked = "-plain" if isinstance(file, Unpacked) else ""
         tag = f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}{unpacked}"'
         headers = [("ETag", tag), ("Last-Modified", formatdate(int(status.st_mtime), usegmt=True))]
         headers += [("Cache-Control", "no-cache"), ("Accept-Ranges", "bytes")]
+        if not self.server.runs(names):
+            headers.append(("Content-Security-Policy", _FILE_POLICY))
         if found.encoding is not None:
             headers.append(("Vary", "Accept-Encoding"))
         if self._precondition_failed(tag):
@@ -288,9 +321,11 @@ class Handler(BaseHTTPRequestHandler):
         except Unsatisfiable:
             headers.append(("Content-Range", f"bytes */{size}"))
             return self._send_text(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there are no such bytes", headers)
-        if encoding is not None:
-            headers.append(("Content-Encoding", encoding))
-        content_type = content_type_of(name)
+        if isinstance(file, Unpacked) and ranges is not None and len(ranges) > 1:
+            ranges = None  # each would be unpacked by itself
+        if found.encoding is not None and not unpacked:
+            headers.append(("Content-Encoding", found.encoding))
+        content_type = content_type_of(names[-1])
         parts, tail = _laid_out(ranges, size, content_type)
         if ranges is not None and len(ranges) == 1:
             headers.append(("Content-Range", f"bytes {ranges[0][0]}-{ranges[0][1] - 1}/{size}"))
@@ -304,15 +339,29 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         return self._send_parts(file, parts, tail) if self._body else None
 
-    def _send_parts(self, file: IO[bytes], parts: list[tuple[bytes, int, int]], tail: bytes) -> None:
+    def _send_parts(self, file: IO[bytes] | Unpacked, parts: list[tuple[bytes, int, int]], tail: bytes) -> None:
         for head, start, stop in parts:
             self.wfile.write(head)
             self.wfile.flush()
-            if stop > start and self.connection.sendfile(file, start, stop - start) != stop - start:
+            if stop > start and self._send_part(file, start, stop) != stop - start:
                 # Somebody has cut the file off since. The client must not wait for what will never come.
                 self.close_connection = True
                 return
         self.wfile.write(tail)
+
+    def _send_part(self, file: IO[bytes] | Unpacked, start: int, stop: int) -> int:
+        """How many bytes of this range could be sent."""
+        if not isinstance(file, Unpacked):
+            by_the_system: int = self.connection.sendfile(file, start, stop - start)
+            return by_the_system
+        sent = 0
+        try:
+            for piece in file.part(start, stop):
+                self.wfile.write(piece)
+                sent += len(piece)
+        except (CorruptDataError, Busy):
+            pass  # what has been promised cannot be taken back
+        return sent
 
     # --- conditions
 
@@ -388,6 +437,7 @@ def make_server(path: str | os.PathLike[str], host: str = "127.0.0.1", port: int
 
     origin         which pages in a browser may read the data: "*" or one origin, such as "https://example.org"
     neuroglancer   the URL of the Neuroglancer that the links open
+    hosts          other names, with or without a port, under which clients know the server: those of a proxy or tunnel
     log            called with a line for every request
     """
     return DataServer(path, host, port, **options)

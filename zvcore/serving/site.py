@@ -13,7 +13,9 @@ from urllib.parse import quote
 from zvcore.errors import UnsupportedError
 from zvcore.serving import neuroglancer
 from zvcore.serving.catalog import MARKS, Dataset, find_datasets, open_dataset, stored_size
+from zvcore.serving.limits import refuse_if_too_large
 from zvcore.serving.paths import split_path
+from zvcore.serving.turns import Busy, Turns
 from zvcore.serving.views import LinesView, PointsView, VoxelView, view_for
 from zvcore.terminal import human_size
 
@@ -31,7 +33,6 @@ _PICTURE = "picture.png"
 _THUMBNAIL = 320
 # A picture reads at most about so many voxels along each side of its window.
 _WINDOW = 2048
-_LARGEST_CHUNK = 256 << 20
 _SECONDS_FOR_SIZES = 3.0
 # When a page has taken so long, it does without the contrast of what has not been drawn before.
 _SECONDS_FOR_PICTURES = 5.0
@@ -47,15 +48,15 @@ class Site:
         self.viewer = neuroglancer
         self.threads = threads
         self._lock = threading.Lock()
-        # Pictures cost memory: not too many at once.
-        self._drawing = threading.BoundedSemaphore(2)
+        # All of it costs memory and time: not too many at once.
+        self._listing, self._drawing, self._viewing = Turns(2), Turns(2), Turns(4)
         self._pictures: dict[Version, tuple[bytes, tuple[float, float] | None]] = {}
         self._views: dict[Version, VoxelView | LinesView | PointsView | None] = {}
 
     def answer(self, path: str, query: str, base: str) -> Made | None:
         """(content type, bytes) for "/" and what lies below "/.zvcore/"; None: there is no such page."""
         if path == "/":
-            return _HTML, self._index(find_datasets(self.root), base)
+            return _HTML, self._index(base)
         if path == "/.zvcore/datasets.json":
             return "application/json", json.dumps(self.describe(base), indent=1).encode()
         for kind, answer in (("preview", self._picture_at), ("view", self._view_at)):
@@ -102,14 +103,12 @@ class Site:
             known = self._pictures.get(key)
         if known is not None:
             return known
-        with self._drawing:
+        with self._drawing.take():
             limits = None
             if dataset.format == "zvf":
                 pixels = draw_vectors(dataset.node, size=_THUMBNAIL)
             elif dataset.pyramid is not None:
-                chunk = dataset.pyramid.at_least(_THUMBNAIL).layout.chunk_nbytes
-                if chunk > _LARGEST_CHUNK:
-                    raise UnsupportedError(f"chunks of {human_size(chunk)} are too large for a preview")
+                refuse_if_too_large(dataset.pyramid.at_least(_THUMBNAIL))
                 look = Look(labels=dataset.labels, size=_THUMBNAIL, window=_WINDOW)
                 pixels, limits = picture(dataset.pyramid, look, self.threads)
             else:
@@ -127,6 +126,11 @@ class Site:
         names = split_path(path)
         if not mark or names is None:
             return None
+        with self._viewing.take():
+            view = self._view(names)
+            return None if view is None else view.answer(inner)
+
+    def _view(self, names: list[bytes]) -> VoxelView | LinesView | PointsView | None:
         key = self._version(names)
         with self._lock:
             known = key in self._views
@@ -135,18 +139,19 @@ class Site:
             dataset = self._dataset(names)
             if dataset is None:
                 return None
-            view = view_for(dataset)
+            view = view_for(dataset, self.threads)
             with self._lock:
                 while len(self._views) >= _KEPT:
                     del self._views[next(iter(self._views))]
                 self._views[key] = view
-        return None if view is None else view.answer(inner)
+        return view
 
     # --- what the pages say
 
     def describe(self, base: str) -> dict[str, Any]:
         """All that the index page says, for programs."""
-        return self._describe(find_datasets(self.root), base)
+        with self._listing.take():
+            return self._describe(find_datasets(self.root), base)
 
     def _describe(self, catalog: Catalog, base: str) -> dict[str, Any]:
         # How long to count the files of one data set, so that the page does not take too long.
@@ -184,6 +189,8 @@ class Site:
             except UnsupportedError as error:
                 facts["preview"] = None
                 facts["why"] = error.message
+            except Busy:
+                pass  # the picture comes when it is asked for
             except Exception as error:
                 facts["preview"] = None
                 facts["error"] = f"{type(error).__name__}: {error}"
@@ -231,6 +238,11 @@ class Site:
         view = view_for(dataset)
         if view is None:
             return links
+        if isinstance(view, VoxelView):
+            try:
+                refuse_if_too_large(view.arrays[-1])
+            except UnsupportedError as error:
+                return links | {"why": links["why"] or error.message}
         made = f"precomputed://{base}/.zvcore/view/{url}-/"
         segments = view.segments() if isinstance(view, LinesView) else None
         place = None if isinstance(view, VoxelView) else view.place()
@@ -240,9 +252,10 @@ class Site:
         )
         return links
 
-    def _index(self, catalog: Catalog, base: str) -> bytes:
-        cards = [_card(facts) for facts in self._describe(catalog, base)["datasets"]]
-        note = f"<p class=note>{escape(catalog.cut)}</p>" if catalog.cut else ""
+    def _index(self, base: str) -> bytes:
+        found = self.describe(base)
+        cards = [_card(facts) for facts in found["datasets"]]
+        note = f"<p class=note>{escape(found['incomplete'])}</p>" if found["incomplete"] else ""
         if not cards:
             note += "<p class=note>No data set was found below this folder.</p>"
         count = f"{len(cards)} data set{'' if len(cards) == 1 else 's'}"

@@ -17,6 +17,7 @@ from zvcore.images.axes import nanometers
 from zvcore.pictures.lines import sample_of
 from zvcore.pictures.planes import View, view_of
 from zvcore.precomputed import Skeleton
+from zvcore.serving.limits import refuse_if_too_large, threads_for
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,13 +40,13 @@ _SHOWN_IDS = 500
 _BOX = re.compile(r"(\d{1,3})/(\d{1,18})-(\d{1,18})_(\d{1,18})-(\d{1,18})_(\d{1,18})-(\d{1,18})")
 
 
-def view_for(dataset: Dataset) -> VoxelView | LinesView | PointsView | None:
+def view_for(dataset: Dataset, threads: int | None = None) -> VoxelView | LinesView | PointsView | None:
     """What can be made of a data set; None where nothing can."""
     if dataset.format == "zvf" and dataset.node is not None:
         return LinesView(dataset) if dataset.node.is_lines else PointsView(dataset)
     if dataset.pyramid is None or stand_in_type(dataset.pyramid.arrays[0].dtype, dataset.labels) is None:
         return None
-    return VoxelView(dataset) if dataset.pyramid.arrays[0].ndim else None
+    return VoxelView(dataset, threads) if dataset.pyramid.arrays[0].ndim else None
 
 
 def stand_in_type(dtype: np.dtype[Any], labels: bool) -> str | None:
@@ -66,8 +67,9 @@ class VoxelView:
 
     layer = "image"
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, threads: int | None = None) -> None:
         assert dataset.pyramid is not None
+        self.threads = threads
         self.arrays = dataset.pyramid.arrays
         self.axes = dataset.pyramid.axes
         self.labels = dataset.labels
@@ -171,7 +173,8 @@ class VoxelView:
         if self.channel_axis is not None:
             region[self.channel_axis] = slice(None)
             order.append(self.channel_axis)
-        values = np.asarray(array[tuple(region)])
+        refuse_if_too_large(array)
+        values = np.asarray(array.read(tuple(region), threads=threads_for(array, self.threads)))
         left = sorted(order)
         values = values.transpose([left.index(axis) for axis in order])
         with np.errstate(over="ignore"):

@@ -213,11 +213,17 @@ class ConfinedStore(Store):
     of_files = True
 
     def __init__(
-        self, folder: Confinement, names: Sequence[bytes] = (), allowed: Callable[[bytes], bool] = any_name
+        self,
+        folder: Confinement,
+        names: Sequence[bytes] = (),
+        allowed: Callable[[bytes], bool] = any_name,
+        largest: int | None = None,
     ) -> None:
+        """`largest`: no read may ask for more bytes at once."""
         self._folder = folder
         self._names = tuple(names)
         self._allowed = allowed
+        self._largest = largest
         self.root = os.fsdecode(b"/".join([folder.path, *self._names]))
 
     def _way(self, key: str) -> Names:
@@ -258,7 +264,9 @@ class ConfinedStore(Store):
         file = self._open(key)
         if file is None:
             return None
-        data = file.read(start, length)
+        size = file.size()
+        self._refuse_if_too_large(key, size, start, length)
+        data = file.read(start, length, size)
         if stamp is not None and file.stamp() != stamp:
             raise changed(key, stamp)
         return data
@@ -267,7 +275,18 @@ class ConfinedStore(Store):
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
     ) -> builtins.list[memoryview] | None:
         file = self._open(key)
-        return None if file is None else read_ranges(file, key, ranges, stamp)
+        if file is None:
+            return None
+        self._refuse_if_too_large(key, sum(length for _, length in ranges), 0, None)
+        return read_ranges(file, key, ranges, stamp)
+
+    def _refuse_if_too_large(self, key: str, size: int, start: int, length: int | None) -> None:
+        wanted = min(-start, size) if start < 0 else max(0, size - start)
+        wanted = wanted if length is None else min(wanted, length)
+        if self._largest is not None and wanted > self._largest:
+            raise UnsupportedError(
+                "too much to be read at once", key=key, expected=f"at most {self._largest} bytes", found=wanted
+            )
 
     def snapshot(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
@@ -278,6 +297,7 @@ class ConfinedStore(Store):
             return None
         found = file.stamp()
         size = files.stamp_size(found)
+        self._refuse_if_too_large(key, size, start, length)
         data = file.read(start, length, size)
         if (stamp is not None and found != stamp) or file.stamp() != found:
             raise changed(key, stamp)
@@ -399,4 +419,4 @@ class ConfinedStore(Store):
         return (self._folder, *self._way(key))
 
     def child(self, prefix: str) -> ConfinedStore:
-        return ConfinedStore(self._folder, self._way_to_folder(prefix), self._allowed)
+        return ConfinedStore(self._folder, self._way_to_folder(prefix), self._allowed, self._largest)

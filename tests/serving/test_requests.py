@@ -1,0 +1,347 @@
+"""Requests that mean harm: another name for this server, bodies that are requests, pages among the data, bombs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import socket
+import threading
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import zvcore
+from tests.processes import PATIENCE
+from tests.serving.conftest import Client
+from zvcore.serving import make_server
+from zvcore.serving.requests import Hosts
+from zvcore.serving.turns import Busy, Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from zvcore.serving.server import DataServer
+
+
+@contextmanager
+def served(root: Path, **options: object) -> Iterator[DataServer]:
+    with make_server(root, **options) as server:  # type: ignore[arg-type]
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def raw(server: DataServer, request: bytes) -> bytes:
+    """All that comes back until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=PATIENCE) as connection:
+        connection.sendall(request.replace(b"PORT", b"%d" % server.server_port))
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+# --- the name of the server
+
+
+@pytest.mark.parametrize("host", ["localhost:PORT", "127.0.0.1:PORT", "[::1]:PORT", "LocalHost:PORT"])
+def test_names_of_this_machine(server: DataServer, host: str) -> None:
+    answer = raw(server, b"GET /plain.txt HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host.encode())
+    assert status(answer) == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["rebind.evil.example:PORT", "rebind.evil.example", "localhost", "localhost:1", "localhost.evil.example:PORT",
+     "evil.example@localhost:PORT", "localhost:PORT@evil.example", "localhost:PORT,evil.example", "", ":PORT",
+     "8.8.8.8:PORT", "[::]:PORT", "0.0.0.0:PORT", "localhost:PORT:PORT", "localhost:0PORT", "127.1:PORT"],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
+def test_other_names_are_refused(server: DataServer, method: str, host: str) -> None:
+    """A page of another site whose name leads to this machine by now (DNS rebinding) is same-origin with us."""
+    for path in (b"/plain.txt", b"/", b"/.zvcore/datasets.json"):
+        answer = raw(server, b"%s %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (method.encode(), path, host.encode()))
+        assert status(answer) == 421
+        assert b"evil" not in answer
+        assert b"\0\1\2" not in answer
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"Host: localhost:PORT\r\nHost: localhost:PORT\r\n", b"Host: localhost:PORT\r\nhOST: evil.example\r\n",
+     b"X: y\r\n", b"Host : localhost:PORT\r\n", b" Host: localhost:PORT\r\n"],
+)  # fmt: skip
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_a_request_has_one_host(server: DataServer, version: bytes, head: bytes) -> None:
+    assert status(raw(server, b"GET /plain.txt HTTP/%s\r\n%s\r\n" % (version, head))) == 400
+
+
+def test_names_that_were_allowed(shelf: Path) -> None:
+    with served(shelf, hosts=["proxy.example:443", "other.example"]) as server:
+        for host, expected in (
+            ("proxy.example:443", 200), ("other.example:PORT", 200), ("proxy.example:PORT", 421),
+            ("localhost:PORT", 200),
+        ):  # fmt: skip
+            request = b"GET /plain.txt HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host.encode()
+            assert status(raw(server, request)) == expected
+
+
+def test_a_server_for_all_addresses_answers_to_addresses(shelf: Path) -> None:
+    with served(shelf, host="0.0.0.0") as server:
+        for host, expected in (
+            ("10.1.2.3:PORT", 200), ("[fe80::1]:PORT", 200), ("localhost:PORT", 200),
+            (f"{socket.gethostname()}:PORT", 200),
+            ("rebind.evil.example:PORT", 421), ("[fe80::1%<b>]:PORT", 421), ("10.1.2.3", 421), ("[10.1.2.3]:PORT", 421),
+        ):  # fmt: skip
+            request = b"GET /plain.txt HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host.encode()
+            assert status(raw(server, request)) == expected
+
+
+def test_the_usual_port_may_be_left_out() -> None:
+    from email.message import Message
+
+    for host in ("localhost", "localhost:80", "10.0.0.1", "[::5]"):
+        headers = Message()
+        headers["Host"] = host
+        assert Hosts("0.0.0.0", "0.0.0.0", 80).fault(headers) is None
+
+
+# --- where a request ends
+
+INNER = b"GET /plain.txt?inner HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n"
+
+
+@pytest.mark.parametrize("method", [b"OPTIONS", b"GET", b"HEAD", b"POST", b"DELETE"])
+@pytest.mark.parametrize(
+    "length",
+    [b"Content-Length: %d\r\n" % (len(INNER) + 8), b"Transfer-Encoding: chunked\r\n",
+     b"Content-Length: 9999999999999\r\n",
+     b"Content-Length: 0\r\nContent-Length: 70\r\n", b"Content-Length: 70\r\nContent-Length: 0\r\n",
+     b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", b"Content-Length: +0\r\n", b"Content-Length: 0, 70\r\n",
+     b"Content-Length: -1\r\n", b"Content-Length:\r\n", b"Content-Length: \xb2\r\n", b"Content-Length: 0_0\r\n",
+     b"Content-Length : 70\r\n", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", b"no header\r\n",
+     b"Expect: 100-continue\r\nContent-Length: 70\r\n"],
+)  # fmt: skip
+def test_a_body_is_no_request(server: DataServer, method: bytes, length: bytes) -> None:
+    """What follows a head is read, or the connection ends: it is never taken for the next request."""
+    body = INNER + b" " * (8 - (len(str(server.server_port)) - len("PORT")))
+    answer = raw(server, b"%s / HTTP/1.1\r\nHost: localhost:PORT\r\n%s\r\n%s" % (method, length, body))
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"\0\1\2" not in answer
+
+
+def test_requests_behind_a_body_are_answered(server: DataServer) -> None:
+    """Short bodies are skipped, to the byte."""
+    first = b"OPTIONS / HTTP/1.1\r\nHost: localhost:PORT\r\nContent-Length: 20\r\n\r\n" + b"GET / HTTP/1.1\r\n\r\n\r\n"
+    last = b"GET /nothing HTTP/1.1\r\nHost: localhost:PORT\r\nConnection: close\r\n\r\n"
+    answer = raw(server, first + last)
+    assert answer.count(b"HTTP/1.1 ") == 2
+    assert answer.startswith(b"HTTP/1.1 204") and b"HTTP/1.1 404" in answer
+
+
+# --- pages among the data
+
+
+@pytest.mark.parametrize("name", ["page.html", "page.svg", "page.xml", "page.xhtml", "page.htm", "page.md", "page"])
+def test_pages_among_the_data_do_not_run_on_our_origin(tmp_path: Path, name: str) -> None:
+    text = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(document.domain)</script></svg>"
+    (tmp_path / name).write_bytes(text)
+    (tmp_path / f"packed-{name}.gz").write_bytes(gzip.compress(text))
+    with served(tmp_path) as server:
+        for path in (f"/{name}", f"/packed-{name}", f"/packed-{name}.gz"):
+            for headers in ({}, {"Accept_Encoding": "gzip"}, {"Range": "bytes=0-5"}):
+                answer = Client(server).ask(path, **headers)
+                assert answer.status in (200, 206)
+                policy = answer.headers["Content-Security-Policy"].split()
+                assert "sandbox" in policy and "allow-scripts" not in policy and "allow-same-origin" not in policy
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_our_own_pages_run_no_scripts(client: Client) -> None:
+    for path in ("/", "/a.zarr/"):
+        policy = client.ask(path).headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'") and "script" not in policy
+
+
+def test_a_neuroglancer_in_the_folder_runs_if_the_links_open_it(tmp_path: Path) -> None:
+    for folder in ("client", "data", "clients"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "index.html").write_text("<script>alert(1)</script>")
+    with served(tmp_path) as server:
+        client = Client(server)
+        for viewer, runs in (
+            (f"{server.url}client/index.html", True), (f"{server.url}client/index.html#!x", True),
+            (f"{server.url}index.html", False), (server.url, False),
+            ("https://neuroglancer.example/client/index.html", False),
+            (f"https://evil.example/?{server.url}client/index.html", False), (None, False),
+        ):  # fmt: skip
+            server.site.viewer = viewer
+            answer = client.ask("/client/index.html")
+            assert (answer.headers["Content-Security-Policy"] is None) == runs
+            for other in ("/data/index.html", "/clients/index.html"):
+                assert client.ask(other).headers["Content-Security-Policy"] == "sandbox"
+
+
+# --- bombs
+
+
+def test_packed_files_of_many_bytes_are_sent_packed_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_files(*arguments: object, **options: object) -> None:
+        raise AssertionError("a file was made")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", no_files)
+    monkeypatch.setattr("tempfile.mkstemp", no_files)
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    with open(tmp_path / "bomb.gz", "wb") as file:
+        file.writelines(packer.compress(bytes(1 << 20)) for _ in range(300))
+        file.write(packer.flush())
+    # Members of nothing: much to read, and not a byte comes of it.
+    empty = gzip.compress(b"")
+    (tmp_path / "empty.gz").write_bytes(empty * 1000)
+    (tmp_path / "sparse.gz").touch()
+    os.truncate(tmp_path / "sparse.gz", 1 << 40)
+    with served(tmp_path) as server:
+        client = Client(server)
+        assert client.ask("/bomb").status == 406
+        assert client.ask("/sparse").status == 406
+        assert client.ask("/bomb", Range="bytes=0-3").status == 406
+        assert client.ask("/bomb", "HEAD").status == 406
+        assert client.ask("/bomb", Accept_Encoding="gzip").status == 200
+        answer = client.ask("/empty")
+        assert (answer.status, answer.body) == (200, b"")
+
+
+def test_parts_of_packed_files(tmp_path: Path) -> None:
+    content = np.random.default_rng(0).integers(0, 256, 1 << 20, np.uint8).tobytes()
+    (tmp_path / "file.gz").write_bytes(gzip.compress(content))
+    with served(tmp_path) as server:
+        client = Client(server)
+        for header, start, stop in (
+            ("bytes=0-0", 0, 1), ("bytes=262143-262144", 262143, 262145), ("bytes=-7", len(content) - 7, len(content)),
+            ("bytes=300000-", 300000, len(content)),
+        ):  # fmt: skip
+            answer = client.ask("/file", Range=header)
+            assert (answer.status, answer.body) == (206, content[start:stop])
+            assert answer.headers["Content-Range"] == f"bytes {start}-{stop - 1}/{len(content)}"
+        assert client.ask("/file", "HEAD").headers["Content-Length"] == str(len(content))
+        # Each range would be unpacked from the beginning: nobody needs several.
+        answer = client.ask("/file", Range="bytes=0-1,5-6")
+        assert (answer.status, answer.body) == (200, content)
+
+
+@pytest.mark.parametrize("codec", ["gzip", None])
+@pytest.mark.parametrize("shards", [None, (1024, 1024, 1024)])
+def test_views_do_not_decode_chunks_of_any_size(
+    tmp_path: Path, codec: str | None, shards: tuple[int, ...] | None
+) -> None:
+    """A gibibyte in each chunk, as its metadata claim."""
+    options = {} if shards is None else {"shards": shards}
+    zvcore.create(
+        tmp_path / "a", format="zarr3", shape=(1024, 1024, 1024), dtype="u1", chunks=(1024, 1024, 1024), codec=codec,
+        **options,
+    )  # fmt: skip
+    with served(tmp_path) as server:
+        client = Client(server)
+        [found] = json.loads(client.ask("/.zvcore/datasets.json").body)["datasets"]
+        assert (found["view"], found["preview"]) == (None, None)
+        assert "too large" in found["why"]
+        [scale] = json.loads(client.ask("/.zvcore/view/a/-/info").body)["scales"]
+        box = "_".join(f"0-{n}" for n in scale["chunk_sizes"][0])
+        answer = client.ask(f"/.zvcore/view/a/-/0/{box}")
+        assert answer.status == 500
+        assert b"too large" in answer.body
+
+
+def test_packed_shards_count_as_what_they_hold(tmp_path: Path) -> None:
+    """Where the whole shard is packed once more, one chunk costs the shard."""
+    index_codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    inner = {"chunk_shape": [8, 8], "codecs": [{"name": "bytes"}], "index_codecs": index_codecs}
+    document = {
+        "zarr_format": 3, "node_type": "array", "shape": [1 << 15, 1 << 15], "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1 << 15, 1 << 15]}},
+        "chunk_key_encoding": {"name": "default"}, "attributes": {},
+        "codecs": [
+            {"name": "sharding_indexed", "configuration": inner}, {"name": "gzip", "configuration": {"level": 1}},
+        ],
+    }  # fmt: skip
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/zarr.json").write_text(json.dumps(document))
+    with served(tmp_path) as server:
+        answer = Client(server).ask("/.zvcore/view/a/-/0/0-8_0-8_0-1")
+        assert answer.status == 500 and b"too large" in answer.body
+
+
+def test_stored_chunks_are_not_read_if_they_are_too_large(tmp_path: Path) -> None:
+    """Archives keep holes: a file of a tebibyte costs whoever made it nothing."""
+    for format, name in (("zarr3", "c/0/0"), ("n5", "0/0")):
+        zvcore.create(tmp_path / format, format=format, shape=(8, 8), dtype="u1", chunks=(8, 8), codec="gzip")[...] = 1
+        os.truncate(tmp_path / format / name, 1 << 40)
+    with served(tmp_path) as server:
+        for format in ("zarr3", "n5"):
+            answer = Client(server).ask(f"/.zvcore/view/{format}/-/0/0-8_0-8_0-1")
+            assert answer.status == 500 and b"too much" in answer.body
+
+
+def test_a_few_views_at_once(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from zvcore.serving.views import VoxelView
+
+    shutil.copytree(shelf / "a.zarr", tmp_path / "a.zarr")
+    most, now = 0, 0
+    guard = threading.Lock()
+    full = threading.Event()
+    real = VoxelView.answer
+
+    def counting(view: VoxelView, rest: str) -> object:
+        nonlocal most, now
+        with guard:
+            now += 1
+            most = max(most, now)
+            if now == 4:
+                full.set()
+        # Until as many run as may, so that one more would be seen.
+        full.wait(PATIENCE)
+        try:
+            return real(view, rest)
+        finally:
+            with guard:
+                now -= 1
+
+    monkeypatch.setattr(VoxelView, "answer", counting)
+    with served(tmp_path) as server:
+        answers = []
+        asking = [
+            threading.Thread(target=lambda: answers.append(Client(server).ask("/.zvcore/view/a.zarr/-/info").status))
+            for _ in range(12)
+        ]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+    assert answers == [200] * 12
+    assert most == 4
+
+
+def test_whoever_waits_too_long_is_told_so(shelf: Path) -> None:
+    turns = Turns(1, patience=0.0)
+    with turns.take(), pytest.raises(Busy), turns.take():
+        pass
+    with turns.take():
+        pass
+    with served(shelf) as server:
+        server.site._viewing = turns
+        with turns.take():
+            answer = Client(server).ask("/.zvcore/view/a.zarr/-/info")
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert Client(server).ask("/.zvcore/view/a.zarr/-/info").status == 200

@@ -1,0 +1,97 @@
+"""Which requests are answered at all: those whose end is certain, and that mean this server."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from email.message import Message
+
+__all__ = ["Hosts", "body_length", "framing_fault"]
+
+_THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
+_LONGEST_LENGTH = 18
+
+
+class Hosts:
+    """The names under which a server may be asked for.
+
+    A page of another site can have its own name lead to this machine (DNS rebinding); to the browser the server's
+    answers are then that site's. The header `Host` gives it away. An address cannot be rebound, so a server that
+    listens at all addresses of the machine answers to each of them.
+    """
+
+    def __init__(self, host: str, bound: str, port: int, others: Iterable[str] = ()) -> None:
+        names = [*_THIS_MACHINE, _as_in_urls(host), _as_in_urls(bound)]
+        self._port = port
+        self._everywhere = ipaddress.ip_address(bound.partition("%")[0]).is_unspecified
+        if self._everywhere:
+            names.append(socket.gethostname())
+        self._known = {known for name in names for known in _with_port(name, port)}
+        for other in others:
+            self._known |= {other.lower()} if _port_of(other) is not None else _with_port(other, port)
+
+    def fault(self, headers: Message) -> tuple[HTTPStatus, str] | None:
+        """Why a request is not for this server; None: it is."""
+        given = headers.get_all("Host", [])
+        if len(given) != 1:
+            return HTTPStatus.BAD_REQUEST, "a request has one Host"
+        host = given[0].strip().lower()
+        if host in self._known or (self._everywhere and self._is_address(host)):
+            return None
+        return HTTPStatus.MISDIRECTED_REQUEST, "this server is not known by that name (see --allow-host)"
+
+    def has(self, url: str) -> bool:
+        """Whether a URL leads to this server."""
+        parts = urlsplit(url)
+        return parts.scheme == "http" and parts.netloc.lower() in self._known
+
+    def _is_address(self, host: str) -> bool:
+        for port in (f":{self._port}", "") if self._port == 80 else (f":{self._port}",):
+            address = host.removesuffix(port)
+            if not host.endswith(port) or "%" in address:
+                continue
+            try:
+                if address.startswith("["):
+                    return address.endswith("]") and bool(ipaddress.IPv6Address(address[1:-1]))
+                return bool(ipaddress.IPv4Address(address))
+            except ValueError:
+                continue
+        return False
+
+
+def _as_in_urls(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _with_port(name: str, port: int) -> set[str]:
+    name = name.lower()
+    return {f"{name}:{port}", name} if port == 80 else {f"{name}:{port}"}
+
+
+def _port_of(host: str) -> int | None:
+    name, mark, port = host.rpartition(":")
+    return int(port) if mark and name and "]" not in port and port.isascii() and port.isdecimal() else None
+
+
+def framing_fault(headers: Message) -> str | None:
+    """Why it is not certain where a request ends; None: it is."""
+    if headers.defects or headers.get_payload():
+        return "a line of the head is no header"
+    lengths = headers.get_all("Content-Length", [])
+    codings = headers.get_all("Transfer-Encoding", [])
+    if len(lengths) > 1 or len(codings) > 1 or (lengths and codings):
+        return "the length of the body is given more than once"
+    if lengths and not (lengths[0].isascii() and lengths[0].isdecimal() and len(lengths[0]) <= _LONGEST_LENGTH):
+        return "Content-Length is a number"
+    return None
+
+
+def body_length(headers: Message) -> int | None:
+    """How many bytes of the request follow; None: nobody said beforehand. For requests without a `framing_fault`."""
+    return None if "Transfer-Encoding" in headers else int(headers.get("Content-Length", "0"))
