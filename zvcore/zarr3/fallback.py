@@ -1,4 +1,4 @@
-"""zarr-python's own pipeline for what the engine cannot do, under the locks that the engine takes.
+"""zarr-python's own pipeline for what the engine cannot do, under the locks that the engine takes and with our codecs.
 
 Changing a part of a shard means reading and replacing it. zarr-python does that without a lock, so two processes that
 write different inner chunks of one shard would lose one of the writes.
@@ -9,17 +9,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
 from zarr.codecs import ShardingCodec
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 
+from zvcore.errors import ZvcoreError
+from zvcore.zarr3.zarr_codecs import decoding_with_ours
 from zvcore.zarr3.zarr_stores import as_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
+
+    from zarr.abc.codec import Codec
 
 __all__ = ["LockedPipeline"]
 
@@ -28,7 +32,21 @@ _LOCKS = 64
 
 
 class LockedPipeline(BatchedCodecPipeline):
-    """`BatchedCodecPipeline` that holds the locks of the shards that it writes to."""
+    """`BatchedCodecPipeline` that holds the locks of the shards that it writes to, and decodes with our codecs."""
+
+    @classmethod
+    def from_codecs(cls, codecs: Iterable[Codec], **options: Any) -> Self:
+        return super().from_codecs([decoding_with_ours(codec) for codec in codecs], **options)
+
+    async def read_batch(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
+        batch = list(batch_info)
+        with _located(batch):
+            return await super().read_batch(batch, out, drop_axes)
+
+    async def write_batch(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
+        batch = list(batch_info)
+        with _located(batch):
+            await super().write_batch(batch, value, drop_axes)
 
     async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
         batch = list(batch_info)
@@ -45,6 +63,15 @@ class LockedPipeline(BatchedCodecPipeline):
                 await super().write(some, value, drop_axes)
             finally:
                 holder.release()
+
+
+@contextmanager
+def _located(batch: list[Any]) -> Iterator[None]:
+    """Errors say in which chunk they are, where there is but one. Inner chunks have no path; their shard has."""
+    try:
+        yield
+    except ZvcoreError as error:
+        raise error.located(key=getattr(batch[0][0], "path", None) if len(batch) == 1 else None)
 
 
 class _Holder(threading.Thread):
