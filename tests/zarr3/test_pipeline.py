@@ -364,7 +364,8 @@ def test_a_store_that_was_moved_is_read_and_written_where_it_is_now(tmp_path, sh
 def test_times_without_a_unit_in_the_other_byte_order_are_swapped(tmp_path, kind):
     """numpy's `astype` does not do it."""
     numbers = np.array([0, 1, -2, 100], ">i8")
-    array = zarr.create_array(tmp_path, shape=(4,), chunks=(2,), dtype=f"<{kind}", fill_value=0, compressors=None)
+    nothing = np.dtype(kind).type("NaT")
+    array = zarr.create_array(tmp_path, shape=(4,), chunks=(2,), dtype=f"<{kind}", fill_value=nothing, compressors=None)
     array[:] = numbers.view(f">{kind}")
     assert np.asarray(array[:]).view("<i8").tolist() == numbers.tolist()
     own = zvcore.open(tmp_path, "r+")
