@@ -15,7 +15,7 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
+.PHONY: structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
@@ -31,6 +31,7 @@ help:
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
 	@echo 'make lint       ruff, cython-lint'
+	@echo 'make structure  what imports what, how long functions are: counts beside their limits (ARGS=--all names each)'
 	@echo 'make types      mypy, and the stubs against the compiled modules'
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       coverage-guided fuzzing of all parsers and decoders (MINUTES=5, TARGETS=...); needs clang'
@@ -139,6 +140,10 @@ lint: $(stamps)/group-lint
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/cython-lint zvcore plugins tests
+
+# Long functions, circles, who imports whom, who spells a format's name: counted, and held.
+structure:
+	$(PYTHON) .ci/structure.py $(ARGS)
 
 types: $(stamps)/installed $(stamps)/group-lint $(stamps)/group-test
 	$(py) -m mypy
