@@ -31,9 +31,12 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def store(root: Path) -> ConfinedStore:
-    return ConfinedStore(Confinement(root))
+@pytest.fixture(params=["by the system", "folder by folder"])
+def store(root: Path, request: pytest.FixtureRequest) -> ConfinedStore:
+    folder = Confinement(root)
+    if request.param == "folder by folder":
+        folder._by_system = False
+    return ConfinedStore(folder)
 
 
 def test_it_reads_as_a_local_store_does(root: Path, store: ConfinedStore) -> None:
@@ -126,6 +129,14 @@ def test_links_within_the_folder_are_followed(tmp_path: Path, root: Path, target
         assert store.get(key) == b"0123456789"
         assert store.stamp(key) == store.stamp("a/b/c")
     assert store.list_dir("l") == ([], ["c"])
+
+
+@pytest.mark.parametrize("names", [[b".."], [b"a", b"..", b"..", b"outside", b"secret"], [b"../outside"], [b"/etc"]])
+def test_names_do_not_lead_out(store: ConfinedStore, names: list[bytes]) -> None:
+    folder = store._folder
+    for reach in (folder.open, folder.look, folder.open_here, folder.look_here):
+        with pytest.raises(InvalidKeyError):
+            reach(names)
 
 
 def test_links_that_lead_in_circles_lead_nowhere(root: Path, store: ConfinedStore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ __all__ = ["Found", "Root", "is_shown", "split_path"]
 # Names that begin with a dot are nobody's business, but for the metadata of Zarr v2.
 _SHOWN = (b".zarray", b".zgroup", b".zattrs", b".zmetadata")
 _MOST_PARTS = 64
-_LONGEST_NAME = 255
+# Any byte but those that control terminals or separate names.
+_NAME = re.compile(rb"[^\x00-\x1f/\\]{0,255}")
 
 
 def split_path(path: str) -> list[bytes] | None:
@@ -37,9 +39,7 @@ def may_be_read(name: bytes) -> bool:
 
 def is_shown(name: bytes) -> bool:
     """Whether a file or folder of this name may be seen at all."""
-    if len(name) > _LONGEST_NAME or any(c < 32 for c in name) or b"\\" in name or b"/" in name:
-        return False
-    return not name.startswith(b".") or name in _SHOWN
+    return _NAME.fullmatch(name) is not None and (not name.startswith(b".") or name in _SHOWN)
 
 
 @dataclass

@@ -21,6 +21,7 @@ from zvcore.stores.base import Snapshot, Stamp, Store, check_span, prefix_path
 from zvcore.stores.locks import lock_path
 from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.stores.unfinished import Unfinished, unfinished_of
+from zvcore.system.beneath import open_beneath
 
 if TYPE_CHECKING:
     import builtins
@@ -59,6 +60,11 @@ class Confinement:
         self._given = os.path.abspath(os.fsencode(path)).rstrip(b"/")
         self.path = os.path.realpath(os.fsencode(path))
         self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._by_system = True
+        try:
+            os.close(open_beneath(self._descriptor, b".", _FOLDER))
+        except (NotImplementedError, OSError):
+            self._by_system = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Confinement, (self.path,))
@@ -179,6 +185,10 @@ class Confinement:
 
     def _above(self, names: Sequence[bytes]) -> tuple[int, bytes]:
         """(a descriptor of the folder, the name in it) of what these names lead to."""
+        if b".." in names or any(b"/" in name for name in names):
+            raise InvalidKeyError("this is no name of a file")
+        if self._by_system:
+            return open_beneath(self._descriptor, b"/".join(names[:-1]) or b".", _FOLDER), names[-1] if names else b"."
         current = os.open(b".", _FOLDER, dir_fd=self._descriptor)
         try:
             for name in names[:-1]:

@@ -16,6 +16,7 @@ cdef extern from "zv_files.h" nogil:
     int zv_stat(const char *path, file_stamp *stamp)
     int zv_fstat(int descriptor, file_stamp *stamp)
     int zv_size_of(int descriptor, uint64_t *size)
+    int zv_open_beneath(int folder, const char *path, int flags)
     int zv_open(const char *path, int flags)
     void zv_touch(int descriptor)
     uint64_t zv_stamp_clock()

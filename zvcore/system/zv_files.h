@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #if defined(__APPLE__)
 #include <sys/random.h>
 #define ZV_MODIFIED(s) ((s)->st_mtimespec)
@@ -70,6 +73,31 @@ static inline int zv_size_of(int descriptor, uint64_t *size) {
     if (fstat(descriptor, &s) != 0) return errno ? errno : EIO;
     *size = (uint64_t)s.st_size;
     return 0;
+}
+
+/* A descriptor of what lies at a relative path below an open folder, or minus an errno: ELOOP if there is any link on
+ * the way, EXDEV if it leads out. ENOSYS where the system does not look after that (before Linux 5.6), EPERM or EACCES
+ * where a container does not let us ask. */
+static inline int zv_open_beneath(int folder, const char *path, int flags) {
+#if defined(__linux__)
+    /* As in <linux/openat2.h>, which older systems that we are built on do not have. The number is the same everywhere
+       but on Alpha, which has it from its own headers or not at all. */
+    struct {
+        uint64_t flags, mode, resolve;
+    } how = {(uint64_t)flags, 0, 0x08 /* RESOLVE_BENEATH */ | 0x04 /* RESOLVE_NO_SYMLINKS */};
+#if defined(SYS_openat2)
+    const long number = SYS_openat2;
+#else
+    const long number = 437;
+#endif
+    long descriptor;
+    do descriptor = syscall(number, folder, path, &how, sizeof how);
+    while (descriptor < 0 && (errno == EINTR || errno == EAGAIN));
+    return descriptor < 0 ? -(errno ? errno : EIO) : (int)descriptor;
+#else
+    (void)folder, (void)path, (void)flags;
+    return -ENOSYS;
+#endif
 }
 
 /* A descriptor, or -1 with errno. O_NONBLOCK: a named pipe where an object should be must not hang us. It does nothing
