@@ -266,7 +266,11 @@ if __name__ == "__main__":
     # Beside the sources it would be taken for an installed zvcore, with the entry points of whenever it was written.
     Path(BUILD).mkdir(parents=True, exist_ok=True)
     setup(
-        packages=[*find_packages(include=["zvcore", "zvcore.*"]), "zvcore_plugins"],
+        packages=[
+            *find_packages(include=["zvcore", "zvcore.*"]),
+            "zvcore_plugins",
+            "zvcore_plugins.without_libraries",
+        ],
         package_dir={"zvcore": "zvcore", "zvcore_plugins": "plugins"},
         package_data={"": ["*.pxd", "*.pyi"], "zvcore": ["py.typed", "include/*.h"]},
         include_package_data=False,

@@ -1,3 +1,1 @@
-version: str
-
 def codec_table(cname: str, level: int, shuffle: int, typesize: int, blocksize: int) -> object: ...

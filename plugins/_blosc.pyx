@@ -20,7 +20,7 @@ from zvcore.codecs.abi cimport (
     zv_codec,
     zv_error,
 )
-from zvcore.codecs.capsule cimport fail, new_table, wrap_table
+from zvcore.codecs.capsule cimport fail, library_name, new_table, wrap_table
 
 
 cdef extern from "blosc.h" nogil:
@@ -58,38 +58,38 @@ cdef bint enough_memory(uint64_t blocksize) noexcept nogil:
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
-    return n + BLOSC_MAX_OVERHEAD if n <= <uint64_t>BLOSC_MAX_BUFFERSIZE else 0
+    return n + BLOSC_MAX_OVERHEAD if n <= <uint64_t> BLOSC_MAX_BUFFERSIZE else 0
 
 
 cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
-    cdef size_t answer
-    if n < <uint64_t>BLOSC_MIN_HEADER_LENGTH or n > INT_MAX or blosc_cbuffer_validate(src, <size_t>n, &answer) != 0:
+    cdef size_t size
+    if n < <uint64_t> BLOSC_MIN_HEADER_LENGTH or n > INT_MAX or blosc_cbuffer_validate(src, <size_t> n, &size) != 0:
         return ZV_SIZE_UNKNOWN
-    return answer
+    return size
 
 
 cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Config *config = <const Config *>cfg
+    cdef const Config *config = <const Config *> cfg
     cdef char[160] text
     cdef int size
     out_n[0] = 0
-    if n > <uint64_t>BLOSC_MAX_BUFFERSIZE:
+    if n > <uint64_t> BLOSC_MAX_BUFFERSIZE:
         snprintf(text, sizeof(text), b"blosc holds at most %d bytes, there are %llu", BLOSC_MAX_BUFFERSIZE,
-                 <unsigned long long>n)
+                 <unsigned long long> n)
         return fail(err, ZV_PARAM, 0, text)
     if not config.available:
         snprintf(text, sizeof(text), b"this c-blosc was built without the compressor '%s'", config.cname)
         return fail(err, ZV_PARAM, 0, text)
     out_n[0] = bound(cfg, n)
     # c-blosc writes its header and the start of its first block without looking.
-    if cap < <uint64_t>BLOSC_MIN_HEADER_LENGTH + 4 and cap < out_n[0]:
+    if cap < <uint64_t> BLOSC_MIN_HEADER_LENGTH + 4 and cap < out_n[0]:
         return fail(err, ZV_SPACE, 0, b"no room for the chunk")
-    if not enough_memory(config.blocksize if <uint64_t>config.blocksize < n else n):
+    if not enough_memory(config.blocksize if <uint64_t> config.blocksize < n else n):
         return fail(err, ZV_NOMEM, 0, b"out of memory")
     # More room than the bound would change the bytes: c-blosc then keeps blocks that compression made larger.
-    size = blosc_compress_ctx(config.level, config.shuffle, config.typesize, <size_t>n, src, dst,
-                              <size_t>(cap if cap < out_n[0] else out_n[0]), config.cname, config.blocksize, 1)
+    size = blosc_compress_ctx(config.level, config.shuffle, config.typesize, <size_t> n, src, dst,
+                              <size_t> (cap if cap < out_n[0] else out_n[0]), config.cname, config.blocksize, 1)
     if size == 0:
         return fail(err, ZV_SPACE, 0, b"no room for the chunk")
     if size < 0:
@@ -106,20 +106,20 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     cdef size_t decoded, encoded, blocksize
     cdef int size
     out_n[0] = 0
-    if n < <uint64_t>BLOSC_MIN_HEADER_LENGTH:
+    if n < <uint64_t> BLOSC_MIN_HEADER_LENGTH:
         return fail(err, ZV_CORRUPT, 0, b"too short for a blosc header")
     if src[0] != BLOSC_VERSION_FORMAT:
         snprintf(text, sizeof(text), b"not a blosc chunk of format %d, which c-blosc 1 reads, but of %d%s",
-                 BLOSC_VERSION_FORMAT, <int>src[0],
-                 <const char *>b" (blosc2)" if BLOSC_VERSION_FORMAT < src[0] < 8 else <const char *>b"")
+                 BLOSC_VERSION_FORMAT, <int> src[0],
+                 <const char *> b" (blosc2)" if BLOSC_VERSION_FORMAT < src[0] < 8 else <const char *> b"")
         return fail(err, ZV_CORRUPT, 0, text)
     # Negative sizes come out as huge ones.
     blosc_cbuffer_sizes(src, &decoded, &encoded, &blocksize)
     if encoded != n:
-        snprintf(text, sizeof(text), b"the header speaks of %d bytes, there are %llu", <int>encoded,
-                 <unsigned long long>n)
+        snprintf(text, sizeof(text), b"the header speaks of %d bytes, there are %llu", <int> encoded,
+                 <unsigned long long> n)
         return fail(err, ZV_CORRUPT, 0, text)
-    if blosc_cbuffer_validate(src, <size_t>n, &decoded) != 0:
+    if blosc_cbuffer_validate(src, <size_t> n, &decoded) != 0:
         return fail(err, ZV_CORRUPT, 0, b"impossible sizes in the header")
     if decoded > cap:
         out_n[0] = decoded
@@ -133,34 +133,32 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     # Given no more than the declared size, so that its check of the block size means something.
     size = blosc_decompress_ctx(src, dst, decoded, 1)
     # Fewer bytes than declared come from blocks that do not divide into items; what they left out was never written.
-    if size >= 0 and <size_t>size == decoded:
+    if size >= 0 and <size_t> size == decoded:
         out_n[0] = decoded
         return ZV_OK
     if size == -5:
         compressor = blosc_cbuffer_complib(src)
         snprintf(text, sizeof(text), b"this c-blosc was built without the compressor of the chunk, %s",
-                 compressor if compressor != NULL else <const char *>b"which is unknown")
+                 compressor if compressor != NULL else <const char *> b"which is unknown")
         return fail(err, ZV_PARAM, size, text)
     return fail(err, ZV_CORRUPT, size if size < 0 else 0, b"damaged chunk")
 
 
+cdef bytes LIBRARY = library_name(b"c-blosc", blosc_get_version_string())
+
+
 def codec_table(str cname, int level, int shuffle, int typesize, int blocksize):
-    """A capsule around the C table for these parameters, which the caller has checked."""
-    cdef zv_codec *answer = new_table(b"blosc", LIB_VERSION, sizeof(Config))
-    cdef Config *config = <Config *>answer.cfg
+    """A capsule with the C table for these parameters, which the caller has checked."""
+    cdef zv_codec *table = new_table(b"blosc", LIBRARY, sizeof(Config))
+    cdef Config *config = <Config *> table.cfg
     strncpy(config.cname, cname.encode(), sizeof(config.cname) - 1)
     config.available = blosc_compname_to_compcode(config.cname) >= 0
     config.level = level
     config.shuffle = shuffle
     config.typesize = typesize
     config.blocksize = blocksize
-    answer.bound = bound
-    answer.decoded_hint = decoded_hint
-    answer.encode = encode
-    answer.decode = decode
-    return wrap_table(answer)
-
-
-cdef bytes version_text = b"c-blosc " + <bytes>blosc_get_version_string()
-cdef const char *LIB_VERSION = version_text
-version = version_text.decode()
+    table.bound = bound
+    table.decoded_hint = decoded_hint
+    table.encode = encode
+    table.decode = decode
+    return wrap_table(table)

@@ -1,3 +1,1 @@
-version: str
-
 def codec_table(block_size: int) -> object: ...

@@ -12,7 +12,7 @@ from zvcore.codecs.abi cimport (
     zv_codec,
     zv_error,
 )
-from zvcore.codecs.capsule cimport fail, new_table, wrap_table
+from zvcore.codecs.capsule cimport fail, library_name, new_table, wrap_table
 
 
 cdef extern from "bzlib.h" nogil:
@@ -45,7 +45,7 @@ cdef struct Config:
 
 cdef unsigned int piece(uint64_t n) noexcept nogil:
     """libbz2 counts in 32 bits."""
-    return <unsigned int>(n if n < UINT32_MAX else UINT32_MAX)
+    return <unsigned int> (n if n < UINT32_MAX else UINT32_MAX)
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
@@ -53,7 +53,7 @@ cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
     return n + n // 100 + 601
 
 
-cdef int32_t encode(const void *cfg, void *pointer, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
     cdef bz_stream stream
     cdef uint64_t done = 0, written = 0
@@ -61,7 +61,7 @@ cdef int32_t encode(const void *cfg, void *pointer, const uint8_t *src, uint64_t
     cdef int code
     out_n[0] = 0
     memset(&stream, 0, sizeof(stream))
-    code = BZ2_bzCompressInit(&stream, (<const Config *>cfg).block_size, 0, 0)
+    code = BZ2_bzCompressInit(&stream, (<const Config *> cfg).block_size, 0, 0)
     if code != BZ_OK:
         return explain(code, err)
     code = BZ_FINISH_OK
@@ -71,9 +71,9 @@ cdef int32_t encode(const void *cfg, void *pointer, const uint8_t *src, uint64_t
             return fail(err, ZV_SPACE, 0, b"no room for the stream")
         given = piece(n - done)
         room = piece(cap - written)
-        stream.next_in = <char *>src + done
+        stream.next_in = <char *> src + done
         stream.avail_in = given
-        stream.next_out = <char *>dst + written
+        stream.next_out = <char *> dst + written
         stream.avail_out = room
         code = BZ2_bzCompress(&stream, BZ_FINISH if given == n - done else BZ_RUN)
         done += given - stream.avail_in
@@ -85,7 +85,7 @@ cdef int32_t encode(const void *cfg, void *pointer, const uint8_t *src, uint64_t
     return ZV_OK
 
 
-cdef int32_t decode(const void *cfg, void *pointer, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
     """Streams that follow each other are one, as the bzip2 program has it."""
     cdef uint64_t done = 0, written = 0
@@ -113,9 +113,9 @@ cdef int32_t decode_stream(const uint8_t *src, uint64_t n, uint64_t *done, uint8
     while code == BZ_OK:
         given = piece(n - done[0])
         room = piece(cap - written[0])
-        stream.next_in = <char *>src + done[0]
+        stream.next_in = <char *> src + done[0]
         stream.avail_in = given
-        stream.next_out = <char *>dst + written[0]
+        stream.next_out = <char *> dst + written[0]
         stream.avail_out = room
         if room == 0:
             # The end of the stream may still have to be read; one byte more would be too many.
@@ -146,16 +146,14 @@ cdef int32_t explain(int code, zv_error *err) noexcept nogil:
     return fail(err, ZV_INTERNAL, code, b"unexpected answer of libbz2")
 
 
+cdef bytes LIBRARY = library_name(b"libbz2", BZ2_bzlibVersion())
+
+
 def codec_table(int block_size):
-    """A capsule around the C table for these parameters, which the caller has checked."""
-    cdef zv_codec *answer = new_table(b"bzip2", LIB_VERSION, sizeof(Config))
-    (<Config *>answer.cfg).block_size = block_size
-    answer.bound = bound
-    answer.encode = encode
-    answer.decode = decode
-    return wrap_table(answer)
-
-
-cdef bytes version_text = b"libbz2 " + <bytes>BZ2_bzlibVersion()
-cdef const char *LIB_VERSION = version_text
-version = version_text.decode()
+    """A capsule with the C table for these parameters, which the caller has checked."""
+    cdef zv_codec *table = new_table(b"bzip2", LIBRARY, sizeof(Config))
+    (<Config *> table.cfg).block_size = block_size
+    table.bound = bound
+    table.encode = encode
+    table.decode = decode
+    return wrap_table(table)

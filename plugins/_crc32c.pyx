@@ -62,10 +62,10 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
 
 
 def codec_table():
-    """A capsule around the C table."""
-    cdef zv_codec *answer = new_table(b"crc32c", b"zvcore", 0)
-    answer.bound = bound
-    answer.decoded_hint = decoded_hint
-    answer.encode = encode
-    answer.decode = decode
-    return wrap_table(answer)
+    """A capsule with the C table."""
+    cdef zv_codec *table = new_table(b"crc32c", b"zvcore", 0)
+    table.bound = bound
+    table.decoded_hint = decoded_hint
+    table.encode = encode
+    table.decode = decode
+    return wrap_table(table)

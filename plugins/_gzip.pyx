@@ -12,7 +12,7 @@ from zvcore.codecs.abi cimport (
     zv_codec,
     zv_error,
 )
-from zvcore.codecs.capsule cimport fail, new_table, wrap_table
+from zvcore.codecs.capsule cimport fail, library_name, new_table, wrap_table
 
 
 cdef extern from "libdeflate.h" nogil:
@@ -39,12 +39,6 @@ cdef extern from "libdeflate.h" nogil:
     libdeflate_result libdeflate_zlib_decompress_ex(libdeflate_decompressor *d, const void *src, size_t n, void *dst,
                                                     size_t cap, size_t *used, size_t *written)
 
-
-cdef extern from *:
-    """
-    static const char zv_gzip_library[] = "libdeflate " LIBDEFLATE_VERSION_STRING;
-    """
-    const char *zv_gzip_library
 
 cdef struct Config:
     int level
@@ -148,9 +142,12 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
             return fail(err, ZV_CORRUPT, 0, b"there are bytes after the end of the stream")
 
 
+cdef bytes LIBRARY = library_name(b"libdeflate", LIBDEFLATE_VERSION_STRING)
+
+
 def codec_table(int level, bint zlib, bint single_member, bint sniff):
-    """A capsule with the C table for these parameters."""
-    cdef zv_codec *table = new_table(b"gzip", zv_gzip_library, sizeof(Config))
+    """A capsule with the C table for these parameters, which the caller has checked."""
+    cdef zv_codec *table = new_table(b"gzip", LIBRARY, sizeof(Config))
     cdef Config *config = <Config *> table.cfg
     config.level = level
     config.zlib = zlib

@@ -1,4 +1,3 @@
-version: str
 FRAMINGS: dict[str, int]
 
 def codec_table(

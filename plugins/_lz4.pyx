@@ -16,7 +16,7 @@ from zvcore.codecs.abi cimport (
     zv_codec,
     zv_error,
 )
-from zvcore.codecs.capsule cimport fail, new_table, wrap_table
+from zvcore.codecs.capsule cimport fail, library_name, new_table, wrap_table
 
 
 cdef extern from "lz4.h" nogil:
@@ -103,16 +103,16 @@ cdef void *worker_new(const void *cfg) noexcept nogil:
     return calloc(1, sizeof(Worker))
 
 
-cdef void worker_free(void *pointer) noexcept nogil:
-    cdef Worker *worker = <Worker *>pointer
-    if worker != NULL:
-        free(worker.compressor)
-        LZ4F_freeDecompressionContext(worker.frame)
-        free(worker)
+cdef void worker_free(void *worker) noexcept nogil:
+    cdef Worker *own = <Worker *> worker
+    free(own.compressor)
+    # liblz4 takes NULL.
+    LZ4F_freeDecompressionContext(own.frame)
+    free(own)
 
 
 cdef inline uint32_t load(const uint8_t *src) noexcept nogil:
-    return src[0] | <uint32_t>src[1] << 8 | <uint32_t>src[2] << 16 | <uint32_t>src[3] << 24
+    return src[0] | <uint32_t> src[1] << 8 | <uint32_t> src[2] << 16 | <uint32_t> src[3] << 24
 
 
 cdef inline void store(uint8_t *dst, uint32_t value) noexcept nogil:
@@ -139,7 +139,7 @@ cdef uint64_t block_size(const uint8_t *src, uint64_t n) noexcept nogil:
                 more = src[0]
                 src += 1
                 literals += more
-        if literals > <uint64_t>(end - src):
+        if literals > <uint64_t> (end - src):
             return ZV_SIZE_UNKNOWN
         src += literals
         size += literals
@@ -147,7 +147,7 @@ cdef uint64_t block_size(const uint8_t *src, uint64_t n) noexcept nogil:
             return size
         if end - src < 2:
             return ZV_SIZE_UNKNOWN
-        offset = src[0] | <uint64_t>src[1] << 8
+        offset = src[0] | <uint64_t> src[1] << 8
         src += 2
         if offset == 0 or offset > size:
             return ZV_SIZE_UNKNOWN
@@ -185,7 +185,7 @@ cdef uint64_t frame_size(const uint8_t *src, uint64_t n) noexcept nogil:
     cdef uint64_t size
     if n < 14 or load(src) != FRAME_MAGIC or src[4] >> 6 != 1 or not src[4] & 8:
         return ZV_SIZE_UNKNOWN
-    size = load(src + 6) | <uint64_t>load(src + 10) << 32
+    size = load(src + 6) | <uint64_t> load(src + 10) << 32
     return ZV_SIZE_UNKNOWN if size // RATIO > n else size
 
 
@@ -209,9 +209,9 @@ cdef int recognised(const Config *config, const uint8_t *src, uint64_t n, uint64
         return config.framing
     if n == 0:
         return config.framing
-    if memcmp(src, MAGIC, <size_t>(n if n < 8 else 8)) == 0:
+    if memcmp(src, MAGIC, <size_t> (n if n < 8 else 8)) == 0:
         return STREAM
-    if memcmp(src, FRAME_BYTES, <size_t>(n if n < 4 else 4)) == 0:
+    if memcmp(src, FRAME_BYTES, <size_t> (n if n < 4 else 4)) == 0:
         return FRAME
     size = prefix_size(src, n)
     if size != ZV_SIZE_UNKNOWN and (size == expected or block_size(src + 4, n - 4) == size):
@@ -220,7 +220,7 @@ cdef int recognised(const Config *config, const uint8_t *src, uint64_t n, uint64
 
 
 cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
-    cdef int framing = recognised(<const Config *>cfg, src, n, ZV_SIZE_UNKNOWN)
+    cdef int framing = recognised(<const Config *> cfg, src, n, ZV_SIZE_UNKNOWN)
     if framing == STREAM:
         return stream_size(src, n)
     if framing == FRAME:
@@ -237,26 +237,26 @@ cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noex
 cdef int compress(const Config *config, Worker *worker, const uint8_t *src, int n, uint8_t *dst,
                   uint64_t cap) noexcept nogil:
     """The block's size, 0 if there is no room, -1 if there is no memory."""
-    cdef int room = <int>(cap if cap < <uint64_t>LZ4_compressBound(n) else LZ4_compressBound(n))
+    cdef int room = <int> (cap if cap < <uint64_t> LZ4_compressBound(n) else LZ4_compressBound(n))
     if config.level == 0:
-        return LZ4_compress_fast(<const char *>src, <char *>dst, n, room, config.acceleration)
+        return LZ4_compress_fast(<const char *> src, <char *> dst, n, room, config.acceleration)
     if worker.compressor == NULL:
         worker.compressor = malloc(LZ4_sizeofStateHC())
         if worker.compressor == NULL:
             return -1
-    return LZ4_compress_HC_extStateHC(worker.compressor, <const char *>src, <char *>dst, n, room, config.level)
+    return LZ4_compress_HC_extStateHC(worker.compressor, <const char *> src, <char *> dst, n, room, config.level)
 
 
 cdef int32_t encode_block(const Config *config, Worker *worker, const uint8_t *src, uint64_t n, uint8_t *dst,
                           uint64_t cap, uint64_t *out_n, zv_error *err) noexcept nogil:
     cdef int size
     cdef uint8_t nothing = 0
-    if n > <uint64_t>LZ4_MAX_INPUT_SIZE:
+    if n > <uint64_t> LZ4_MAX_INPUT_SIZE:
         return fail(err, ZV_PARAM, 0, b"one lz4 block holds at most 2113929216 bytes; 'lz4block' and 'frame' hold more")
-    out_n[0] = LZ4_compressBound(<int>n)
+    out_n[0] = LZ4_compressBound(<int> n)
     if cap == 0:
         return fail(err, ZV_SPACE, 0, b"no room for the block")
-    size = compress(config, worker, src if n else &nothing, <int>n, dst, cap)
+    size = compress(config, worker, src if n else &nothing, <int> n, dst, cap)
     if size < 0:
         return fail(err, ZV_NOMEM, 0, b"out of memory")
     if size == 0:
@@ -270,10 +270,10 @@ cdef int32_t decode_block(const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t
     cdef int size
     cdef uint64_t needed
     cdef char nothing = 0
-    if n > <uint64_t>LZ4_compressBound(LZ4_MAX_INPUT_SIZE):
+    if n > <uint64_t> LZ4_compressBound(LZ4_MAX_INPUT_SIZE):
         return fail(err, ZV_CORRUPT, 0, b"longer than any lz4 block")
-    size = LZ4_decompress_safe(<const char *>src if n else &nothing, <char *>dst if cap else &nothing, <int>n,
-                               <int>(cap if cap < LZ4_MAX_INPUT_SIZE else LZ4_MAX_INPUT_SIZE))
+    size = LZ4_decompress_safe(<const char *> src if n else &nothing, <char *> dst if cap else &nothing, <int> n,
+                               <int> (cap if cap < LZ4_MAX_INPUT_SIZE else LZ4_MAX_INPUT_SIZE))
     if size >= 0:
         out_n[0] = size
         return ZV_OK
@@ -293,7 +293,7 @@ cdef int32_t encode_sized(const Config *config, Worker *worker, const uint8_t *s
     cdef int32_t status = encode_block(config, worker, src, n, dst + 4 if cap > 4 else NULL, cap - 4 if cap > 4 else 0,
                                        out_n, err)
     if status == ZV_OK:
-        store(dst, <uint32_t>n)
+        store(dst, <uint32_t> n)
     if out_n[0]:
         out_n[0] += 4
     return status
@@ -326,7 +326,7 @@ cdef int32_t encode_stream(const Config *config, Worker *worker, const uint8_t *
     cdef uint32_t length, size
     cdef int packed
     while True:
-        length = <uint32_t>(n - done if n - done < config.block_size else config.block_size)
+        length = <uint32_t> (n - done if n - done < config.block_size else config.block_size)
         room = cap - at
         if room < HEADER:
             break
@@ -340,10 +340,10 @@ cdef int32_t encode_stream(const Config *config, Worker *worker, const uint8_t *
         packed = compress(config, worker, src + done, length, dst + at + HEADER, room) if room else 0
         if packed < 0:
             return fail(err, ZV_NOMEM, 0, b"out of memory")
-        if packed == 0 and room < <uint64_t>LZ4_compressBound(length):
+        if packed == 0 and room < <uint64_t> LZ4_compressBound(length):
             # Whether lz4 would have made the block smaller stays open, and with it which bytes are the right ones.
             break
-        if packed == 0 or <uint32_t>packed >= length:
+        if packed == 0 or <uint32_t> packed >= length:
             if room < length:
                 break
             memcpy(dst + at + HEADER, src + done, length)
@@ -363,7 +363,7 @@ cdef int32_t encode_stream(const Config *config, Worker *worker, const uint8_t *
 
 cdef int32_t bad_stream(zv_error *err, int32_t status, uint64_t at, const char *what) noexcept nogil:
     cdef char[160] text
-    snprintf(text, sizeof(text), b"LZ4Block stream: block at byte %llu: %s", <unsigned long long>at, what)
+    snprintf(text, sizeof(text), b"LZ4Block stream: block at byte %llu: %s", <unsigned long long> at, what)
     return fail(err, status, 0, text)
 
 
@@ -385,9 +385,9 @@ cdef int32_t decode_stream(const uint8_t *src, uint64_t n, uint8_t *dst, uint64_
         checksum = load(src + at + 17)
         if method != METHOD_RAW and method != METHOD_LZ4:
             return bad_stream(err, ZV_CORRUPT, start, b"unknown method")
-        if length > <uint32_t>1 << (10 + (src[at + 8] & 0x0F)) or (length == 0) != (packed == 0):
+        if length > <uint32_t> 1 << (10 + (src[at + 8] & 0x0F)) or (length == 0) != (packed == 0):
             return bad_stream(err, ZV_CORRUPT, start, b"impossible lengths")
-        if packed > <uint32_t>LZ4_MAX_INPUT_SIZE or (method == METHOD_RAW and length != packed):
+        if packed > <uint32_t> LZ4_MAX_INPUT_SIZE or (method == METHOD_RAW and length != packed):
             return bad_stream(err, ZV_CORRUPT, start, b"impossible lengths")
         at += HEADER
         if length == 0:
@@ -397,7 +397,7 @@ cdef int32_t decode_stream(const uint8_t *src, uint64_t n, uint8_t *dst, uint64_
             return ZV_OK
         if packed > n - at:
             return bad_stream(err, ZV_CORRUPT, start, b"the stream ends early")
-        if length > packed * <uint64_t>RATIO:
+        if length > packed * <uint64_t> RATIO:
             return bad_stream(err, ZV_CORRUPT, start, b"impossible lengths")
         if length > cap - done:
             out_n[0] = stream_size(src, n)
@@ -406,7 +406,7 @@ cdef int32_t decode_stream(const uint8_t *src, uint64_t n, uint8_t *dst, uint64_
             return fail(err, ZV_SPACE, 0, b"more data than expected")
         if method == METHOD_RAW:
             memcpy(dst + done, src + at, length)
-        elif <int64_t>length != LZ4_decompress_safe(<const char *>src + at, <char *>dst + done, packed, length):
+        elif <int64_t>length != LZ4_decompress_safe(<const char *> src + at, <char *> dst + done, packed, length):
             return bad_stream(err, ZV_CORRUPT, start, b"damaged data")
         if XXH32(dst + done, length, SEED) & CHECKSUM_BITS != checksum:
             return bad_stream(err, ZV_CHECKSUM, start, b"checksum mismatch")
@@ -430,8 +430,8 @@ cdef void fill_preferences(const Config *config, uint64_t n, LZ4F_preferences_t 
 cdef int32_t bad_frame(size_t code, zv_error *err) noexcept nogil:
     cdef const char *name = LZ4F_getErrorName(code)
     if strstr(name, b"allocation") != NULL:
-        return fail(err, ZV_NOMEM, <int32_t>code, b"out of memory")
-    return fail(err, ZV_CHECKSUM if strstr(name, b"hecksum") != NULL else ZV_CORRUPT, <int32_t>code, name)
+        return fail(err, ZV_NOMEM, <int32_t> code, b"out of memory")
+    return fail(err, ZV_CHECKSUM if strstr(name, b"hecksum") != NULL else ZV_CORRUPT, <int32_t> code, name)
 
 
 cdef int32_t encode_frame(const Config *config, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
@@ -439,10 +439,10 @@ cdef int32_t encode_frame(const Config *config, const uint8_t *src, uint64_t n, 
     cdef LZ4F_preferences_t preferences
     cdef size_t size
     fill_preferences(config, n, &preferences)
-    if cap < LZ4F_compressFrameBound(<size_t>n, &preferences):
-        out_n[0] = LZ4F_compressFrameBound(<size_t>n, &preferences)
+    if cap < LZ4F_compressFrameBound(<size_t> n, &preferences):
+        out_n[0] = LZ4F_compressFrameBound(<size_t> n, &preferences)
         return fail(err, ZV_SPACE, 0, b"no room for the frame")
-    size = LZ4F_compressFrame(dst, <size_t>cap, src, <size_t>n, &preferences)
+    size = LZ4F_compressFrame(dst, <size_t> cap, src, <size_t> n, &preferences)
     if LZ4F_isError(size):
         return bad_frame(size, err)
     out_n[0] = size
@@ -477,8 +477,8 @@ cdef int32_t decode_frames(Worker *worker, const uint8_t *src, uint64_t n, uint8
                 out_n[0] = done + declared
                 return fail(err, ZV_SPACE, 0, b"more data than expected")
             outside = False
-        given = <size_t>(n - at)
-        room = <size_t>(cap - done)
+        given = <size_t> (n - at)
+        room = <size_t> (cap - done)
         if room == 0:
             # The end of the frame may still have to be read; one byte more would be too many.
             room = 1
@@ -501,47 +501,47 @@ cdef int32_t decode_frames(Worker *worker, const uint8_t *src, uint64_t n, uint8
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
-    cdef const Config *config = <const Config *>cfg
+    cdef const Config *config = <const Config *> cfg
     cdef LZ4F_preferences_t preferences
     if config.framing == STREAM:
         # Every block may be stored as it is; what lz4 makes of the last one first needs more room than that.
         return (n + (n // config.block_size + 2) * HEADER
-                + LZ4_compressBound(<int>config.block_size) - config.block_size)
+                + LZ4_compressBound(<int> config.block_size) - config.block_size)
     if config.framing == FRAME:
         fill_preferences(config, n, &preferences)
-        return LZ4F_compressFrameBound(<size_t>n, &preferences)
-    if n > <uint64_t>LZ4_MAX_INPUT_SIZE:
+        return LZ4F_compressFrameBound(<size_t> n, &preferences)
+    if n > <uint64_t> LZ4_MAX_INPUT_SIZE:
         return 0
-    return LZ4_compressBound(<int>n) + (4 if config.framing == SIZED else 0)
+    return LZ4_compressBound(<int> n) + (4 if config.framing == SIZED else 0)
 
 
 cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Config *config = <const Config *>cfg
+    cdef const Config *config = <const Config *> cfg
     out_n[0] = 0
     if config.framing == STREAM:
-        return encode_stream(config, <Worker *>worker, src, n, dst, cap, out_n, err)
+        return encode_stream(config, <Worker *> worker, src, n, dst, cap, out_n, err)
     if config.framing == FRAME:
         return encode_frame(config, src, n, dst, cap, out_n, err)
     if config.framing == SIZED:
-        return encode_sized(config, <Worker *>worker, src, n, dst, cap, out_n, err)
-    return encode_block(config, <Worker *>worker, src, n, dst, cap, out_n, err)
+        return encode_sized(config, <Worker *> worker, src, n, dst, cap, out_n, err)
+    return encode_block(config, <Worker *> worker, src, n, dst, cap, out_n, err)
 
 
 cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Config *config = <const Config *>cfg
+    cdef const Config *config = <const Config *> cfg
     cdef int framing = recognised(config, src, n, cap)
-    cdef int32_t status = decode_as(framing, <Worker *>worker, src, n, dst, cap, out_n, err)
+    cdef int32_t status = decode_as(framing, <Worker *> worker, src, n, dst, cap, out_n, err)
     if status != ZV_CORRUPT or not config.sniff:
         return status
     if framing == SIZED:
         # A raw block whose first four bytes happen to be the expected size.
         framing = BLOCK
-        status = decode_as(framing, <Worker *>worker, src, n, dst, cap, out_n, err)
+        status = decode_as(framing, <Worker *> worker, src, n, dst, cap, out_n, err)
     if status == ZV_CORRUPT and framing == BLOCK:
         # It is nothing that anybody writes; what is wrong with it is told by what it should be.
-        return decode_as(config.framing, <Worker *>worker, src, n, dst, cap, out_n, err)
+        return decode_as(config.framing, <Worker *> worker, src, n, dst, cap, out_n, err)
     return status
 
 
@@ -557,29 +557,27 @@ cdef int32_t decode_as(int framing, Worker *worker, const uint8_t *src, uint64_t
     return decode_block(src, n, dst, cap, out_n, err)
 
 
+cdef unsigned int xxhash = XXH_versionNumber()
+cdef bytes LIBRARY = library_name(b"liblz4", LZ4_versionString()) + b", " + library_name(
+    b"libxxhash", b"%d.%d.%d" % (xxhash // 10000, xxhash // 100 % 100, xxhash % 100))
+
+
 def codec_table(str framing, bint sniff, uint32_t block_size, int acceleration, int level, bint checksum):
-    """A capsule around the C table for these parameters, which the caller has checked."""
-    cdef zv_codec *answer = new_table(b"lz4", LIB_VERSION, sizeof(Config))
-    cdef Config *config = <Config *>answer.cfg
+    """A capsule with the C table for these parameters, which the caller has checked."""
+    cdef zv_codec *table = new_table(b"lz4", LIBRARY, sizeof(Config))
+    cdef Config *config = <Config *> table.cfg
     config.framing = FRAMINGS[framing]
     config.sniff = sniff
     config.block_size = block_size
     # Size classes go by powers of two; the smallest is 1024.
-    config.size_class = <uint8_t>max(0, (int(block_size) - 1).bit_length() - 10)
+    config.size_class = <uint8_t> max(0, (int(block_size) - 1).bit_length() - 10)
     config.acceleration = acceleration
     config.level = level
     config.checksum = checksum
-    answer.worker_new = worker_new
-    answer.worker_free = worker_free
-    answer.bound = bound
-    answer.decoded_hint = decoded_hint
-    answer.encode = encode
-    answer.decode = decode
-    return wrap_table(answer)
-
-
-cdef unsigned int xxhash = XXH_versionNumber()
-cdef bytes version_text = b"liblz4 %s, libxxhash %d.%d.%d" % (
-    <bytes>LZ4_versionString(), xxhash // 10000, xxhash // 100 % 100, xxhash % 100)
-cdef const char *LIB_VERSION = version_text
-version = version_text.decode()
+    table.worker_new = worker_new
+    table.worker_free = worker_free
+    table.bound = bound
+    table.decoded_hint = decoded_hint
+    table.encode = encode
+    table.decode = decode
+    return wrap_table(table)

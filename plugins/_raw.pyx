@@ -1,18 +1,10 @@
 """The C table of the raw codec: a copy."""
 
-from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from zvcore.codecs.abi cimport (
-    ZV_CODEC_CAPSULE,
-    ZV_CODEC_MINOR,
-    ZV_FLAG_DETERMINISTIC,
-    ZV_OK,
-    ZV_SPACE,
-    zv_codec,
-    zv_error,
-)
+from zvcore.codecs.abi cimport ZV_OK, ZV_SPACE, zv_codec, zv_error
+from zvcore.codecs.capsule cimport new_table, wrap_table
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
@@ -33,19 +25,11 @@ cdef int32_t copy(const void *cfg, void *worker, const uint8_t *src, uint64_t n,
     return ZV_OK
 
 
-# Nothing can be configured, so all codecs share one table, which lives as long as the module's code.
-cdef zv_codec table
-table.struct_size = sizeof(zv_codec)
-table.minor = ZV_CODEC_MINOR
-table.name = b"raw"
-table.lib_version = b""
-table.flags = ZV_FLAG_DETERMINISTIC
-table.bound = bound
-table.decoded_hint = decoded_hint
-table.encode = copy
-table.decode = copy
-
-
 def codec_table():
     """A capsule with the C table."""
-    return PyCapsule_New(&table, ZV_CODEC_CAPSULE, NULL)
+    cdef zv_codec *table = new_table(b"raw", b"", 0)
+    table.bound = bound
+    table.decoded_hint = decoded_hint
+    table.encode = copy
+    table.decode = copy
+    return wrap_table(table)

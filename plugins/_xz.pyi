@@ -1,3 +1,1 @@
-version: str
-
 def codec_table(preset: int, extreme: bool, memory_limit: int) -> object: ...

@@ -15,7 +15,7 @@ from zvcore.codecs.abi cimport (
     zv_codec,
     zv_error,
 )
-from zvcore.codecs.capsule cimport fail, new_table, wrap_table
+from zvcore.codecs.capsule cimport fail, library_name, new_table, wrap_table
 
 
 cdef extern from "lzma.h" nogil:
@@ -81,12 +81,11 @@ cdef void *worker_new(const void *cfg) noexcept nogil:
     return calloc(1, sizeof(Worker))
 
 
-cdef void worker_free(void *pointer) noexcept nogil:
-    cdef Worker *worker = <Worker *>pointer
-    if worker != NULL:
-        lzma_end(&worker.encoder)
-        lzma_end(&worker.decoder)
-        free(worker)
+cdef void worker_free(void *worker) noexcept nogil:
+    cdef Worker *own = <Worker *> worker
+    lzma_end(&own.encoder)
+    lzma_end(&own.decoder)
+    free(own)
 
 
 cdef int32_t explain(const lzma_stream *stream, lzma_ret code, const Config *config, zv_error *err) noexcept nogil:
@@ -103,7 +102,7 @@ cdef int32_t explain(const lzma_stream *stream, lzma_ret code, const Config *con
         return fail(err, ZV_PARAM, code, b"this liblzma does not have the stream's filters or options")
     if code == LZMA_MEMLIMIT_ERROR:
         snprintf(text, sizeof(text), b"decoding wants %llu bytes of working memory, more than the limit of %llu",
-                 <unsigned long long>lzma_memusage(stream), <unsigned long long>config.memory_limit)
+                 <unsigned long long> lzma_memusage(stream), <unsigned long long> config.memory_limit)
         return fail(err, ZV_PARAM, code, text)
     if code == LZMA_MEM_ERROR:
         return fail(err, ZV_NOMEM, code, b"out of memory")
@@ -111,47 +110,47 @@ cdef int32_t explain(const lzma_stream *stream, lzma_ret code, const Config *con
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
-    cdef size_t answer = 0 if n > <size_t>-1 else lzma_stream_buffer_bound(<size_t>n)
-    if answer == 0:
+    cdef size_t size = 0 if n > <size_t> -1 else lzma_stream_buffer_bound(<size_t> n)
+    if size == 0:
         return ZV_SIZE_UNKNOWN
     # liblzma answers for its one-call encoder. The streaming one, whose headers the other implementations write, cuts
     # data that does not compress into slightly smaller pieces: 3 bytes for each 60 KB instead of each 64.
-    return answer + n // 65536 + 64
+    return size + n // 65536 + 64
 
 
 cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
     """What the index at the end of a single stream says."""
     cdef lzma_stream_flags flags
     cdef lzma_index *index = NULL
-    cdef uint64_t memory_limit = (<const Config *>cfg).memory_limit
-    cdef uint64_t answer = ZV_SIZE_UNKNOWN
+    cdef uint64_t memory_limit = (<const Config *> cfg).memory_limit
+    cdef uint64_t size = ZV_SIZE_UNKNOWN
     cdef size_t position = 0
-    if n < 2 * LZMA_STREAM_HEADER_SIZE or n > <size_t>-1:
+    if n < 2 * LZMA_STREAM_HEADER_SIZE or n > <size_t> -1:
         return ZV_SIZE_UNKNOWN
     if lzma_stream_footer_decode(&flags, src + n - LZMA_STREAM_HEADER_SIZE) != LZMA_OK:
         return ZV_SIZE_UNKNOWN
     if flags.backward_size > n - 2 * LZMA_STREAM_HEADER_SIZE:
         return ZV_SIZE_UNKNOWN
     src += n - LZMA_STREAM_HEADER_SIZE - flags.backward_size
-    if lzma_index_buffer_decode(&index, &memory_limit, NULL, src, &position, <size_t>flags.backward_size) != LZMA_OK:
+    if lzma_index_buffer_decode(&index, &memory_limit, NULL, src, &position, <size_t> flags.backward_size) != LZMA_OK:
         return ZV_SIZE_UNKNOWN
     if lzma_index_file_size(index) == n:
-        answer = lzma_index_uncompressed_size(index)
+        size = lzma_index_uncompressed_size(index)
     lzma_index_end(index, NULL)
-    return answer
+    return size
 
 
-cdef int32_t encode(const void *cfg, void *pointer, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef lzma_stream *stream = &(<Worker *>pointer).encoder
-    cdef const Config *config = <const Config *>cfg
+    cdef lzma_stream *stream = &(<Worker *> worker).encoder
+    cdef const Config *config = <const Config *> cfg
     cdef lzma_ret code = lzma_easy_encoder(stream, config.preset, LZMA_CHECK_CRC64)
     out_n[0] = 0
     if code == LZMA_OK:
         stream.next_in = src
-        stream.avail_in = <size_t>n
+        stream.avail_in = <size_t> n
         stream.next_out = dst
-        stream.avail_out = <size_t>cap
+        stream.avail_out = <size_t> cap
         while code == LZMA_OK and stream.avail_out != 0:
             code = lzma_code(stream, LZMA_FINISH)
         if code == LZMA_STREAM_END:
@@ -162,19 +161,19 @@ cdef int32_t encode(const void *cfg, void *pointer, const uint8_t *src, uint64_t
     return explain(stream, code, config, err)
 
 
-cdef int32_t decode(const void *cfg, void *pointer, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef lzma_stream *stream = &(<Worker *>pointer).decoder
-    cdef const Config *config = <const Config *>cfg
+    cdef lzma_stream *stream = &(<Worker *> worker).decoder
+    cdef const Config *config = <const Config *> cfg
     cdef uint8_t surplus
     cdef lzma_ret code = lzma_stream_decoder(stream, config.memory_limit,
                                              LZMA_CONCATENATED | LZMA_TELL_UNSUPPORTED_CHECK)
     out_n[0] = 0
     if code == LZMA_OK:
         stream.next_in = src
-        stream.avail_in = <size_t>n
+        stream.avail_in = <size_t> n
         stream.next_out = dst
-        stream.avail_out = <size_t>cap
+        stream.avail_out = <size_t> cap
         while code == LZMA_OK and stream.total_out <= cap:
             if stream.avail_out == 0:
                 # The end of the stream may still have to be read; one byte more would be too many.
@@ -189,21 +188,19 @@ cdef int32_t decode(const void *cfg, void *pointer, const uint8_t *src, uint64_t
     return explain(stream, code, config, err)
 
 
+cdef bytes LIBRARY = library_name(b"liblzma", lzma_version_string())
+
+
 def codec_table(uint32_t preset, bint extreme, uint64_t memory_limit):
-    """A capsule around the C table for these parameters, which the caller has checked."""
-    cdef zv_codec *answer = new_table(b"xz", LIB_VERSION, sizeof(Config))
-    cdef Config *config = <Config *>answer.cfg
+    """A capsule with the C table for these parameters, which the caller has checked."""
+    cdef zv_codec *table = new_table(b"xz", LIBRARY, sizeof(Config))
+    cdef Config *config = <Config *> table.cfg
     config.preset = preset | (LZMA_PRESET_EXTREME if extreme else 0)
     config.memory_limit = memory_limit
-    answer.worker_new = worker_new
-    answer.worker_free = worker_free
-    answer.bound = bound
-    answer.decoded_hint = decoded_hint
-    answer.encode = encode
-    answer.decode = decode
-    return wrap_table(answer)
-
-
-cdef bytes version_text = b"liblzma " + <bytes>lzma_version_string()
-cdef const char *LIB_VERSION = version_text
-version = version_text.decode()
+    table.worker_new = worker_new
+    table.worker_free = worker_free
+    table.bound = bound
+    table.decoded_hint = decoded_hint
+    table.encode = encode
+    table.decode = decode
+    return wrap_table(table)

@@ -14,7 +14,7 @@ from zvcore.codecs.abi cimport (
     zv_codec,
     zv_error,
 )
-from zvcore.codecs.capsule cimport fail, new_table, wrap_table
+from zvcore.codecs.capsule cimport fail, library_name, new_table, wrap_table
 
 
 cdef extern from "zstd.h" nogil:
@@ -47,18 +47,6 @@ cdef extern from "zstd_errors.h" nogil:
     int ZSTD_error_dstSize_tooSmall
     int ZSTD_error_checksum_wrong
     int ZSTD_error_memory_allocation
-
-cdef extern from *:
-    """
-    /* "libzstd 1.5.7": of the library that is loaded, which need not be the one of the headers. */
-    static char zv_zstd_library[32];
-    static const char *zv_zstd_name_library(void)
-    {
-        snprintf(zv_zstd_library, sizeof zv_zstd_library, "libzstd %s", ZSTD_versionString());
-        return zv_zstd_library;
-    }
-    """
-    const char *zv_zstd_name_library()
 
 cdef struct Config:
     int level
@@ -166,12 +154,12 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     return failed(result, err, ZV_CHECKSUM if ZSTD_getErrorCode(result) == ZSTD_error_checksum_wrong else ZV_CORRUPT)
 
 
-cdef const char *library = zv_zstd_name_library()
+cdef bytes LIBRARY = library_name(b"libzstd", ZSTD_versionString())
 
 
 def codec_table(int level, bint checksum):
-    """A capsule with the C table for these parameters."""
-    cdef zv_codec *table = new_table(b"zstd", library, sizeof(Config))
+    """A capsule with the C table for these parameters, which the caller has checked."""
+    cdef zv_codec *table = new_table(b"zstd", LIBRARY, sizeof(Config))
     cdef Config *config = <Config *> table.cfg
     config.level = level
     config.checksum = checksum

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from zvcore.codecs import Codec, Parameter, param
-from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.codecs import Parameter, param
+from zvcore_plugins._library import LibraryCodec, native_part
 
 if TYPE_CHECKING:
     import numpy as np
 
-try:
-    from zvcore_plugins import _blosc
-except ImportError:
-    _blosc = None  # type: ignore[assignment]
+_blosc = native_part("_blosc")
 
 __all__ = ["Blosc"]
 
@@ -23,8 +19,6 @@ COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 SHUFFLES = {"auto": -1, "noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 # What Java's n5-blosc assumes where N5's metadata do not say.
 JAVA = {"cname": "blosclz", "clevel": 6, "shuffle": 0, "blocksize": 0}
-HEADER = 16
-LARGEST = 2**31 - 1 - HEADER
 
 
 class _Shuffle(Parameter):
@@ -36,7 +30,7 @@ class _Shuffle(Parameter):
         return super()._converted(value)
 
 
-class Blosc(Codec):
+class Blosc(LibraryCodec):
     """c-blosc 1's chunks: the bytes of the items shuffled, then one of six compressors, block by block.
 
     `typesize` is the size of the items to shuffle; without it, that of the array's items (1 if there is no array).
@@ -65,20 +59,22 @@ class Blosc(Codec):
         return codec
 
     @property
-    def _typesize(self) -> int:
+    def item_size(self) -> int:
         # c-blosc has no larger ones and treats them so itself.
         return self.typesize if self.typesize is not None and self.typesize < 256 else 1
 
     @property
-    def _shuffle(self) -> int:
+    def shuffle_number(self) -> int:
         number = SHUFFLES[self.shuffle]
-        return number if number >= 0 else 2 if self._typesize == 1 else 1
+        return number if number >= 0 else 2 if self.item_size == 1 else 1
 
     def __zv_codec__(self) -> Any:
-        return _blosc and _blosc.codec_table(self.cname, self.clevel, self._shuffle, self._typesize, self.blocksize)
+        return _blosc and _blosc.codec_table(
+            self.cname, self.clevel, self.shuffle_number, self.item_size, self.blocksize
+        )
 
     def to_n5(self) -> dict[str, Any]:
-        return {**super().to_n5(), "shuffle": self._shuffle}
+        return {**super().to_n5(), "shuffle": self.shuffle_number}
 
     @classmethod
     def from_n5(cls, obj: Mapping[str, Any]) -> Self:
@@ -91,51 +87,7 @@ class Blosc(Codec):
             members["shuffle"] = SHUFFLES[self.shuffle]
             members.pop("typesize", None)
         else:
-            members["shuffle"] = next(name for name, number in SHUFFLES.items() if number == self._shuffle)
+            members["shuffle"] = next(name for name, number in SHUFFLES.items() if number == self.shuffle_number)
             # Zarr demands it of all that shuffle.
-            members.setdefault("typesize", self._typesize)
+            members.setdefault("typesize", self.item_size)
         return obj
-
-    def _encode(self, data: memoryview) -> bytes:
-        library = _library()
-        if len(data) > LARGEST:
-            raise UnsupportedError(f"blosc holds at most {LARGEST} bytes, there are {len(data)}")
-        if self.cname not in library.list_compressors():
-            raise UnsupportedError(f"numcodecs' c-blosc was built without the compressor {self.cname!r}")
-        cname = self.cname.encode()
-        return bytes(library.compress(data, cname, self.clevel, self._shuffle, self.blocksize, self._typesize))
-
-    def _decode(self, data: memoryview, max_size: int) -> bytes:
-        if len(data) < HEADER:
-            raise CorruptDataError("too short for a blosc header")
-        if data[0] != 2:
-            newer = " (blosc2)" if 2 < data[0] < 8 else ""
-            raise CorruptDataError(f"not a blosc chunk of format 2, which c-blosc 1 reads, but of {data[0]}{newer}")
-        size, block, stored = (int.from_bytes(data[i : i + 4], "little", signed=True) for i in (4, 8, 12))
-        if stored != len(data):
-            raise CorruptDataError(f"the header speaks of {stored} bytes, there are {len(data)}")
-        item = data[3]
-        # numcodecs does not tell that fewer bytes came than declared, which blocks of parts of items lead to.
-        if not 0 <= size <= LARGEST or (
-            size and (not 0 < block <= size or not item or (block > item and block % item))
-        ):
-            raise CorruptDataError("impossible sizes in the header")
-        if size > max_size:
-            raise CorruptDataError("more data than expected", expected=f"at most {max_size}", found=size)
-        if size == 0:
-            return b""
-        try:
-            decoded = bytearray(size)
-            _library().decompress(data, decoded)
-        except RuntimeError as error:
-            raise CorruptDataError(f"damaged chunk: {error}") from error
-        return bytes(decoded)
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("numcodecs.blosc")
-    except ImportError as error:
-        raise UnsupportedError(
-            "zvcore was built without c-blosc; pip install numcodecs, or build with libblosc-dev", codec="blosc"
-        ) from error

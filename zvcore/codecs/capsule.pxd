@@ -1,4 +1,4 @@
-"""What the first-party plugins share when they offer the table of `zv_codec.h`: the capsule and its error texts."""
+"""What the first-party plugins share when they offer the table of `zv_codec.h`: capsule, version, error texts."""
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport int32_t
@@ -16,9 +16,14 @@ cdef inline int32_t fail(zv_error *err, int32_t status, int32_t lib_code, const 
     return status
 
 
+cdef inline bytes library_name(const char *name, const char *version):
+    """For `lib_version`: the library as it is loaded, which need not be the one of the headers. Keep the object."""
+    return name + b" " + version
+
+
 cdef inline zv_codec *new_table(const char *name, const char *lib_version, size_t config_size) except NULL:
     """A table with room for its configuration behind it (`cfg` points there), all zero; for `wrap_table`."""
-    cdef zv_codec *table = <zv_codec *>calloc(1, sizeof(zv_codec) + config_size)
+    cdef zv_codec *table = <zv_codec *> calloc(1, sizeof(zv_codec) + config_size)
     if table == NULL:
         raise MemoryError
     table.struct_size = sizeof(zv_codec)
@@ -26,7 +31,7 @@ cdef inline zv_codec *new_table(const char *name, const char *lib_version, size_
     table.name = name
     table.lib_version = lib_version
     table.flags = ZV_FLAG_DETERMINISTIC
-    table.cfg = <const void *>(table + 1)
+    table.cfg = <const void *> (table + 1)
     return table
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from zvcore.codecs.base import Codec
@@ -32,7 +33,6 @@ NUMCODECS = "numcodecs."
 
 # What to install for names that datasets are known to carry, without knowing anything else of them.
 KNOWN = {
-    **dict.fromkeys(("raw", "gzip", "bzip2", "lz4", "xz", "blosc", "zstd"), "zvcore"),
     **dict.fromkeys(("numcodecs.pcodec", "pcodec"), "numcodecs[pcodec]"),
     **dict.fromkeys(("numcodecs.zfpy", "zfpy"), "numcodecs[zfpy]"),
     **dict.fromkeys(("jpeg", "jpeg2k", "jpegxl", "webp", "lerc"), "imagecodecs (as numcodecs.imagecodecs_...)"),
@@ -180,12 +180,21 @@ def _find(name: str, format: str | None, where: str | None) -> type[Codec]:
     raise _not_found(name, format, where)
 
 
+def _is_first_party(name: str) -> bool:
+    """Whether a codec of this name comes with zvcore, whose plugins lie beside it, installed or not."""
+    beside = Path(__file__).parents[2]
+    return name.isidentifier() and any(
+        (beside / place / f"{name}.py").exists() for place in ("zvcore_plugins", "plugins")
+    )
+
+
 def _not_found(name: str, format: str | None, where: str | None) -> CodecNotFoundError:
     asked = f"no installed codec is called {name!r}" + ("" if format is None else f" in {FORMATS[format]}")
     installed = ", ".join(sorted({*_scan(), *_registered})) or "none"
     advice = []
-    if name in KNOWN:
-        advice.append(f"it is provided by {KNOWN[name]}")
+    provider = KNOWN.get(name) or ("zvcore" if _is_first_party(name) else None)
+    if provider is not None:
+        advice.append(f"it is provided by {provider}")
     try:
         metadata.distribution("zvcore")
     except metadata.PackageNotFoundError:
