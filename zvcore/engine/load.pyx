@@ -7,7 +7,7 @@ truncated in the meantime is an error and not a signal. Small chunks that lie cl
 import numpy as np
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.errno cimport ENOENT, ENOTDIR
+from libc.errno cimport ENAMETOOLONG, ENOENT, ENOTDIR
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
@@ -284,7 +284,7 @@ cdef class Loader:
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
         fd = open_object(path, &stamp)
-        if fd == -ENOENT or fd == -ENOTDIR:
+        if fd == -ENOENT or fd == -ENOTDIR or fd == -ENAMETOOLONG:
             return 0
         if fd < 0:
             fail(slot, SYSTEM_FAILURE, chunk)

@@ -31,6 +31,7 @@ __all__ = ["LocalStore"]
 
 T = TypeVar("T")
 
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
@@ -159,7 +160,9 @@ class LocalStore(Store):
     def _identity(self, prefix: str) -> tuple[int, int] | None:
         try:
             found = os.stat(self._prefix_folder(prefix))
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                raise
             return None
         return found.st_dev, found.st_ino
 
@@ -180,7 +183,9 @@ class LocalStore(Store):
         objects: builtins.list[str] = []
         try:
             entries = os.scandir(self._prefix_folder(prefix))
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                raise
             return folders, objects
         with entries:
             for entry in islice(entries, most):
