@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 
 import zvcore
 from zvcore.documents.values import is_number
-from zvcore.errors import ZvcoreError
+from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.pictures import preview
 from zvcore.precomputed import Skeleton, Skeletons, write_skeletons
+from zvcore.terminal import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,3 +105,127 @@ def test_numbers_that_no_float_holds(tmp_path: Path, make: Callable[[Path], Path
             except ZvcoreError:
                 refused += 1
     assert refused
+
+
+# What a document says of a thing where something else is meant: errors of zvcore, wherever it is looked at.
+
+
+def changed(path: Path, **members: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **members}))
+
+
+LOOKS: list[Callable[[Path], Any]] = [
+    lambda path: list(zvcore.open(path).children()),
+    zvcore.verify,
+    zvcore.inspect,
+    lambda path: preview(zvcore.open(path), size=4),
+    lambda path: zvcore.convert(path, path.parent / "copy", format="zarr3", overwrite=True),
+]
+
+
+def refused(path: Path) -> int:
+    count = 0
+    for look in LOOKS:
+        try:
+            look(path)
+        except ZvcoreError:
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("dimensions", [5.5, [], [4, 4], "8", None, {"a": 1}])
+def test_a_level_whose_dimensions_are_none(tmp_path: Path, dimensions: Any) -> None:
+    pyramid(tmp_path / "a")
+    changed(tmp_path / "a/s1/attributes.json", dimensions=dimensions)
+    for members in ({}, {"scales": [[1, 1, 1], [2, 2, 2]]}, {"multiScale": True}, {"downsamplingFactors": 3}):
+        (tmp_path / "a/attributes.json").write_text(json.dumps({"n5": "4.0.0", **members}))
+        with pytest.raises(ZvcoreError):
+            zvcore.open(tmp_path / "a").multiscale()
+        refused(tmp_path / "a")
+
+
+@pytest.mark.parametrize("scale", [5, None, "8_8_8", [1], {}, {"key": "x"}, {"key": "1_1_1"}, {"key": 5}])
+def test_a_scale_that_is_none(tmp_path: Path, scale: Any) -> None:
+    document = volume(tmp_path / "a")
+    good = json.loads(document.read_text())["scales"][0]
+    for scales in ([scale], [good, scale], [scale, good]):
+        changed(document, scales=scales)
+        with pytest.raises(ZvcoreError):
+            zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3")
+        assert not zvcore.verify(tmp_path / "a").ok
+        refused(tmp_path / "a")
+
+
+def test_a_scale_whose_folder_no_file_system_can_have(tmp_path: Path) -> None:
+    document = volume(tmp_path / "a")
+    scale = json.loads(document.read_text())["scales"][0]
+    for more in ({}, {"sharding": None}):
+        changed(document, scales=[{**scale, **more, "key": "k" * 300}])
+        array = zvcore.open(tmp_path / "a", scale=0)
+        assert not array[...].any() and array.read_block((0, 0, 0, 0)) is None
+        assert zvcore.verify(tmp_path / "a").ok
+        assert zvcore.inspect(tmp_path / "a")["scales"][0]["objects"] == 0
+
+
+def test_a_volume_that_calls_itself_skeletons(tmp_path: Path) -> None:
+    document = volume(tmp_path / "a")
+    for kind in ("neuroglancer_skeletons", "neuroglancer_multilod_draco", "nobody_knows", 5, None):
+        changed(document, **{"@type": kind, "transform": [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]})
+        assert not zvcore.verify(tmp_path / "a").ok
+
+
+def test_a_dataset_of_a_newer_version_is_refused_like_its_container(tmp_path: Path) -> None:
+    document = dataset(tmp_path / "a")
+    changed(document, n5="4.9.9")
+    assert not zvcore.open(tmp_path / "a")[...].any()
+    for version in ("5.0.0", "12.0.0", 5):
+        changed(document, n5=version)
+        with pytest.raises(UnsupportedError, match="newer version"):
+            zvcore.open(tmp_path / "a")
+        for look in (zvcore.inspect, lambda path: zvcore.open(path, mode="r+")):
+            with pytest.raises(UnsupportedError, match="newer version"):
+                look(tmp_path / "a")
+        assert not zvcore.verify(tmp_path / "a").ok
+
+
+def test_an_attributes_file_of_no_bytes_is_no_empty_group(tmp_path: Path) -> None:
+    zvcore.open(tmp_path / "c", mode="w", format="n5")
+    document = dataset(tmp_path / "c/a")
+    document.write_bytes(b"")
+    for open_it in (zvcore.open, lambda path: zvcore.open(path.parent)["a"]):
+        with pytest.raises(MetadataError, match="empty"):
+            open_it(tmp_path / "c/a")
+    report = zvcore.verify(tmp_path / "c/a")
+    assert not report.ok and report.problems[0].where == "attributes.json"
+
+
+@pytest.mark.parametrize("format", ["n5", "zarr3"])
+def test_groups_in_groups_however_deep(tmp_path: Path, format: str) -> None:
+    name, text = {
+        "n5": ("attributes.json", '{"n5": "4.0.0"}'),
+        "zarr3": ("zarr.json", '{"zarr_format": 3, "node_type": "group"}'),
+    }[format]
+    (tmp_path / "top").mkdir()
+    folder = os.open(tmp_path / "top", os.O_RDONLY)
+    for _ in range(1500):
+        file = os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=folder)
+        os.write(file, text.encode())
+        os.close(file)
+        os.mkdir("a", dir_fd=folder)
+        above, folder = folder, os.open("a", os.O_RDONLY, dir_fd=folder)
+        os.close(above)
+    os.close(folder)
+    report = zvcore.verify(tmp_path / "top")
+    assert report.ok and report.counts["groups"] >= 1500
+    found = zvcore.inspect(tmp_path / "top")
+    assert json.dumps(plain(found))
+    depth = 0
+    while "members" in found:
+        found = found["members"]["a"]
+        depth += 1
+    assert found["kind"] == "broken" and depth >= 100
+    if format == "n5":
+        assert sum(1 for _ in zvcore.open(tmp_path / "top").walk()) >= 1499
+    assert zvcore.repair(tmp_path / "top").ok
+    # `rm` can, shutil.rmtree cannot.
+    subprocess.run(["rm", "-rf", str(tmp_path / "top")], check=True)

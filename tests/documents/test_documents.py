@@ -175,7 +175,7 @@ def test_others_changes_are_seen_after_a_refresh(attributes: Attributes, store: 
 def test_a_document_that_others_keep_changing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     store.can_lock = False
-    monkeypatch.setattr("zvcore.stores.base.give_way", lambda attempt: None)
+    monkeypatch.setattr("zvcore.stores.again.give_way", lambda number: None)
 
     def refuse(key: str, data: Any, stamp: Any) -> None:
         raise ConflictError("somebody was quicker", key=key)

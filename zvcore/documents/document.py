@@ -47,7 +47,9 @@ def parse_any(raw: bytes, key: str) -> Any:
         raise _too_large(key, len(raw))
     try:
         value = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise MetadataError("not JSON that can be read: nested too deep", key=key) from error
+    except ValueError as error:
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
         raise MetadataError(f"not JSON: {error}", key=key, offset=offset) from error
     # To look is only worth it where there are as many brackets.

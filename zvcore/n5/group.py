@@ -110,12 +110,13 @@ class N5Group(WithAttributes, Mapping[str, Any]):
 
     def walk(self) -> Iterator[tuple[str, Any]]:
         """(path, group or dataset) for everything below this group, in order. Blocks are not looked at."""
-        for name in self:
-            member = self[name]
-            yield name, member
+        waiting: list[tuple[str, N5Group, str]] = [("", self, name) for name in reversed(list(self))]
+        while waiting:
+            above, group, name = waiting.pop()
+            member = group[name]
+            yield above + name, member
             if isinstance(member, N5Group):
-                for path, below in member.walk():
-                    yield f"{name}/{path}", below
+                waiting.extend((f"{above}{name}/", member, below) for below in reversed(list(member)))
 
     def tree(self) -> str:
         """What lies below this group, one line each, as text."""

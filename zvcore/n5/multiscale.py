@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.documents.values import is_number, whole_if_possible
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 from zvcore.n5.documents import read_document
-from zvcore.n5.metadata import is_dataset
+from zvcore.n5.metadata import DatasetMetadata, is_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,6 +99,10 @@ class _Reader:
             if match is not None and is_dataset(attributes := self.attributes(path)):
                 found.append((int(match[1]), path, attributes))
         return sorted(found)
+
+    def rank(self, attributes: Mapping[str, Any], path: str) -> int:
+        """How many axes a level has."""
+        return len(DatasetMetadata.parse(attributes, f"{self.store.root}/{path}/attributes.json").dimensions)
 
     def numbers(self, value: Any, what: str, rank: int, where: str | None = None) -> Numbers:
         if not isinstance(value, list) or len(value) != rank or not all(map(is_number, value)):
@@ -187,7 +191,7 @@ def _viewer(reader: _Reader, levels: list[tuple[int, str, dict[str, Any]]]) -> M
     found = []
     for i, (number, path, attributes) in enumerate(levels):
         where = f"{reader.store.root}/{path}/attributes.json"
-        rank = len(attributes["dimensions"])
+        rank = reader.rank(attributes, path)
         given = attributes.get("downsamplingFactors")
         if given is None and isinstance(scales, list) and i < len(scales):
             given = scales[i]
@@ -226,7 +230,7 @@ def _scene(reader: _Reader, prefix: str, scene: Mapping[str, Any], table: Any, c
     found = []
     for i, (number, path, attributes) in enumerate(reader.datasets(prefix)):
         where = f"{reader.store.root}/{path}/attributes.json"
-        rank = len(attributes["dimensions"])
+        rank = reader.rank(attributes, path)
         given = table[i] if isinstance(table, list) and i < len(table) else attributes.get("downsamplingFactors")
         if given is None:
             given = [1] * rank if number == 0 else [2**number] * rank
@@ -267,7 +271,7 @@ def _cosem(reader: _Reader, paths: Sequence[tuple[str, Any]]) -> Multiscale:
         own = attributes.get("transform", transform)
         if not isinstance(own, dict):
             raise MetadataError("a level has no transform", key=where, found=repr(own))
-        rank = len(attributes["dimensions"])
+        rank = reader.rank(attributes, path)
         turn = 1 if own.get("ordering", "C") == "F" else -1
         scale = reader.factors(own.get("scale"), "scale", rank, where)[::turn]
         offset = reader.numbers(own.get("translate", [0] * rank), "translate", rank, where)[::turn]
@@ -298,7 +302,7 @@ def _neuroglancer(reader: _Reader) -> Multiscale:
         attributes = reader.attributes(path)
         if not is_dataset(attributes):
             raise NotFoundError("the group names a level that is not there", key=f"{reader.store.root}/{path}")
-        rank = len(attributes["dimensions"])
+        rank = reader.rank(attributes, path)
         factors = reader.factors(given, "downsamplingFactors", rank)
         base = reader.factors(document.get("resolution", [1] * rank), "resolution", rank)
         units = _texts(document.get("units", ["nm"] * rank), "units", rank, reader.where)

@@ -6,25 +6,26 @@ import itertools
 import math
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zvcore.engine import default_thread_count, index_cache
-from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ZvcoreError
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.n5._framing import parse_header
 from zvcore.n5.array import N5Array
 from zvcore.n5.documents import ATTRIBUTES, read_document
 from zvcore.n5.group import N5Group
 from zvcore.n5.metadata import is_dataset
 from zvcore.report import Problem, Report
-from zvcore.stores.choosing import keys_of, within
+from zvcore.stores.choosing import keys_of
 from zvcore.stores.copying import back_up, copy_all, is_backup
+from zvcore.walking import DEEPEST_GROUP, look_at_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from zvcore.stores import Store
 
-__all__ = ["compact", "inspect", "repair", "verify", "walk"]
+__all__ = ["compact", "inspect", "repair", "verify"]
 
 _BLOCKS = 1024
 _HEADER = 4 + 4 * 32 + 4
@@ -49,38 +50,44 @@ def verify(
     """
     report = Report(watch=watch)
     documents = only is not None and not only
-    _node(store, report, None if documents else only, fast, threads, blocks=not documents)
+
+    def look(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:
+        try:
+            return _node(store, report, only, None if documents else Checks(fast, threads))
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, ATTRIBUTES))
+            return []
+
+    look_at_all(store, report, None if documents else only, look)
     return report
 
 
-def _node(
-    store: Store, report: Report, only: Sequence[str] | None, fast: bool, threads: int | None, blocks: bool
-) -> None:
-    try:
-        document = read_document(store)
-        if is_dataset(document):
-            assert document is not None
-            report.count("datasets")
-            checker = Checker(N5Array(store, document, read_only=True), report, fast, threads)
-            if blocks:
-                checker.all(only)
-            return
-        group = N5Group(store, document, read_only=True)
-        report.count("groups")
-    except ZvcoreError as error:
-        report.problems.append(Problem.of(error, ATTRIBUTES))
-        return
+class Checks(NamedTuple):
+    """How blocks are looked at."""
+
+    fast: bool
+    threads: int | None
+
+
+def _node(store: Store, report: Report, only: Sequence[str] | None, checks: Checks | None) -> list[str]:
+    """Look at a dataset, or at a group without its members, whose names it gives. Without checks, blocks are passed."""
+    document = read_document(store)
+    if is_dataset(document):
+        assert document is not None
+        report.count("datasets")
+        array = N5Array(store, document, read_only=True)
+        checker = Checker(array, report, *(checks or ()))
+        if checks is not None:
+            checker.all(only)
+        return []
+    group = N5Group(store, document, read_only=True)
+    report.count("groups")
     folders, objects = store.list_dir()
     if only is None:
         _strangers(store, document, folders, objects, report)
         if document is not None and document.keys() & _SCALES:
             _scales(group, report)
-    for name in folders:
-        below = None if only is None else within(only, name)
-        if only is None or below:
-            member = report.part()
-            _node(store.child(name), member, None if below and "" in below else below, fast, threads, blocks)
-            report.extend(member, name)
+    return folders
 
 
 def _strangers(
@@ -202,20 +209,6 @@ class Checker:
         return None
 
 
-def walk(store: Store, path: str = "") -> Iterator[tuple[str, N5Array]]:
-    """(path, dataset) for each dataset at the root of the store or below it that can be opened."""
-    try:
-        document = read_document(store)
-        if is_dataset(document):
-            assert document is not None
-            yield path, N5Array(store, document)
-            return
-    except ZvcoreError:
-        return
-    for name in store.list_dir()[0]:
-        yield from walk(store.child(name), f"{path}/{name}" if path else name)
-
-
 def repair(
     store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
 ) -> Report:
@@ -252,6 +245,10 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
     """What lies at the root of a store, or what one block is."""
+    return _inspected(store, only, 0)
+
+
+def _inspected(store: Store, only: str | None, depth: int) -> dict[str, Any]:
     document = read_document(store)
     if is_dataset(document):
         assert document is not None
@@ -261,7 +258,7 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
         name, _, rest = only.partition("/")
         if not rest:
             raise NotFoundError("no dataset has this block", key=only)
-        return inspect(store.child(name), only=rest)
+        return _inspected(store.child(name), rest, depth)
     group = N5Group(store, document, read_only=True)
     answer: dict[str, Any] = {"format": "n5", "kind": "group", "attributes": document or {}}
     try:
@@ -278,9 +275,11 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
             ],
         }
     members: dict[str, Any] = {}
+    if depth == DEEPEST_GROUP:
+        raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
     for name in group:
         try:
-            members[name] = inspect(store.child(name))
+            members[name] = _inspected(store.child(name), None, depth + 1)
         except ZvcoreError as error:
             members[name] = {"format": "n5", "kind": "broken", "error": str(error)}
     answer["members"] = members

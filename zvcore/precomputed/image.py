@@ -25,9 +25,8 @@ def read_axes(array: ScaleArray) -> Axes:
 
 def read_image(volume: Volume) -> Image | None:
     """The scales as levels within one frame: the centre of the finest scale's first voxel lies at its offset."""
-    arrays: list[Any] = [volume[key] for key in volume]
-    if not arrays:
-        return None
+    # By number: a scale that cannot be read is an error, and not left out.
+    arrays: list[Any] = [volume[number] for number in range(len(volume.info["scales"]))]
     finest = read_axes(arrays[0])
     levels = []
     for array in arrays:

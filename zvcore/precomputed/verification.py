@@ -140,6 +140,8 @@ def judges(
 ) -> Iterator[Judge | UnshardedLayout | Skeletons | Meshes]:
     """What there is to look at: a judge for each folder of shards, else what stands for the files."""
     kind = info.get("@type")
+    if kind in (SKELETONS_TYPE, MESHES_TYPE) and isinstance(info.get("scales"), list):
+        report.add(INFO, f"the document has scales, but its @type is {kind!r}, so no reader finds them")
     if kind == SKELETONS_TYPE:
         skeletons = Skeletons(store)
         yield skeletons if skeletons.sharding is None else SkeletonJudge(skeletons, threads)

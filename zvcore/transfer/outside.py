@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,9 +37,13 @@ def remove_outside(layout: Layout, stored: Iterable[Stored]) -> list[Stored]:
     cut: list[Stored] = []
 
     def remove(key: str) -> None:
-        with store.lock(key) if layout.sharded and store.can_lock else nullcontext():
+        if not layout.sharded:
             store.delete(key)
-            index_cache().invalidate(store, key)
+            return
+        # Somebody may be adding to it.
+        with store.edit(key) as edit:
+            edit.delete()
+        index_cache().invalidate(store, key)
 
     for key, place in stored:
         if any(i * size >= bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.engine import ABSENT
-from zvcore.errors import NotFoundError, ZvcoreError
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.report import join
+from zvcore.walking import DEEPEST_GROUP
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
 from zvcore.zarr3.shard_check import examine_shard
 from zvcore.zarr3.sharding import ShardLayout
@@ -22,20 +24,23 @@ if TYPE_CHECKING:
 __all__ = ["chunk_keys", "inspect", "inspect_array", "inspect_shard", "walk"]
 
 
-def walk(store: Store, path: str = "") -> Iterator[tuple[str, Zarr3Array]]:
+def walk(store: Store) -> Iterator[tuple[str, Zarr3Array]]:
     """(path, array) for each array at the root of the store or below it that can be opened."""
     from zvcore.zarr3.array import Zarr3Array
 
-    try:
-        metadata = read_metadata(store)
-        if isinstance(metadata, ArrayMetadata):
-            yield path, Zarr3Array(store, metadata)
-            return
-    except ZvcoreError:
-        return
-    for name in store.list_dir()[0]:
-        if store.exists(f"{name}/{DOCUMENT}"):
-            yield from walk(store.child(name), f"{path}/{name}" if path else name)
+    waiting = [""]
+    while waiting:
+        path = waiting.pop()
+        here = store.child(path) if path else store
+        try:
+            metadata = read_metadata(here)
+            if isinstance(metadata, ArrayMetadata):
+                yield path, Zarr3Array(here, metadata)
+                continue
+        except ZvcoreError:
+            continue
+        members = [name for name in here.list_dir()[0] if here.exists(f"{name}/{DOCUMENT}")]
+        waiting.extend(join(path, name) for name in reversed(members))
 
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
@@ -43,6 +48,10 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
 
     With `shards`, the index of every shard of an array is read.
     """
+    return _inspected(store, only, shards, 0)
+
+
+def _inspected(store: Store, only: str | None, shards: bool, depth: int) -> dict[str, Any]:
     from zvcore.zarr3.array import Zarr3Array
 
     metadata = read_metadata(store)
@@ -53,12 +62,14 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
         name, _, rest = only.partition("/")
         if not rest or not store.exists(f"{name}/{DOCUMENT}"):
             raise NotFoundError("no array has this object", key=only)
-        return inspect(store.child(name), only=rest)
+        return _inspected(store.child(name), rest, shards, depth)
+    if depth == DEEPEST_GROUP:
+        raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
     members: dict[str, Any] = {}
     for name in store.list_dir()[0]:
         if store.exists(f"{name}/{DOCUMENT}"):
             try:
-                members[name] = inspect(store.child(name), shards=False)
+                members[name] = _inspected(store.child(name), None, False, depth + 1)
             except ZvcoreError as error:
                 members[name] = {"format": "zarr3", "kind": "broken", "error": str(error)}
     return {"format": "zarr3", "kind": "group", "attributes": metadata.attributes, "members": members}

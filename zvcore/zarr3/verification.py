@@ -19,9 +19,10 @@ from zvcore.report import Problem, Report
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.choosing import keys_of, within
 from zvcore.stores.copying import is_backup
+from zvcore.walking import look_at_all
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.consolidated import differences
-from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, GroupMetadata, read_document, read_metadata
+from zvcore.zarr3.metadata import DOCUMENT, GroupMetadata, read_document, read_metadata
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.whole_shards import stored_chunks, whole_shard
@@ -57,10 +58,23 @@ def verify(
     `watch` is told how many more objects have been looked at.
     """
     report = Report(watch=watch)
-    if only is not None and not only:
-        _node(store, report, None, fast, threads, chunks=False)
-    else:
-        _node(store, report, only, fast, threads, chunks=True)
+    documents = only is not None and not only
+
+    def look(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:
+        try:
+            metadata = read_metadata(store)
+            if isinstance(metadata, GroupMetadata):
+                report.count("groups")
+                return _group(store, metadata, report, only)
+            report.count("arrays")
+            checker = Checker(Zarr3Array(store, metadata, read_only=True), report, fast, threads)
+            if not documents:
+                checker.all(only)
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, DOCUMENT))
+        return []
+
+    look_at_all(store, report, None if documents else only, look)
     return report
 
 
@@ -69,50 +83,25 @@ def check_documents(store: Store) -> Report:
     return verify(store, only=(), fast=True)
 
 
-def _node(
-    store: Store, report: Report, only: Sequence[str] | None, fast: bool, threads: int | None, chunks: bool
-) -> None:
-    try:
-        metadata = read_metadata(store)
-        if isinstance(metadata, ArrayMetadata):
-            report.count("arrays")
-            checker = Checker(Zarr3Array(store, metadata, read_only=True), report, fast, threads)
-            if chunks:
-                checker.all(only)
-        else:
-            report.count("groups")
-            _group(store, metadata, report, only, fast, threads, chunks)
-    except ZvcoreError as error:
-        report.problems.append(Problem.of(error, DOCUMENT))
-
-
-def _group(
-    store: Store,
-    metadata: GroupMetadata,
-    report: Report,
-    only: Sequence[str] | None,
-    fast: bool,
-    threads: int | None,
-    chunks: bool,
-) -> None:
+def _group(store: Store, metadata: GroupMetadata, report: Report, only: Sequence[str] | None) -> list[str]:
+    """Look at a group without its members, whose names it gives."""
     folders, objects = store.list_dir()
     if only is None:
         for name in objects:
             if name != DOCUMENT and name not in _OLD and not is_backup(name):
                 report.add(name, "not an object of a group", fatal=False)
+    members = []
     for name in folders:
-        below = None if only is None else within(only, name)
-        if only is not None and not below:
+        if only is not None and not within(only, name):
             continue
         if store.exists(f"{name}/{DOCUMENT}"):
-            member = report.part()
-            _node(store.child(name), member, None if below and "" in below else below, fast, threads, chunks)
-            report.extend(member, name)
+            members.append(name)
         else:
             _no_member(store, name, report)
     if only is None:
         _consolidated(store, metadata, report)
         _multiscales(store, metadata, report)
+    return members
 
 
 def _no_member(store: Store, name: str, report: Report) -> None:
