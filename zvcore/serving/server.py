@@ -7,14 +7,15 @@ import socket
 import socketserver
 import stat
 import sys
-import time
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import formatdate
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.serving.conditions import Conditions
+from zvcore.serving.content import content_type_of, laid_out
 from zvcore.serving.paths import Found, Root, is_shown, split_path
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
 from zvcore.serving.requests import Hosts, body_length, framing_fault
@@ -29,14 +30,6 @@ __all__ = ["DataServer", "make_server"]
 
 _EXPOSED = "Accept-Ranges, Content-Encoding, Content-Length, Content-Range, Content-Type, Date, ETag, Last-Modified"
 _METHODS = "GET, HEAD, OPTIONS"
-_TYPES = {
-    b".json": "application/json", b".png": "image/png", b".jpg": "image/jpeg", b".jpeg": "image/jpeg",
-    b".svg": "image/svg+xml", b".html": "text/html; charset=utf-8", b".css": "text/css; charset=utf-8",
-    b".js": "text/javascript; charset=utf-8", b".mjs": "text/javascript; charset=utf-8",
-    b".wasm": "application/wasm", b".txt": "text/plain; charset=utf-8", b".md": "text/plain; charset=utf-8",
-    b".xml": "application/xml", b".gz": "application/gzip",
-}  # fmt: skip
-_JSON_NAMES = (b"info", b".zarray", b".zgroup", b".zattrs", b".zmetadata")
 _MOST_LISTED = 10_000
 # Bodies mean nothing to a server that only reads. Short ones are skipped, after others the connection ends.
 _LONGEST_BODY = 1 << 16
@@ -308,14 +301,15 @@ class Handler(BaseHTTPRequestHandler):
             headers.append(("Content-Security-Policy", _FILE_POLICY))
         if found.encoding is not None:
             headers.append(("Vary", "Accept-Encoding"))
-        if self._precondition_failed(tag):
+        conditions = Conditions(self.headers, tag, status.st_mtime)
+        if conditions.failed:
             return self._send_text(HTTPStatus.PRECONDITION_FAILED, "the file is another one now", headers)
-        if self._unchanged(tag, status.st_mtime):
+        if conditions.unchanged:
             self.send_response(HTTPStatus.NOT_MODIFIED)
             for header in headers:
                 self.send_header(*header)
             return self.end_headers()
-        wanted = self.headers.get("Range") if self._range_holds(tag, status.st_mtime) else None
+        wanted = self.headers.get("Range") if conditions.range_holds else None
         try:
             ranges = parse_ranges(wanted, size)
         except Unsatisfiable:
@@ -326,7 +320,7 @@ class Handler(BaseHTTPRequestHandler):
         if found.encoding is not None and not unpacked:
             headers.append(("Content-Encoding", found.encoding))
         content_type = content_type_of(names[-1])
-        parts, tail = _laid_out(ranges, size, content_type)
+        parts, tail = laid_out(ranges, size, content_type)
         if ranges is not None and len(ranges) == 1:
             headers.append(("Content-Range", f"bytes {ranges[0][0]}-{ranges[0][1] - 1}/{size}"))
         elif ranges is not None:
@@ -363,32 +357,6 @@ class Handler(BaseHTTPRequestHandler):
             pass  # what has been promised cannot be taken back
         return sent
 
-    # --- conditions
-
-    def _tags(self, header: str) -> list[str] | None:
-        value = self.headers.get(header)
-        return None if value is None else [tag.strip() for tag in value.split(",")]
-
-    def _precondition_failed(self, tag: str) -> bool:
-        wanted = self._tags("If-Match")
-        return wanted is not None and tag not in wanted and "*" not in wanted
-
-    def _unchanged(self, tag: str, changed: float) -> bool:
-        known = self._tags("If-None-Match")
-        if known is not None:
-            return "*" in known or tag in [item.removeprefix("W/") for item in known]
-        since = _time(self.headers.get("If-Modified-Since"))
-        return since is not None and int(changed) <= since
-
-    def _range_holds(self, tag: str, changed: float) -> bool:
-        """Whether the file is still the one of which a range is asked for."""
-        condition = self.headers.get("If-Range")
-        if condition is None:
-            return True
-        if condition.strip().startswith(('"', "W/")):
-            return condition.strip() == tag
-        return _time(condition) == int(changed)
-
     # --- words
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -398,38 +366,6 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.log is not None:
             clean = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
             self.server.log(f"{self.address_string()} {clean}")
-
-
-def _laid_out(
-    ranges: list[tuple[int, int]] | None, size: int, content_type: str
-) -> tuple[list[tuple[bytes, int, int]], bytes]:
-    """([(what stands before, start, stop)], what stands at the end) of an answer's body."""
-    if ranges is None:
-        return [(b"", 0, size)], b""
-    if len(ranges) == 1:
-        return [(b"", *ranges[0])], b""
-    border = f"zvcore{time.time_ns():x}x{os.getpid():x}"
-    parts = []
-    for place, (start, stop) in enumerate(ranges):
-        lines = ["" if place == 0 else "\r\n", f"--{border}\r\n", f"Content-Type: {content_type}\r\n"]
-        lines.append(f"Content-Range: bytes {start}-{stop - 1}/{size}\r\n\r\n")
-        parts.append(("".join(lines).encode(), start, stop))
-    return parts, f"\r\n--{border}--\r\n".encode()
-
-
-def content_type_of(name: bytes) -> str:
-    if name in _JSON_NAMES:
-        return "application/json"
-    return _TYPES.get(os.path.splitext(name)[1].lower(), "application/octet-stream")
-
-
-def _time(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return int(parsedate_to_datetime(text).timestamp())
-    except (ValueError, OverflowError, TypeError):
-        return None
 
 
 def make_server(path: str | os.PathLike[str], host: str = "127.0.0.1", port: int = 0, **options: Any) -> DataServer:
