@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import zvcore.zvf as zvf
+from tests.processes import PATIENCE
 from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError, UnsupportedError
 from zvcore.stores import LocalStore
 
@@ -269,6 +271,31 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_array(store: Path) -> No
     zvf.reshard(store, 3)
     zvf.reshard(store, None)
     assert content(store) == before
+    assert not (store / ".zvstage").exists()
+
+
+@pytest.mark.parametrize("place", ["../stolen", "{outside}/stolen", "a/../../stolen", "a\0b", ""])
+def test_notes_of_where_folders_belong_lead_nowhere_else(store: Path, tmp_path: Path, place: str) -> None:
+    """Somebody else's store may bring a note that claims to be of a process that died."""
+    before = content(store)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (store / ".zvstage/1/old").mkdir(parents=True)
+    (store / ".zvstage/1/old/planted").write_text("planted")
+    (store / ".zvstage/1/place").write_text(place.format(outside=outside))
+    zvf.shard_store(store, shard_shape=2)
+    assert content(store) == before
+    assert not [*outside.iterdir()] and not (store.parent / "stolen").exists()
+    assert not (store / ".zvstage").exists()
+
+
+def test_a_pipe_where_such_a_note_should_be(store: Path) -> None:
+    (store / ".zvstage/1/old").mkdir(parents=True)
+    os.mkfifo(store / ".zvstage/1/place")
+    worker = threading.Thread(target=zvf.shard_store, args=(store,), kwargs={"shard_shape": 2}, daemon=True)
+    worker.start()
+    worker.join(PATIENCE)
+    assert not worker.is_alive()
     assert not (store / ".zvstage").exists()
 
 

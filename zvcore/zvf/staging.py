@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from zvcore.errors import ReadOnlyError, UnsupportedError
+from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
 from zvcore.stores import LocalStore
+from zvcore.stores.files import encode_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Staging", "staging"]
 
 FOLDER = ".zvstage"
+_LONGEST_PATH = 4096
 _AT_FDCWD = -100
 _EXCHANGE = 2
 
@@ -45,6 +47,15 @@ def _swap(first: bytes, second: bytes) -> bool:
     return swapped
 
 
+def _noted_place(store: LocalStore, name: bytes) -> bytes | None:
+    """Where a folder below `.zvstage` belongs. The note may be anybody's: a pipe, or a way out of the store."""
+    try:
+        note = store.get(f"{FOLDER}/{os.fsdecode(name)}/place", 0, _LONGEST_PATH)
+        return None if note is None else os.path.join(store.local_root, encode_key(os.fsdecode(bytes(note))))
+    except InvalidKeyError:
+        return None
+
+
 class Staging:
     """A place to make folders of a local store before they take the place of others."""
 
@@ -60,14 +71,10 @@ class Staging:
         if not os.path.isdir(self.folder):
             return
         for name in os.listdir(self.folder):
-            path = os.path.join(self.folder, name)
-            note = os.path.join(path, b"place")
-            if os.path.exists(note):
-                with open(note, "rb") as file:
-                    place = os.path.join(self.root, file.read())
-                old = os.path.join(path, b"old")
-                if os.path.isdir(old) and not os.path.exists(place):
-                    os.rename(old, place)
+            place = _noted_place(self.store, name)
+            old = os.path.join(self.folder, name, b"old")
+            if place is not None and os.path.isdir(old) and not os.path.lexists(place):
+                os.rename(old, place)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def make(self, path: str) -> bytes:
