@@ -74,9 +74,9 @@ class Array:
         """Where the array lies in its store; "" is the store's root."""
         return ""
 
-    def children(self) -> Mapping[str, Node]:
+    def children(self) -> Iterator[tuple[str, Node]]:
         """Nothing lies in an array."""
-        return {}
+        return iter(())
 
     @property
     def layout(self) -> Layout:
@@ -331,11 +331,9 @@ class Array:
         """Remove one chunk, so that it reads as the fill value. False if it was not stored."""
         place = self._position(position)
         self._check_writable()
-        if not self._layout.sharded:
-            return self._layout.store.delete(self._layout.keys(self._rows(place))[0])
         existed = self.block_exists(place)
         if existed:
-            self._update(place, Buffers(1))
+            transfer.put(self._layout, self._rows(place), Buffers(1))
         return existed
 
     def read_encoded(self, position: Any) -> bytes | None:
@@ -347,13 +345,7 @@ class Array:
         """Store the bytes of one chunk as they are, without looking into them."""
         place = self._position(position)
         self._check_writable()
-        if self._layout.sharded:
-            self._update(place, Buffers.of([data]))
-        else:
-            self._layout.store.put(self._layout.keys(self._rows(place))[0], data)
-
-    def _update(self, position: tuple[int, ...], chunk: Buffers) -> None:
-        transfer.update(self._layout, self._rows(position), chunk)
+        transfer.put(self._layout, self._rows(place), Buffers.of([data]))
 
     # --- the whole
 

@@ -17,17 +17,13 @@ import numpy as np
 from zvcore.engine.form import Form
 from zvcore.engine.sources import ABSENT, Sources
 from zvcore.errors import CorruptDataError, ZvcoreError
-from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
-    from contextlib import AbstractContextManager
-
     import numpy.typing as npt
 
     from zvcore.codecs.chain import CodecChain
-    from zvcore.engine.buffers import Buffers, Keys
     from zvcore.engine.single import OpenShards
+    from zvcore.placement import Placement
     from zvcore.stores import Store
 
 __all__ = ["ABSENT", "Box", "ChunkForm", "Layout", "Sources", "ValueCodec"]
@@ -89,9 +85,14 @@ class Layout(ABC):
     store_empty: bool = False
 
     @property
+    @abstractmethod
+    def placement(self) -> Placement:
+        """How the chunks lie in objects, and are put there."""
+
+    @property
     def sharded(self) -> bool:
         """Whether one object holds several chunks."""
-        return self.shard_shape is not None
+        return not self.placement.alone
 
     @property
     def chunk_nbytes(self) -> int:
@@ -167,64 +168,3 @@ class Layout(ABC):
     @abstractmethod
     def chunk_name(self, position: tuple[int, ...]) -> str:
         """What errors call the object that holds this chunk: its key in the store."""
-
-    def keys(self, positions: npt.NDArray[np.int64]) -> Keys:
-        """One object per chunk: the keys to write. Only for layouts without shards."""
-        raise TypeError(f"{type(self).__name__} stores several chunks in one object")
-
-    def shards(self, positions: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.intp]]]:
-        """Which objects hold these chunks: (key, rows of `positions`) per shard. Only for layouts with shards."""
-        raise TypeError(f"{type(self).__name__} has no shards")
-
-    def pack_order(self, key: str, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.intp] | None:
-        """The order in which these chunks, all that a shard has, lie in it behind each other: rows of `positions`.
-
-        None if a shard cannot be written in this way: `update` does it. Called under the lock of the key.
-        """
-        return None
-
-    # The bytes of a shard before its first chunk.
-    pack_head: int = 0
-
-    def pack(
-        self,
-        key: str,
-        positions: npt.NDArray[np.int64],
-        order: npt.NDArray[np.intp],
-        sizes: npt.NDArray[np.uint64],
-        finish: Callable[[bytes, bytes], None],
-    ) -> None:
-        """Put a shard in its place whose chunks are written already: `finish(head, tail)` does it, or delete it.
-
-        `sizes` are those of the chunks at `positions`, ABSENT for those that are not stored.
-        """
-        raise TypeError(f"{type(self).__name__} has no shards that are written in one go")
-
-    @property
-    def can_stream(self) -> bool:
-        """Whether `stream` works."""
-        return False
-
-    def stream(self, key: str) -> AbstractContextManager[Callable[[npt.NDArray[np.int64], Buffers], None]]:
-        """A way to write a shard anew, part by part: what it gives takes (positions, encoded chunks).
-
-        Leaving it stores the shard; leaving it by an exception, nothing.
-        """
-        raise TypeError(f"{type(self).__name__} has no shards that are written part by part")
-
-    def stream_boxes(self, key: str, limit: int) -> Iterable[Box] | None:
-        """The order in which `stream` takes the parts of a shard: boxes of at most about `limit` bytes of values.
-
-        None where any order will do, or where shards are no boxes: then the order is that of `shards`.
-        """
-        return None
-
-    def update(
-        self, key: str, positions: npt.NDArray[np.int64], chunks: Buffers, stamp: Hashable | Anything | None = ANYTHING
-    ) -> None:
-        """Put these encoded chunks into a shard, keep its other chunks as they are. Called under the lock of the key.
-
-        A chunk whose size is ABSENT is taken out. `positions` and `chunks` have the same order. In a store without
-        locks: ConflictError if the shard changes meanwhile, or is not the one of which `stamp` was taken.
-        """
-        raise TypeError(f"{type(self).__name__} has no shards")

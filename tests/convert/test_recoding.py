@@ -239,7 +239,7 @@ def parts(**changed: Any) -> dict[str, Any]:
     positions = np.array(list(itertools.product(range(2), range(2))), np.int64)
     selection = Selection.basic(..., (8, 8))
     source, target = (array.layout for array in arrays)
-    blobs = [memoryview(source.store.get(key)) for key in source.keys(positions)]
+    blobs = [memoryview(source.store.get(key)) for key in source.placement.keys(positions)]
     sources = source.locate(positions)
     sources.blobs = blobs
     given = {

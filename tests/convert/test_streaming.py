@@ -117,7 +117,7 @@ def test_a_shard_without_chunks_is_none(tmp_path, kind):
     array[...] = 1
     key = array.layout.chunk_name((0, 0, 0, 0))
     assert store.exists(key)
-    with array.layout.stream(key):
+    with array.layout.placement.stream(key):
         pass
     assert not store.exists(key)
     assert not array[...].any()
@@ -132,7 +132,7 @@ def test_chunks_come_in_order():
     layout = array.layout
     key = layout.chunk_name((0, 0, 0, 0))
     with pytest.raises(ValueError, match="comes before"):
-        with layout.stream(key) as add:
+        with layout.placement.stream(key) as add:
             add(np.array([[1, 0, 0, 0]], np.int64), Buffers.of([b"one"]))
             add(np.array([[0, 0, 0, 0]], np.int64), Buffers.of([b"two"]))
     assert array[...].all()

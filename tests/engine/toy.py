@@ -16,6 +16,7 @@ from zvcore.codecs.chain import CodecChain
 from zvcore.engine import Buffers, Keys, index_cache
 from zvcore.errors import CorruptDataError
 from zvcore.layout import ABSENT, ChunkForm, Layout, Sources
+from zvcore.placement import UNKNOWN, Group, OneChunkPerObject, Shards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,10 @@ class Plain(Layout):
         self.fill_value = fill_value
         self.chains = (CodecChain(codecs),)
         self.store_empty = store_empty
+
+    @property
+    def placement(self):
+        return OneChunkPerObject(self.store, self.keys)
 
     def keys(self, positions):
         ndim = len(self.shape)
@@ -57,13 +62,12 @@ class Boxes(Layout):
         self.store_empty = store_empty
         self.slots = int(self.per_shard.prod())
 
-    def chunk_name(self, position):
-        return self.shards(np.array([position], np.int64))[0][0]
+    @property
+    def placement(self):
+        return InBoxes(self)
 
-    def shards(self, positions):
-        boxes, inverse = np.unique(positions // self.per_shard, axis=0, return_inverse=True)
-        inverse = inverse.reshape(-1)
-        return [("s" + ".".join(map(str, box)), np.flatnonzero(inverse == i)) for i, box in enumerate(boxes)]
+    def chunk_name(self, position):
+        return self.placement.groups(np.array([position], np.int64))[0].key
 
     def index(self, key):
         def load(stamp):
@@ -78,40 +82,59 @@ class Boxes(Layout):
         return np.ravel_multi_index(tuple((positions % self.per_shard).T), tuple(self.per_shard))
 
     def locate(self, positions):
-        groups = self.shards(positions)
+        groups = self.placement.groups(positions)
         count = len(positions)
         key = np.zeros(count, np.int32)
         offset = np.zeros(count, np.uint64)
         length = np.full(count, ABSENT, np.uint64)
         stamps: list[Any] = []
-        for which, (name, rows) in enumerate(groups):
+        known = []
+        for which, group in enumerate(groups):
+            rows = group.rows
             key[rows] = which
-            found = self.index(name)
+            found = self.index(group.key)
+            known.append(found)
             stamps.append(None if found is None else found[1])
             if found is not None:
                 entries = found[0][self.slot(positions[rows])]
                 offset[rows], length[rows] = entries[:, 0], entries[:, 1]
-        return Sources(keys=Keys.of([name for name, _ in groups]), key=key, offset=offset, length=length, stamps=stamps)
+        keys = Keys.of([group.key for group in groups])
+        return Sources(keys=keys, key=key, offset=offset, length=length, stamps=stamps, found=known)
 
-    def update(self, key, positions, chunks: Buffers):
-        found = self.index(key)
-        parts: list[Any] = [None] * self.slots
+
+class InBoxes(Shards):
+    """How chunks are put into those shards."""
+
+    def __init__(self, layout):
+        self.layout = layout
+        self.store = layout.store
+
+    def groups(self, positions):
+        boxes, inverse = np.unique(positions // self.layout.per_shard, axis=0, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        return [Group("s" + ".".join(map(str, box)), np.flatnonzero(inverse == i)) for i, box in enumerate(boxes)]
+
+    def replace(self, edit, group, positions, chunks: Buffers):
+        slots = self.layout.slots
+        found = self.layout.index(group.key) if group.found is UNKNOWN else group.found
+        edit.made_from(None if found is None else found[1])
+        parts: list[Any] = [None] * slots
         if found is not None:
             for slot, (offset, length) in enumerate(found[0].tolist()):
                 if length != ABSENT:
-                    parts[slot] = self.store.get_ranges(key, [(offset, length)], stamp=found[1])[0]
-        for slot, row in zip(self.slot(positions).tolist(), range(len(positions)), strict=True):
+                    parts[slot] = self.store.get_ranges(group.key, [(offset, length)], stamp=found[1])[0]
+        for slot, row in zip(self.layout.slot(positions).tolist(), range(len(positions)), strict=True):
             parts[slot] = chunks[row]
-        if all(part is None for part in parts):
-            self.store.delete(key)
+        if all(part is None for part in parts) and edit.can_delete:
+            edit.delete()
         else:
-            at = 16 * self.slots
+            at = 16 * slots
             index = []
             for part in parts:
                 index.append(struct.pack("<QQ", *((0, ABSENT) if part is None else (at, len(part)))))
                 at += 0 if part is None else len(part)
-            self.store.put(key, [b"".join(index), *[part for part in parts if part is not None]])
-        index_cache().invalidate(self.store, key)
+            edit.put([b"".join(index), *[part for part in parts if part is not None]])
+        index_cache().invalidate(self.store, group.key)
 
 
 def toy(

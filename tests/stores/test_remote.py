@@ -255,7 +255,7 @@ def test_a_shard_that_changes_between_its_index_and_its_chunks(s3: S3, url: str,
 
 def test_a_shard_that_always_changes_is_an_error(s3: S3, url: str, proxy: Proxy, monkeypatch: Any) -> None:
     writer, data = create(url, s3, "zarr3-sharded")
-    monkeypatch.setattr("zvcore.transfer.reading.ATTEMPTS", 3)
+    monkeypatch.setattr("zvcore.stores.again._ATTEMPTS", 3)
     array = reopen(url, s3)
     times = 0
 

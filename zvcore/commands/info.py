@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.commands import FormatNames
-
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
@@ -20,7 +18,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "chunk file. Of a shard, its map is drawn: what is live, dead, and index.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
-    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: found out)")
+    parser.add_argument("--format", metavar="F", help="zarr3, n5, precomputed or zvf (default: found out)")
     parser.add_argument("--attributes", action="store_true", help="the user's attributes too")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
@@ -30,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.terminal import print_json, reading
 
-    with reading(options.path):
+    with reading(options.path, options.format):
         found = zvcore.inspect(options.path, format=options.format)
     if options.json:
         print_json(found)
@@ -192,21 +190,22 @@ def levels(found: dict[str, Any]) -> list[str]:
 
 
 def image_levels(found: dict[str, Any]) -> list[str]:
-    """The levels of the image that a group's attributes describe."""
+    """The levels of an OME-Zarr image."""
     from zvcore.errors import MetadataError
-    from zvcore.format import get_format
     from zvcore.terminal import printable, table
 
-    if found["kind"] != "group":
+    if found["kind"] != "group" or not {"ome", "multiscales"} & found.get("attributes", {}).keys():
         return []
+    from zvcore.zarr3.ome import read_ome
+
     try:
-        described = get_format(found["format"]).described_levels(found.get("attributes", {}))
+        ome = read_ome(found["attributes"], "zarr.json")
     except (MetadataError, AttributeError, TypeError, ValueError):
         return []  # `zvcore verify` says what is wrong with it
-    if not described:
+    if ome is None:
         return []
     rows: list[tuple[str, ...]] = [("level", "axes", "resolution", "offset", "units")]
-    for path, axes in described:
+    for path, axes in zip(ome.paths, ome.axes, strict=True):
         told = [
             [a.name for a in axes],
             [a.scale for a in axes],

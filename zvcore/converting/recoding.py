@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,8 @@ from zvcore.engine import Buffers, Form, StaleSourcesError
 from zvcore.engine.fetching import at_hand
 from zvcore.engine.recode import recode_chunks
 from zvcore.engine.selection import Selection
-from zvcore.errors import ConflictError
+from zvcore.placement import CHANGED, OneChunkPerObject
+from zvcore.stores.again import BEING_REPLACED, again
 
 if TYPE_CHECKING:
     from zvcore.array import Array
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from zvcore.engine.buffers import Keys
     from zvcore.engine.packer import Packer
     from zvcore.layout import Box, Layout
+    from zvcore.placement import Group
+    from zvcore.stores.editing import Edit
 
 __all__ = ["Recoding"]
 
-_ATTEMPTS = 100
 Positions = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]
 
@@ -170,27 +171,23 @@ class Recoding:
         target = self.target
         selection = Selection.basic(_slices(box), target.shape)
         positions = selection.positions(target.form.shape)
-        if not target.sharded:
+        placement = target.placement
+        if isinstance(placement, OneChunkPerObject):
             if target.store.local_root is None:
                 made, nbytes = self.encode(box, positions, threads)
-                transfer.put(target, positions, made)
+                placement.put(positions, made)
                 return nbytes
             cells = self._cells(positions)
-            return self._run(box, cells, threads, keys=target.keys(cells.targets))[1]
-        with ExitStack() as stack:
-            groups = sorted(target.shards(positions), key=lambda group: group[0])
-            if target.store.can_lock:
-                for key, _ in groups:
-                    stack.enter_context(target.store.lock(key))
-            for _ in range(_ATTEMPTS):
-                try:
-                    return self._store_shards(box, positions, groups, threads)
-                except StaleSourcesError:
-                    continue
-        raise ConflictError("the objects are being replaced faster than they can be read", key=self.source.store.root)
+            return self._run(box, cells, threads, keys=placement.keys(cells.targets))[1]
+        groups = list(placement.groups(positions))
+        total = 0
+        for attempt in again(self.source.store.root, BEING_REPLACED, on=CHANGED):
+            with attempt, target.store.edit_all([group.key for group in groups]) as edits:
+                total = self._store_shards(box, positions, groups, edits, threads)
+        return total
 
     def _store_shards(
-        self, box: Box, positions: Positions, groups: list[tuple[str, npt.NDArray[np.intp]]], threads: int | None
+        self, box: Box, positions: Positions, groups: list[Group], edits: dict[str, Edit], threads: int | None
     ) -> int:
         target = self.target
         total = 0
@@ -205,10 +202,10 @@ class Recoding:
             packer = packing.packer(numbers, np.arange(len(firsts)), np.searchsorted(firsts, packing.bounds))
             total += self._run(box, cells, threads, packer=packer)[1]
             packing.finish(packer, packer.sizes[numbers])
-            groups = [(key, rows) for key, rows in groups if key not in packing.keys]
-        for key, rows in groups:
-            made, nbytes = self.encode(box, positions[rows], threads)
-            target.update(key, positions[rows], made)
+            groups = [group for group in groups if group.key not in packing.keys]
+        for group in groups:
+            made, nbytes = self.encode(box, positions[group.rows], threads)
+            target.placement.replace(edits[group.key], group, positions[group.rows], made)
             total += nbytes
         return total
 
@@ -222,12 +219,15 @@ class Recoding:
                 ranges[axis] = slice(view.start[axis] + first, view.start[axis] + stop)
         axis_of = [view.axes.index(axis) if axis in view.axes else -1 for axis in range(len(source.shape))]
         root = target.store.local_root
-        for _ in range(_ATTEMPTS):
-            try:
+        made: tuple[Buffers | None, int] = (None, 0)
+        # A packer that was begun is of no use any more: whoever packs begins again with another.
+        on = StaleSourcesError if packer is None else ()
+        for attempt in again(source.store.root, BEING_REPLACED, on=on):
+            with attempt:
                 sources = source.locate(cells.sources)
                 if source.store.local_root is None:
                     sources = at_hand(source.store, sources, len(cells.sources))
-                return recode_chunks(
+                made = recode_chunks(
                     self._form,
                     Selection.basic(tuple(ranges), source.shape),
                     cells.sources,
@@ -248,17 +248,13 @@ class Recoding:
                     keys=keys,
                     packer=packer,
                     root=root,
-                    sync=getattr(target.store, "fsync", False),
+                    sync=target.store.fsync,
                     store_empty=target.store_empty,
                     threads=threads,
                     source_names=partial(_name, source, cells.sources),
                     target_names=partial(_name, target, cells.targets),
                 )
-            except StaleSourcesError:
-                # Who packs begins anew with an empty packer.
-                if packer is not None:
-                    raise
-        raise ConflictError("the objects are being replaced faster than they can be read", key=source.store.root)
+        return made
 
 
 def _name(layout: Layout, positions: Positions, row: int) -> str:

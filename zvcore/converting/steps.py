@@ -18,6 +18,7 @@ from zvcore.converting.view import Box, View, file_sizes
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
 from zvcore.layout import ABSENT
+from zvcore.placement import Streamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -154,8 +155,8 @@ class Copying:
         """The chunks of each shard, where these are no boxes."""
         whole = Selection.basic(..., self.target.shape)
         positions = whole.positions(self.target.chunks)
-        groups = sorted(self.target.layout.shards(positions), key=lambda group: group[0])
-        return [positions[rows] for _, rows in groups]
+        groups = sorted(self.target.layout.placement.groups(positions), key=lambda group: group.key)
+        return [positions[group.rows] for group in groups]
 
     def __len__(self) -> int:
         if 0 in self.target.shape:
@@ -190,7 +191,7 @@ class Copying:
             # At the worst all chunks wait for the first one.
             return int(1.05 * encoded) + 2 * nbytes_of(self.recoding.cell, self.target.dtype)
         part = min(self.part, encoded) + nbytes_of(self.target.chunks, self.target.dtype)
-        if self.target.layout.can_stream and (self._scattered or self.cell == self.target.shards):
+        if self.target.layout.placement.can_stream and (self._scattered or self.cell == self.target.shards):
             # The encoded chunks of a part, and once more together.
             encoded = min(encoded, 2 * part)
         source = self.view.array.dtype.itemsize
@@ -228,7 +229,7 @@ class Copying:
 
     def _streamed(self, unit: int) -> bool:
         """Whether the unit is a single shard that is written part by part: one that does not fit, or is no box."""
-        if not self.target.layout.can_stream:
+        if not self.target.layout.placement.can_stream:
             return False
         return self._scattered or (self.cell == self.target.shards and self._whole(unit) is None)
 
@@ -236,9 +237,11 @@ class Copying:
         layout = self.target.layout
         first, boxes = itertools.tee(self.boxes(unit))
         corner = [start // extent for (start, _), extent in zip(next(first), self.target.chunks, strict=True)]
-        key = layout.shards(np.array([corner], np.int64))[0][0]
-        with layout.stream(key) as add:
-            for part in layout.stream_boxes(key, self.part) or self._parts(boxes):
+        key = layout.chunk_name(tuple(corner))
+        placement = layout.placement
+        assert isinstance(placement, Streamed)
+        with placement.stream(key) as add:
+            for part in placement.stream_boxes(key, self.part) or self._parts(boxes):
                 positions, encoded, _ = self._encoded(part, threads, outcome)
                 outcome.empty += int((encoded.sizes == ABSENT).sum())
                 outcome.bytes_out += encoded.nbytes
@@ -328,19 +331,17 @@ def stored(target: Array, positions: Positions) -> tuple[int, int]:
     """(how many of these chunks are stored, how many bytes their objects have)."""
     layout = target.layout
     store = layout.store
-    if layout.sharded:
-        sources = layout.locate(positions)
-        if sources.length is not None:
-            present = int((sources.length != ABSENT).sum())
-        else:
-            present = sum(blob is not None for blob in sources.blobs or ())
-        keys = [key for key, _ in layout.shards(positions)]
-    else:
-        keys = list(layout.keys(positions))
-        present = -1
-    sizes = file_sizes(store.local_root, keys) if store.local_root is not None else [store.size(key) for key in keys]
+    sources = layout.locate(positions)
+    keys = list(sources.keys)
+    sizes = file_sizes(store.local_root, keys) if store.local_root is not None else store.each(store.size, keys)
     found = [size for size in sizes if size is not None]
-    return (len(found) if present < 0 else present), sum(found)
+    if sources.length is not None:
+        present = int((sources.length != ABSENT).sum())
+    elif sources.blobs is not None:
+        present = sum(blob is not None for blob in sources.blobs)
+    else:
+        present = len(found)
+    return present, sum(found)
 
 
 def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome) -> None:
@@ -349,7 +350,7 @@ def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome)
     transfer.put(layout, positions, encoded)
     outcome.empty += int((encoded.sizes == ABSENT).sum())
     if layout.sharded and layout.store.local_root is not None:
-        keys = [key for key, _ in layout.shards(positions)]
+        keys = [group.key for group in layout.placement.groups(positions)]
         outcome.bytes_out += sum(size or 0 for size in file_sizes(layout.store.local_root, keys))
     else:
         outcome.bytes_out += encoded.nbytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -41,5 +41,7 @@ class Sources:
     blobs: Sequence[memoryview] | None = None
     chain: npt.NDArray[np.uint8] | None = None
     stamps: Sequence[Hashable | None] | None = None
+    # What the layout knows of each of `keys`, for whoever replaces these objects next: a shard's index.
+    found: Sequence[Any] | None = None
     # For errors: where `blobs` were fetched from.
     origin: Sources | None = None

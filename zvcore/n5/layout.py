@@ -14,6 +14,7 @@ from zvcore.engine import Keys, Sources
 from zvcore.errors import ZvcoreError
 from zvcore.layout import ChunkForm, Layout
 from zvcore.n5._framing import framing, parse_header
+from zvcore.placement import OneChunkPerObject
 
 if TYPE_CHECKING:
     from zvcore.codecs import Codec
@@ -95,6 +96,10 @@ class BlockLayout(Layout):
         header = np.array([len(shape), *shape], ">u4").tobytes()
         # Two bytes of mode, which is 0, and two of the number of axes.
         return b"".join([header, payload])
+
+    @property
+    def placement(self) -> OneChunkPerObject:
+        return OneChunkPerObject(self.store, self.keys)
 
     def keys(self, positions: npt.NDArray[np.int64]) -> Keys:
         ndim = len(self.shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,19 +11,14 @@ import numpy.typing as npt
 
 from zvcore import codecs, kernels
 from zvcore.codecs import Codec, CodecChain
-from zvcore.engine import Buffers, Keys, index_cache
+from zvcore.engine import Keys
 from zvcore.errors import UnsupportedError
-from zvcore.layout import ABSENT, ChunkForm, Layout, Sources
-from zvcore.precomputed.entries import Entries
-from zvcore.precomputed.shard_builder import ShardBuilder
-from zvcore.precomputed.shard_reader import ShardReader, chain_for, group_starts
-from zvcore.precomputed.shard_update import rewrite_locked
-from zvcore.stores.writing import ANYTHING
+from zvcore.layout import ChunkForm, Layout, Sources
+from zvcore.placement import OneChunkPerObject
+from zvcore.precomputed.shard_placement import VolumeShards
+from zvcore.precomputed.shard_reader import ShardReader, chain_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from zvcore.layout import Box
     from zvcore.precomputed.info import Scale
     from zvcore.stores import Store
 
@@ -116,6 +110,10 @@ class UnshardedLayout(ScaleLayout):
             return [CodecChain(())]
         return [CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),))]
 
+    @property
+    def placement(self) -> OneChunkPerObject:
+        return OneChunkPerObject(self.store, self.keys)
+
     def keys(self, positions: Positions) -> Keys:
         zipped = self._zipped(positions)
         if zipped is None:
@@ -193,11 +191,6 @@ class ShardedLayout(ScaleLayout):
             self.shard_shape = (*(n * size for n, size in zip(box, self.scale.chunk, strict=True)), self.shape[3])
         return [chain_for(self.spec.data_encoding, self.scale.folder)]
 
-    @property
-    def sharded(self) -> bool:
-        # Also where shards are no boxes.
-        return True
-
     def ids(self, positions: Positions) -> npt.NDArray[np.uint64]:
         """The ids of the chunks at these grid positions."""
         return kernels.compressed_morton(positions[:, :3], self.grid)
@@ -211,80 +204,6 @@ class ShardedLayout(ScaleLayout):
         shard, _ = self.spec.locate(self.ids(np.array([position], np.int64)))
         return self.reader.key(int(shard[0]))
 
-    def shards(self, positions: Positions) -> list[tuple[str, npt.NDArray[np.intp]]]:
-        """As in any layout; the rows of a shard in the order in which it stores them."""
-        ids = self.ids(positions)
-        hashes = self.spec.hashes(ids)
-        order = np.lexsort((ids, hashes))
-        shards, _ = self.spec.split(hashes[order])
-        starts = group_starts(shards)
-        return [(self.reader.key(int(shards[first])), rows) for first, rows in zip(starts, np.split(order, starts[1:]))]
-
-    def update(self, key: str, positions: Positions, chunks: Buffers, stamp: Any = ANYTHING) -> None:
-        entries = self._entries(positions, chunks)
-        gone = self.ids(positions)[chunks.sizes == ABSENT]
-        rewrite_locked(self.reader, self._number(key), entries, np.zeros(len(entries), np.bool_), gone, unchanged=stamp)
-
-    def _number(self, key: str) -> int:
-        shard = self.spec.shard_number(key.removeprefix(self.reader.prefix))
-        assert shard is not None
-        return shard
-
-    def _entries(self, positions: Positions, chunks: Buffers) -> Entries:
-        """Encoded chunks, without those that are absent, in the order in which they are stored."""
-        sizes = chunks.sizes
-        ids = self.ids(positions)
-        hashes = self.spec.hashes(ids)
-        order = np.lexsort((ids, hashes))
-        order = order[sizes[order] != ABSENT]
-        data, _ = chunks.select(order).joined()
-        return Entries(hashes[order], ids[order], np.zeros(len(order), np.uint64), sizes[order], data)
-
-    # --- part by part
-
     @property
-    def can_stream(self) -> bool:
-        return True
-
-    def stream_boxes(self, key: str, limit: int) -> Iterator[Box] | None:
-        if self.shard_shape is None:
-            return None
-        steps = (*self.scale.chunk, 1)
-        runs = self.spec.runs(self.grid, self._number(key), limit // max(1, self.chunk_nbytes))
-        return (
-            tuple(
-                (first * step, min(stop * step, bound))
-                for (first, stop), step, bound in zip((*run, (0, self.shape[3])), steps, self.shape, strict=True)
-            )
-            for run in runs
-        )
-
-    @contextmanager
-    def stream(self, key: str) -> Iterator[Callable[[Positions, Buffers], None]]:
-        reader = self.reader
-        last: tuple[int, int] | None = None
-        with self.store.writer(key) as writer:
-            with ShardBuilder(writer, self.spec, reader.index_chain) as builder:
-
-                def add(positions: Positions, chunks: Buffers) -> None:
-                    nonlocal last
-                    entries = self._entries(positions, chunks)
-                    if not len(entries):
-                        return
-                    first = int(entries.hashes[0]), int(entries.ids[0])
-                    if last is not None and first <= last:
-                        raise ValueError(f"chunk {first[1]} comes before chunk {last[1]} in a shard")
-                    last = int(entries.hashes[-1]), int(entries.ids[-1])
-                    builder.add(entries)
-
-                yield add
-                if builder.count:
-                    builder.finish()
-                else:
-                    writer.discard()
-        index_cache().invalidate(self.store, key)
-        if last is None:
-            # A file pair of the obsolete form would be read instead.
-            for name in (key, *(key.removesuffix("shard") + suffix for suffix in ("index", "data"))):
-                self.store.delete(name)
-                index_cache().invalidate(self.store, name)
+    def placement(self) -> VolumeShards:
+        return VolumeShards(self)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -247,10 +246,10 @@ def _write(
     old = _names(reader, found)
     done.update([*old, key])
     in_place = target is store
-    with target.lock(key) if target.can_lock else nullcontext():
+    with target.edit(key) as edit:
         if values:
             with (
-                target.writer(key) as writer,
+                edit.writer() as writer,
                 ShardBuilder(writer, reader.spec, reader.index_chain, threads) as builder,
             ):
                 spans = np.array([value.before + value.size for value in values], np.uint64)

@@ -262,7 +262,7 @@ class ShardReader:
         offsets = np.zeros(count, np.uint64)
         sizes = np.full(count, ABSENT, np.uint64)
         names: list[str] = []
-        stamps: list[Stamp | None] = []
+        files: list[ShardFile | None] = []
         hashes = self.spec.hashes(ids)
         order = np.argsort(hashes, kind="stable")
         ids = ids[order]
@@ -285,11 +285,12 @@ class ShardReader:
             offsets[rows] = found
             sizes[rows] = lengths
             names.append(file.data_key)
-            stamps.append(file.stamp)
+            files.append(file)
         if not names:
             # The engine wants a name for every row, also for those that are not there.
-            names, stamps = [self.key(0)], [None]
-        return Sources(Keys.of(names), key, offsets, sizes, stamps=stamps)
+            names, files = [self.key(0)], [None]
+        stamps = [None if file is None else file.stamp for file in files]
+        return Sources(Keys.of(names), key, offsets, sizes, stamps=stamps, found=files)
 
     def _files(self, numbers: list[int]) -> list[ShardFile | None]:
         return self.store.each(lambda number: self.file(number, unchecked=True), numbers)

@@ -11,12 +11,13 @@ import numpy.typing as npt
 from zvcore.codecs import CodecChain
 from zvcore.engine import index_cache
 from zvcore.errors import ConflictError, CorruptDataError
+from zvcore.placement import CHANGED, UNKNOWN, Unknown
 from zvcore.precomputed.entries import U64, Entries, join
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.ids import as_ids
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_writer import encoded_entries
-from zvcore.stores.writing import ANYTHING, Anything
+from zvcore.stores.again import again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +25,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
-    from zvcore.stores import Stamp
+    from zvcore.stores.editing import Edit
 
-__all__ = ["Contents", "contents_of", "gaps_between", "rewrite_locked", "rewrite_shard", "update_shards"]
+__all__ = ["Contents", "contents_of", "gaps_between", "rewrite", "rewrite_shard", "update_shards"]
 
 _PIECE_BYTES = 8 << 20
-# How often a shard is begun anew because another writer was faster, on stores that cannot be locked.
-_ATTEMPTS = 50
 
 
 def update_shards(
@@ -142,51 +141,55 @@ def rewrite_shard(
 
     `told` says for which of the changes `before` holds; others keep the unmentioned bytes that precede the old value.
     """
-    store, key = reader.store, reader.key(shard)
-    if store.can_lock:
-        with store.lock(key):
-            rewrite_locked(reader, shard, changes, told, gone, threads)
-        return None
-    for attempt in range(_ATTEMPTS):
-        try:
-            return rewrite_locked(reader, shard, changes, told, gone, threads)
-        except ConflictError:
-            if attempt == _ATTEMPTS - 1:
-                raise
-    return None
+    key = reader.key(shard)
+    for attempt in again(key, on=CHANGED):
+        with attempt, reader.store.edit(key) as edit:
+            rewrite(reader, edit, shard, changes, told, gone, threads=threads)
 
 
-def rewrite_locked(
+def rewrite(
     reader: ShardReader,
+    edit: Edit,
     shard: int,
     changes: Entries,
     told: npt.NDArray[np.bool_],
     gone: U64,
+    *,
+    file: ShardFile | Unknown | None = UNKNOWN,
     threads: int | None = None,
-    unchanged: Stamp | Anything | None = ANYTHING,
 ) -> None:
-    """`rewrite_shard` once: the caller holds the lock, or begins anew on ConflictError where there are no locks.
+    """`rewrite_shard` once, within an edit of the shard. `file` is what is known of it as it is."""
+    try:
+        _rewrite(reader, edit, shard, changes, told, gone, file, threads)
+    finally:
+        index_cache().invalidate(reader.store, edit.key)
 
-    `unchanged` is then the stamp of the shard that the changes were made from.
-    """
-    store, key = reader.store, reader.key(shard)
-    stamp = None if store.can_lock else store.stamp(key)
-    if not store.can_lock and not isinstance(unchanged, Anything) and stamp != unchanged:
-        raise ConflictError("the object was changed by someone else in the meantime", key=key)
-    file = reader.file(shard)
+
+def _rewrite(
+    reader: ShardReader,
+    edit: Edit,
+    shard: int,
+    changes: Entries,
+    told: npt.NDArray[np.bool_],
+    gone: U64,
+    file: ShardFile | Unknown | None,
+    threads: int | None,
+) -> None:
+    store, key = reader.store, edit.key
+    if isinstance(file, Unknown):
+        file = reader.file(shard)
+    legacy = file is not None and file.key != key
+    edit.made_from(None if file is None or legacy else file.stamp)
     if file is None:
         old = Contents(*(np.empty(0, np.uint64),) * 5, [])
     else:
         old = contents_of(reader, file, shard, threads)
-        if file.key == key and not store.can_lock and file.stamp != stamp:
-            raise ConflictError("the object was changed by someone else in the meantime", key=key)
     plan = _Plan.merge(old, changes, told, gone)
     if not len(changes) and len(plan.ids) == len(old.ids):
         return
-    legacy = file is not None and file.key != key
-    # Nothing can be removed under a condition; without locks a shard without values takes the place of the old one.
-    if len(plan.ids) or (stamp is not None and not store.can_lock):
-        with store.writer(key, ANYTHING if store.can_lock else stamp) as writer:
+    # What cannot be removed under a condition becomes a shard without values.
+    if len(plan.ids) or not edit.can_delete:
+        with edit.writer() as writer:
             with ShardBuilder(writer, reader.spec, reader.index_chain, threads) as builder:
                 for entries in plan.entries(reader, file, changes):
                     builder.add(entries)
@@ -194,8 +197,7 @@ def rewrite_locked(
                     builder.add_loose(_read(reader, file, [(start, size)])[0])
                 builder.finish()
     elif not legacy:
-        store.delete(key)
-    index_cache().invalidate(store, key)
+        edit.delete()
     if legacy and file is not None:
         for name in (file.key, file.data_key):
             store.delete(name)

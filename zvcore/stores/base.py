@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from zvcore.errors import CorruptDataError, ReadOnlyError, UnsupportedError
-from zvcore.stores.again import again, changed
+from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.editing import Edit, edit, edit_all
 from zvcore.stores.files import encode_key
 from zvcore.stores.writing import ANYTHING, Anything, ObjectWriter, SpooledWriter
@@ -56,6 +56,7 @@ class Store(ABC):
     blind          sizes and stamps cost as much as the object itself, and stamps say nothing
     can_lock       whether `lock` works; without it, read-modify-write goes through `put_if_unchanged`
     supports_patch whether `append` and `patch` work
+    fsync          whether every write is durable before it returns
     """
 
     root: str
@@ -66,6 +67,7 @@ class Store(ABC):
     blind: bool = False
     can_lock: bool = False
     supports_patch: bool = False
+    fsync: bool = False
 
     # --- reading
 
@@ -103,14 +105,21 @@ class Store(ABC):
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> Snapshot | None:
         """`get`, together with the size and the stamp of the object that the bytes were read from."""
-        found = self.stamp(key) if stamp is None else stamp
-        if found is None:
-            return None
+        if stamp is not None:
+            return self._version(key, start, length, stamp)
+        found = None
+        for attempt in again(key, BEING_REPLACED):
+            with attempt:
+                stamp = self.stamp(key)
+                found = None if stamp is None else self._version(key, start, length, stamp)
+        return found
+
+    def _version(self, key: str, start: int, length: int | None, stamp: Stamp) -> Snapshot:
         size = self.size(key)
-        data = self.get(key, start, length, stamp=found)
+        data = self.get(key, start, length, stamp=stamp)
         if size is None or data is None:
-            raise changed(key, found)
-        return Snapshot(data, size, found)
+            raise changed(key, stamp)
+        return Snapshot(data, size, stamp)
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         """What `function` gives for each item. Where that means waiting for a network, several calls run at once."""

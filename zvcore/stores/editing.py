@@ -7,7 +7,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from zvcore.stores.again import again, changed
+from zvcore.stores.again import changed
 from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from zvcore.stores.base import Snapshot, Stamp, Store
+    from zvcore.stores.base import Stamp, Store
     from zvcore.stores.writing import ObjectWriter
 
 __all__ = ["Edit", "edit", "edit_all"]
@@ -44,10 +44,7 @@ class Edit:
         """The object as it is now; None if there is none."""
         if self.locked:
             return self._store.get(self.key)
-        found: Snapshot | None = None
-        for attempt in again(self.key):
-            with attempt:
-                found = self._store.snapshot(self.key)
+        found = self._store.snapshot(self.key)
         self._replaces = None if found is None else found.stamp
         return None if found is None else found.data
 

@@ -246,7 +246,7 @@ class RemoteStore(Store):
                 # Without a version to ask for, one request is what surely gives one version.
                 results.append(self._ranges_at_once(path, key, ranges, first, hull))
                 continue
-            version = self._version(key) if stamp is None else cast("Version", stamp)
+            version = self._head(key) if stamp is None else cast("Version", stamp)
             if version is None:
                 results.append(None)
                 continue
@@ -327,13 +327,13 @@ class RemoteStore(Store):
         return found.data
 
     def size(self, key: str) -> int | None:
-        version = self._version(key)
+        version = self._head(key)
         return None if version is None else version.size
 
     def stamp(self, key: str) -> Stamp | None:
-        return self._version(key)
+        return self._head(key)
 
-    def _version(self, key: str) -> Version | None:
+    def _head(self, key: str) -> Version | None:
         path = self._path(key)
         if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
             found = near.look(path)

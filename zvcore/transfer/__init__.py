@@ -4,7 +4,7 @@ from zvcore.transfer.gathered import write_gathered
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
 from zvcore.transfer.packing import Packing
 from zvcore.transfer.reading import read, read_blocks, read_encoded
-from zvcore.transfer.writing import encode, put, update, write
+from zvcore.transfer.writing import encode, put, write
 
 __all__ = [
     "Packing",
@@ -15,7 +15,6 @@ __all__ = [
     "read_blocks",
     "read_encoded",
     "remove_outside",
-    "update",
     "write",
     "write_gathered",
 ]

@@ -13,10 +13,12 @@ from zvcore.engine.fetching import at_hand
 from zvcore.engine.read import fetch_native
 from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ReadOnlyError
+from zvcore.placement import OneChunkPerObject
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable
 
+    from zvcore.engine.buffers import Keys
     from zvcore.engine.packer import Packer
     from zvcore.engine.selection import Selection
     from zvcore.layout import Layout, Sources
@@ -72,13 +74,13 @@ class Assignment:
         threads: int | None = None,
         to_files: bool = False,
         packer: Packer | None = None,
-        seen: dict[str, Hashable] | None = None,
+        located: Callable[[Sources], None] | None = None,
         store_empty: bool | None = None,
     ) -> Buffers:
         """The chunks in `rows` of `positions` with the new values in them, encoded.
 
-        With `to_files` they are written at once, with a `packer` it takes them. `seen` takes the stamps of the shards
-        from which old values came.
+        With `to_files` they are written at once, with a `packer` it takes them. `located` is told where old values are
+        before they are read.
         """
         layout = self.layout
         positions, covered = self.positions[rows], self.covered[rows]
@@ -86,8 +88,8 @@ class Assignment:
         sources = None
         if not covered.all():
             sources = layout.locate(positions)
-            if seen is not None and sources.stamps is not None:
-                seen.update(zip(sources.keys, sources.stamps, strict=True))
+            if located is not None:
+                located(sources)
             if layout.store.local_root is None:
                 sources = at_hand(layout.store, sources, len(positions))
         if store_empty is None:
@@ -105,15 +107,26 @@ class Assignment:
             rows=rows if self.selection.is_points else None,
             chain=layout.chain_column(positions),
             store_empty=store_empty,
-            keys=layout.keys(positions) if to_files else None,
+            keys=self._keys(positions) if to_files else None,
             packer=packer,
             root=layout.store.local_root,
-            sync=getattr(layout.store, "fsync", False),
+            sync=layout.store.fsync,
             threads=threads,
             progress=progress,
             names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
         )
         return Buffers(0) if result is None else result
+
+    @property
+    def to_files(self) -> bool:
+        """Whether the engine can write chunks to files of their own by itself."""
+        layout = self.layout
+        return layout.store.local_root is not None and layout.value_codec is None
+
+    def _keys(self, positions: Positions) -> Keys:
+        placement = self.layout.placement
+        assert isinstance(placement, OneChunkPerObject)
+        return placement.keys(positions)
 
     def _encode_values(self, rows: Rows, sources: Sources | None, threads: int | None, store_empty: bool) -> Buffers:
         """For chunks that only Python can make bytes of."""

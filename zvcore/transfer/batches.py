@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "ATTEMPTS",
     "BATCH_BYTES",
     "BATCH_CHUNKS",
-    "BATCH_LOCKS",
+    "BATCH_OBJECTS",
+    "PACK_BYTES",
     "Positions",
     "Progress",
     "Rows",
@@ -28,10 +28,10 @@ Rows = npt.NDArray[np.intp]
 BATCH_CHUNKS = 1 << 16
 # How many bytes of chunks are fetched before they are decoded, from stores that are neither local nor remote.
 BATCH_BYTES = 64 << 20
-# How many objects are locked at once for read-modify-write.
-BATCH_LOCKS = 128
-# How often a read or write begins anew because somebody else changed the object in the meantime.
-ATTEMPTS = 100
+# How many objects are replaced, and locked, at once.
+BATCH_OBJECTS = 128
+# How many bytes of chunks are written to local shards in one go, which need no memory.
+PACK_BYTES = 512 << 20
 
 
 class Steps:

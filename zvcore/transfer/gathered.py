@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine.fetching import StaleSourcesError
 from zvcore.engine.selection import Selection
-from zvcore.errors import ConflictError
-from zvcore.stores.again import give_way
-from zvcore.stores.writing import ANYTHING
+from zvcore.placement import Group
 from zvcore.transfer.assignment import Assignment, check_writable
-from zvcore.transfer.batches import ATTEMPTS
-from zvcore.transfer.objects import put_objects
+from zvcore.transfer.batches import Steps
 from zvcore.transfer.reading import read
+from zvcore.transfer.replacing import replace_groups
 from zvcore.transfer.writing import write
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from zvcore.layout import Box, Layout
+    from zvcore.stores.editing import Edit
 
 __all__ = ["write_gathered"]
 
@@ -53,38 +48,19 @@ def write_gathered(
         high = np.minimum(end, [stop for _, stop in hole])
         lacking += np.prod(np.maximum(high - low, 0), axis=1)
     rows = np.flatnonzero(lacking < np.prod(end - begin, axis=1))
-    if layout.sharded:
-        keys = layout.shards(positions[rows])
-    else:
-        keys = [(key, np.array([row])) for row, key in enumerate(layout.keys(positions[rows]))]
     assignment = Assignment.of_whole_chunks(layout, selection, values, threads, positions)
-    store = layout.store
-    for attempt in range(ATTEMPTS):
-        try:
-            with ExitStack() as stack:
-                stamps: dict[str, Hashable] = {}
-                if store.can_lock:
-                    for key in sorted(key for key, _ in keys):
-                        stack.enter_context(store.lock(key))
-                else:
-                    completed = [key for key, own in keys if (lacking[rows[own]] > 0).any()]
-                    stamps.update(zip(completed, store.each(store.stamp, completed), strict=True))
-                for row in rows[lacking[rows] > 0].tolist():
-                    _complete(layout, box, values, missing, begin[row], end[row])
-                # See `objects._change_unlocked`.
-                keep = layout.store_empty or (not layout.sharded and any(s is not None for s in stamps.values()))
-                encoded = assignment.encode(rows, store_empty=keep)
-                for key, own in keys:
-                    if layout.sharded:
-                        layout.update(key, positions[rows[own]], encoded.select(own), stamps.get(key, ANYTHING))
-                    else:
-                        put_objects(layout, [key], encoded.select(own), stamps)
-        except (StaleSourcesError, ConflictError):
-            if not store.can_lock:
-                give_way(attempt)
-            continue
-        return
-    raise ConflictError("other writers keep changing this object", key=keys[0][0])
+    groups = [Group(group.key, rows[group.rows]) for group in layout.placement.groups(positions[rows])]
+
+    def complete(left: list[Group], edits: dict[str, Edit]) -> None:
+        lacks = [group for group in left if (lacking[group.rows] > 0).any()]
+        # What is filled in must come from the object that is replaced.
+        layout.store.each(lambda group: edits[group.key].look(), lacks)
+        for group in lacks:
+            for row in group.rows[lacking[group.rows] > 0].tolist():
+                _complete(layout, box, values, missing, begin[row], end[row])
+
+    if groups:
+        replace_groups(assignment, groups, Steps(None, len(positions)), complete)
 
 
 def _complete(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zvcore.engine import index_cache
 from zvcore.engine.selection import Selection
 from zvcore.errors import CorruptDataError
 from zvcore.transfer.writing import write
@@ -36,24 +35,15 @@ def remove_outside(layout: Layout, stored: Iterable[Stored]) -> list[Stored]:
     outside: list[str] = []
     cut: list[Stored] = []
 
-    def remove(key: str) -> None:
-        if not layout.sharded:
-            store.delete(key)
-            return
-        # Somebody may be adding to it.
-        with store.edit(key) as edit:
-            edit.delete()
-        index_cache().invalidate(store, key)
-
     for key, place in stored:
         if any(i * size >= bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):
             outside.append(key)
             if len(outside) == _NOTED:
-                store.each(remove, outside)
+                store.each(layout.placement.remove, outside)
                 outside = []
         elif any((i + 1) * size > bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):
             cut.append((key, place))
-    store.each(remove, outside)
+    store.each(layout.placement.remove, outside)
     return cut
 
 

@@ -1,4 +1,4 @@
-"""Shards that are replaced as a whole, written while their chunks are encoded."""
+"""Packed that are replaced as a whole, written while their chunks are encoded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from zvcore.engine.buffers import Keys
 from zvcore.engine.packer import Packer
+from zvcore.placement import Packed
 
 if TYPE_CHECKING:
     from zvcore.layout import Layout
+    from zvcore.placement import Group
     from zvcore.transfer.batches import Positions, Rows
 
 __all__ = ["Packing"]
@@ -21,44 +23,45 @@ __all__ = ["Packing"]
 
 @dataclass(frozen=True)
 class Packing:
-    """Shards and the chunks that will lie in them, behind each other.
+    """Packed and the chunks that will lie in them, behind each other.
 
     rows      of `positions`: the chunks in this order
     bounds    the chunks of shard i are rows[bounds[i]:bounds[i + 1]]
     """
 
-    layout: Layout
+    placement: Packed
     positions: Positions
     keys: list[str]
     rows: Rows
     bounds: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, layout: Layout, positions: Positions, window: list[tuple[str, Rows]]) -> Packing | None:
-        """Those of these shards that can be written so, None if there are none. Called under their locks."""
-        if layout.store.local_root is None or layout.value_codec is not None:
+    def of(cls, layout: Layout, positions: Positions, groups: list[Group]) -> Packing | None:
+        """Those of these shards that can be written so, None if there are none. Called within their edits."""
+        placement = layout.placement
+        if layout.store.local_root is None or layout.value_codec is not None or not isinstance(placement, Packed):
             return None
         keys: list[str] = []
         rows: list[Rows] = []
-        for key, own in window:
-            order = layout.pack_order(key, positions[own])
+        for group in groups:
+            order = placement.pack_order(group, positions[group.rows])
             if order is not None:
-                keys.append(key)
-                rows.append(own[order])
+                keys.append(group.key)
+                rows.append(group.rows[order])
         if not keys:
             return None
-        return cls(layout, positions, keys, np.concatenate(rows), np.cumsum([0, *(len(own) for own in rows)]))
+        return cls(placement, positions, keys, np.concatenate(rows), np.cumsum([0, *(len(own) for own in rows)]))
 
     def packer(self, order: Rows, work: Rows | None = None, work_bounds: Rows | None = None) -> Packer:
         """What takes the encoded chunks; `order` gives the number that the engine has for each of `rows`."""
-        root = self.layout.store.local_root
+        root = self.placement.store.local_root
         assert root is not None
-        return Packer(Keys.of(self.keys), root, order, self.bounds, self.layout.pack_head, work, work_bounds)
+        return Packer(Keys.of(self.keys), root, order, self.bounds, self.placement.pack_head, work, work_bounds)
 
     def finish(self, packer: Packer, sizes: npt.NDArray[np.uint64]) -> None:
         """Put the shards in their places. `sizes` are those of the encoded chunks, one for each of `rows`."""
-        sync = getattr(self.layout.store, "fsync", False)
+        sync = self.placement.store.fsync
         for number, key in enumerate(self.keys):
             span = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
             own = self.positions[self.rows[span]]
-            self.layout.pack(key, own, np.arange(len(own)), sizes[span], partial(packer.finish, number, sync=sync))
+            self.placement.pack(key, own, sizes[span], partial(packer.finish, number, sync=sync))

@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine.arriving import arriving
-from zvcore.engine.fetching import StaleSourcesError, at_hand, fetch
+from zvcore.engine.buffers import Buffers
+from zvcore.engine.fetching import at_hand, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.read import fetch_native, read_chunks
 from zvcore.engine.selection import Selection
-from zvcore.errors import ConflictError
-from zvcore.stores.again import give_way
+from zvcore.placement import CHANGED
+from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.locks import held_locks
-from zvcore.transfer.batches import ATTEMPTS, BATCH_BYTES, BATCH_CHUNKS, Steps, windows
+from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
 
 if TYPE_CHECKING:
-    from zvcore.engine.buffers import Buffers
     from zvcore.layout import ChunkForm, Layout, Sources
     from zvcore.transfer.batches import Positions, Progress, Rows
 
@@ -75,8 +75,10 @@ def _read_window(
     count = len(positions)
     decode = _read_native if layout.value_codec is None else _read_values
     before = 0 if steps is None else steps.before
-    for _ in range(ATTEMPTS):
-        try:
+    for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
+        if steps is not None:
+            steps.before = before
+        with attempt:
             sources = layout.locate(positions)
             if layout.store.local_root is not None:
                 progress = None if steps is None else steps.of(count)
@@ -89,12 +91,6 @@ def _read_window(
                 else:
                     among = some if rows is None else rows[some]
                     decode(layout, selection, positions[some], among, here, out, threads, progress)
-        except StaleSourcesError:
-            if steps is not None:
-                steps.before = before
-            continue
-        return
-    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
 
 
 def read_blocks(layout: Layout, positions: Positions, threads: int | None) -> list[npt.NDArray[Any] | None]:
@@ -108,18 +104,14 @@ def read_blocks(layout: Layout, positions: Positions, threads: int | None) -> li
     single = np.flatnonzero(alone).tolist()
     rows = np.flatnonzero(~alone)
     shapes = [tuple(one) if smaller else None for one, smaller in zip(visible.tolist(), cut.tolist(), strict=True)]
-    for attempt in range(ATTEMPTS):
-        try:
+    for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
+        with attempt:
             if len(rows):
                 _read_stacked(layout, positions, rows, shapes, found, threads)
             if single:
                 for row, values in zip(single, layout.store.each(partial(_read_block, layout, positions), single)):
                     found[row] = values
-        except StaleSourcesError:
-            give_way(attempt)
-            continue
-        return found
-    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+    return found
 
 
 def _read_block(layout: Layout, positions: Positions, row: int) -> npt.NDArray[Any] | None:
@@ -140,14 +132,13 @@ def _read_block(layout: Layout, positions: Positions, row: int) -> npt.NDArray[A
 
 def read_encoded(layout: Layout, positions: Positions) -> Buffers:
     """The bytes of the chunks at these grid positions as they are stored."""
-    for attempt in range(ATTEMPTS):
-        sources = layout.locate(positions)
-        sources.chain = None
-        try:
-            return fetch(layout.store, sources, count=len(positions), max_size=1 << 62)
-        except StaleSourcesError:
-            give_way(attempt)
-    raise ConflictError("the objects are being replaced faster than they can be read", key=layout.store.root)
+    found = Buffers(0)
+    for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
+        with attempt:
+            sources = layout.locate(positions)
+            sources.chain = None
+            found = fetch(layout.store, sources, count=len(positions), max_size=1 << 62)
+    return found
 
 
 def _name_of(layout: Layout, positions: Positions, row: int) -> str:

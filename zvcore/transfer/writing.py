@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from zvcore.engine.fetching import StaleSourcesError
-from zvcore.errors import ConflictError
-from zvcore.stores.again import give_way
+import numpy as np
+
 from zvcore.transfer.assignment import Assignment, check_writable
-from zvcore.transfer.batches import ATTEMPTS, Steps
-from zvcore.transfer.objects import put_objects, write_objects
-from zvcore.transfer.shards import write_shards
+from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
+from zvcore.transfer.replacing import replace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
     from zvcore.layout import Layout
     from zvcore.transfer.batches import Positions, Progress, Rows
 
-__all__ = ["encode", "put", "update", "write"]
+__all__ = ["encode", "put", "write"]
 
 
 def write(
@@ -33,10 +30,22 @@ def write(
     check_writable(layout)
     assignment = Assignment.of(layout, selection, value, threads)
     steps = Steps(progress, len(assignment.positions))
-    if layout.sharded:
-        write_shards(assignment, steps)
-    else:
-        write_objects(assignment, steps)
+    covered = assignment.covered
+    # Chunks that are objects of their own, and wholly new, are written without looking.
+    alone = covered if layout.placement.alone else np.zeros(len(covered), np.bool_)
+    _write_alone(assignment, np.flatnonzero(alone), steps)
+    replace(assignment, np.flatnonzero(~alone), steps)
+
+
+def _write_alone(assignment: Assignment, covered: Rows, steps: Steps) -> None:
+    layout = assignment.layout
+    native = assignment.to_files
+    size = BATCH_CHUNKS if native else max(1, min(BATCH_CHUNKS, BATCH_BYTES // max(1, layout.chunk_nbytes)))
+    for window in windows(len(covered), size):
+        rows = covered[window]
+        encoded = assignment.encode(rows, steps.of(len(rows)), to_files=native)
+        if not native:
+            layout.placement.put(assignment.positions[rows], encoded)
 
 
 def encode(
@@ -54,24 +63,4 @@ def encode(
 def put(layout: Layout, positions: Positions, chunks: Buffers) -> None:
     """Store encoded chunks as they are, whether several lie in one object or not; absent ones are taken out."""
     check_writable(layout)
-    if layout.sharded:
-        update(layout, positions, chunks)
-    else:
-        put_objects(layout, list(layout.keys(positions)), chunks)
-
-
-def update(layout: Layout, positions: Positions, chunks: Buffers) -> None:
-    """Put encoded chunks into their shards as they are; absent ones are taken out."""
-    check_writable(layout)
-    for key, rows in sorted(layout.shards(positions), key=lambda group: group[0]):
-        for attempt in range(ATTEMPTS):
-            try:
-                with layout.store.lock(key) if layout.store.can_lock else nullcontext():
-                    layout.update(key, positions[rows], chunks.select(rows))
-            except (StaleSourcesError, ConflictError):
-                if not layout.store.can_lock:
-                    give_way(attempt)
-                continue
-            break
-        else:
-            raise ConflictError("other writers keep changing this object", key=key)
+    layout.placement.put(positions, chunks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from zvcore import transfer
@@ -104,8 +103,8 @@ class Zarr3Array(Array):
             return 0
         saved = 0
         for key in list(chunk_keys(self)):
-            with layout.store.lock(key) if layout.store.can_lock else nullcontext():
+            with layout.store.edit(key) as edit:
                 found = inspect_shard(layout, key)
                 if found["dead"] > threshold * found["size"]:
-                    saved += layout.compact(key)
+                    saved += layout.compact(edit)
         return saved

@@ -57,7 +57,7 @@ class LockedPipeline(BatchedCodecPipeline):
         for start in range(0, len(batch), _LOCKS):
             some = batch[start : start + _LOCKS]
             stores = {one[0].path: as_store(one[0].store) for one in some if not one[0].store.read_only}
-            holder = _Holder([stores[path].lock(path) for path in sorted(stores) if stores[path].can_lock])
+            holder = _Holder([stores[path].edit(path) for path in sorted(stores)])
             try:
                 await holder.taken()
                 await super().write(some, value, drop_axes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine import Keys, Sources
+from zvcore.engine import Sources
 from zvcore.layout import ChunkForm, Layout
+from zvcore.placement import OneChunkPerObject
 from zvcore.zarr3.chain import Filtered, Pipeline, VariableItems
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ class ChunkLayout(Layout):
     def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
         return (self.pipeline.chain,)
 
-    def keys(self, positions: npt.NDArray[np.int64]) -> Keys:
-        return self.metadata.keys(positions)
+    @property
+    def placement(self) -> OneChunkPerObject:
+        return OneChunkPerObject(self.store, self.metadata.keys)
 
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         return Sources(keys=self.metadata.keys(positions))
@@ -58,7 +60,3 @@ class ChunkLayout(Layout):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r}, shape={self.shape})"
-
-
-def grid_row(position: Any, ndim: int) -> npt.NDArray[np.int64]:
-    return np.array([position], np.int64).reshape(1, ndim)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from zvcore.stores.copying import back_up, copy_all
 from zvcore.zarr3.inspection import walk
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.shard_format import ShardAssembler
+from zvcore.zarr3.shard_writer import ShardWriter
 from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.verification import Checker, check_documents
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.stores import Store
+    from zvcore.stores.editing import Edit
     from zvcore.zarr3.array import Zarr3Array
 
 __all__ = ["compact", "repair", "write_shard"]
@@ -72,12 +73,13 @@ def _repair_array(
             else:
                 report.count("chunks kept")
             continue
-        with store.lock(key) if keep and store.can_lock else nullcontext():
+        # The copy that is repaired elsewhere is nobody else's.
+        with store.edit(key) as edit:
             if layout.simple:
-                _repair_shard(checker, layout, key, position, keep)
+                _repair_shard(checker, layout, edit, position, keep)
             else:
                 checker.shard(key, position)
-                _repair_nested(checker, layout, key, position, report.problems[mark:], keep)
+                _repair_nested(checker, layout, edit, position, report.problems[mark:], keep)
 
 
 def _drop(store: Store, key: str, position: Any, report: Report, keep: bool, what: str) -> None:
@@ -89,8 +91,8 @@ def _drop(store: Store, key: str, position: Any, report: Report, keep: bool, wha
     report.count("objects dropped")
 
 
-def _repair_shard(checker: Checker, layout: ShardLayout, key: str, shard: tuple[int, ...], keep: bool) -> None:
-    store, report = layout.store, checker.report
+def _repair_shard(checker: Checker, layout: ShardLayout, edit: Edit, shard: tuple[int, ...], keep: bool) -> None:
+    store, report, key = layout.store, checker.report, edit.key
     mark = len(report.problems)
     sound = checker.shard(key, shard)
     found = examine_shard(layout, key, shard)
@@ -115,23 +117,24 @@ def _repair_shard(checker: Checker, layout: ShardLayout, key: str, shard: tuple[
             report.lose(key, "the chunk's entry is left out, it reads as the fill value", chunk=problem.chunk)
     if keep:
         back_up(store, key)
-    write_shard(layout, key, found, sound)
+    write_shard(layout, edit, found, sound)
     report.count("chunks kept", int(sound.sum()))
     report.count("chunks dropped", int((~sound).sum()))
     report.count("shards rewritten")
 
 
-def write_shard(layout: ShardLayout, key: str, found: ShardExamination, keep: npt.NDArray[np.bool_]) -> None:
+def write_shard(layout: ShardLayout, edit: Edit, found: ShardExamination, keep: npt.NDArray[np.bool_]) -> None:
     """Write a shard anew with some of its chunks, as they are stored, in the order in which they lie."""
-    store, form = layout.store, layout.levels[0].form
+    store, key, form = layout.store, edit.key, layout.levels[0].form
+    edit.made_from(found.stamp)
     rows = np.flatnonzero(keep)
     rows = rows[np.lexsort((rows, found.offsets[rows]))]
-    if not len(rows):
-        store.delete(key)
+    if not len(rows) and edit.can_delete:
+        edit.delete()
         index_cache().invalidate(store, key)
         return
     assembler = ShardAssembler(form)
-    with store.writer(key, found.stamp) as writer:
+    with edit.writer() as writer:
         first = 0
         while first < len(rows):
             last, taken = first, 0
@@ -153,7 +156,7 @@ def write_shard(layout: ShardLayout, key: str, found: ShardExamination, keep: np
 
 
 def _repair_nested(
-    checker: Checker, layout: ShardLayout, key: str, shard: tuple[int, ...], problems: list[Problem], keep: bool
+    checker: Checker, layout: ShardLayout, edit: Edit, shard: tuple[int, ...], problems: list[Problem], keep: bool
 ) -> None:
     """Shards within shards: single chunks are taken out where all indexes can be read."""
     fatal = [problem for problem in problems if problem.fatal]
@@ -161,7 +164,7 @@ def _repair_nested(
         report = checker.report
         report.count("shards kept")
         return
-    store, report = layout.store, checker.report
+    store, report, key = layout.store, checker.report, edit.key
     per_shard = layout.per_shard
     places = [problem.chunk for problem in fatal if isinstance(problem.chunk, tuple)]
     positions = np.array(places, np.int64).reshape(-1, len(shard))
@@ -177,7 +180,7 @@ def _repair_nested(
         return
     if keep:
         back_up(store, key)
-    layout.update(key, positions, Buffers(len(positions)))
+    ShardWriter(layout, key).update(edit, positions, Buffers(len(positions)))
     for problem in fatal:
         report.lose(key, "the chunk is left out and reads as the fill value", chunk=problem.chunk)
     report.count("chunks dropped", len(fatal))
@@ -206,7 +209,7 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
 def _compact_shard(layout: ShardLayout, key: str, shard: tuple[int, ...], report: Report) -> None:
     store = layout.store
     report.count("shards")
-    with store.lock(key) if store.can_lock else nullcontext():
+    with store.edit(key) as edit:
         found = examine_shard(layout, key, shard)
         if found is None:
             return
@@ -214,6 +217,6 @@ def _compact_shard(layout: ShardLayout, key: str, shard: tuple[int, ...], report
         if not found.report.ok or not found.dead:
             return
         before = found.size
-        write_shard(layout, key, found, np.ones(len(found.slots), np.bool_))
+        write_shard(layout, edit, found, np.ones(len(found.slots), np.bool_))
         report.count("shards rewritten")
         report.count("bytes saved", before - (store.size(key) or 0))

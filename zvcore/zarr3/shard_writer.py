@@ -11,18 +11,20 @@ import numpy.typing as npt
 
 from zvcore.engine import ABSENT, index_cache
 from zvcore.errors import ConflictError, UnsupportedError
-from zvcore.stores.writing import ANYTHING, Anything
+from zvcore.placement import UNKNOWN, Group, Packed, Streamed
 from zvcore.zarr3.shard_format import ShardAssembler
-from zvcore.zarr3.whole_shards import rebuilt, whole_shard
+from zvcore.zarr3.whole_shards import rebuilt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from zvcore.engine import Buffers
+    from zvcore.stores.editing import Edit
     from zvcore.zarr3.shard_index import Index
     from zvcore.zarr3.sharding import ShardLayout, WriteMode
 
-__all__ = ["ShardWriter"]
+__all__ = ["ShardWriter", "ZarrShards"]
 
 Positions = npt.NDArray[np.int64]
 Uints = npt.NDArray[np.uint64]
@@ -30,6 +32,38 @@ Uints = npt.NDArray[np.uint64]
 _NONE = np.uint64(ABSENT)
 # Chunks of at least this are not copied together before they are written.
 _JOIN_BYTES = 16 << 10
+
+
+class ZarrShards(Packed, Streamed):
+    """The chunks of a layout in the shards that its metadata describe."""
+
+    def __init__(self, layout: ShardLayout) -> None:
+        self.layout = layout
+        self.store = layout.store
+        self.pack_head = layout.levels[0].form.head
+        self.can_stream = layout.simple
+
+    def groups(self, positions: Positions) -> list[Group]:
+        keys, which = self.layout.group(positions)
+        order = np.argsort(which, kind="stable")
+        bounds = np.flatnonzero(np.diff(which[order])) + 1
+        return [Group(key, rows) for key, rows in zip(keys, np.split(order, bounds), strict=True)]
+
+    def replace(self, edit: Edit, group: Group, positions: Positions, chunks: Buffers) -> None:
+        ShardWriter(self.layout, group.key).update(edit, positions, chunks, group.found)
+
+    def pack_order(self, group: Group, positions: Positions) -> npt.NDArray[np.intp] | None:
+        return ShardWriter(self.layout, group.key).pack_order(group, positions)
+
+    def pack(self, key: str, positions: Positions, sizes: Uints, finish: Callable[[bytes, bytes], None]) -> None:
+        ShardWriter(self.layout, key).pack(positions, sizes, finish)
+
+    def stream(self, key: str) -> AbstractContextManager[Callable[[Positions, Buffers], None]]:
+        return ShardWriter(self.layout, key).stream()
+
+    def remove(self, key: str) -> None:
+        super().remove(key)
+        index_cache().invalidate(self.store, key)
 
 
 class ShardWriter:
@@ -67,19 +101,19 @@ class ShardWriter:
 
     # --- chunks that are written by others
 
-    def pack_order(self, positions: Positions) -> npt.NDArray[np.intp] | None:
+    def pack_order(self, group: Group, positions: Positions) -> npt.NDArray[np.intp] | None:
         if not self.layout.simple or not self._is_whole(positions):
             return None
-        if self.mode != "rewrite" and self.layout.index(self.key) is not None:
-            return None
+        if self.mode != "rewrite":
+            group.found = self.layout.index(self.key)
+            if group.found is not None:
+                return None
         return np.argsort(self.layout.place_in_shard[self.level.slots(positions)])
 
-    def pack(
-        self, positions: Positions, order: npt.NDArray[np.intp], sizes: Uints, finish: Callable[[bytes, bytes], None]
-    ) -> None:
+    def pack(self, positions: Positions, sizes: Uints, finish: Callable[[bytes, bytes], None]) -> None:
         assembler = ShardAssembler(self.form)
         try:
-            assembler.add(self.level.slots(positions)[order], sizes[order])
+            assembler.add(self.level.slots(positions), sizes)
             if assembler.empty:
                 self.store.delete(self.key)
             else:
@@ -96,65 +130,53 @@ class ShardWriter:
 
     # --- some chunks anew
 
-    def update(self, positions: Positions, chunks: Buffers, stamp: Any = ANYTHING) -> None:
+    def update(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any = UNKNOWN) -> None:
+        """Put these chunks into the shard. `found` is what `locate` has found there: its index, or all of it."""
         try:
             if self.layout.simple:
-                self._update(positions, chunks, stamp)
+                self._update(edit, positions, chunks, found)
             else:
-                self._rebuild(positions, chunks, stamp)
+                self._rebuild(edit, positions, chunks, found)
         finally:
             index_cache().invalidate(self.store, self.key)
 
-    def _rebuild(self, positions: Positions, chunks: Buffers, stamp: Any) -> None:
+    def _rebuild(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any) -> None:
         """Of shards within shards, and of those behind codecs, everything is written anew."""
-        old = whole_shard(self.store, self.key)
-        found = None if old is None else old[1]
-        self._expect(found, stamp)
-        keep = old is not None and not self.store.can_lock
-        new = rebuilt(self.layout, None if old is None else old[0], positions, list(chunks), self.key, keep)
-        if new is not None:
-            self._replace(new, found)
-        elif old is not None:
-            self.store.delete(self.key)
-
-    def _expect(self, found: Any, stamp: Any) -> None:
-        """Without locks: is the shard still the one that the new chunks were made from?"""
-        if not isinstance(stamp, Anything) and not self.store.can_lock and found != stamp:
-            raise ConflictError("the shard was changed by someone else in the meantime", key=self.key)
-
-    def _replace(self, new: Any, stamp: Any) -> None:
-        """Store a shard anew; without locks, only if it is still the one that `stamp` was taken of."""
-        if self.store.can_lock or isinstance(stamp, Anything):
-            self.store.put(self.key, new)
+        if found is UNKNOWN:
+            old = edit.get()
         else:
-            self.store.put_if_unchanged(self.key, new, stamp)
+            old = None if found is None else found.data
+            edit.made_from(None if found is None else found.stamp)
+        raw = None if old is None else memoryview(old)
+        # What cannot be removed under a condition becomes a shard without chunks, which says the same.
+        new = rebuilt(self.layout, raw, positions, list(chunks), self.key, keep=not edit.can_delete)
+        if new is not None:
+            edit.put(new)
+        else:
+            edit.delete()
 
-    def _update(self, positions: Positions, chunks: Buffers, stamp: Any) -> None:
+    def _update(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any) -> None:
         slots = self.level.slots(positions)
         # A shard that is replaced as a whole is not looked at.
-        replaced = self.mode == "rewrite" and len(positions) > 0 and self._is_whole(positions)
-        index = None if replaced else self.layout.index(self.key)
-        found = stamp if replaced else None if index is None else index.stamp
-        if not replaced:
-            self._expect(found, stamp)
+        if self.mode == "rewrite" and len(positions) > 0 and self._is_whole(positions):
+            index = None
+        else:
+            index = self.layout.index(self.key) if found is UNKNOWN else found
+            edit.made_from(None if index is None else index.stamp)
         if index is not None and self.mode != "rewrite" and self._changed_in_place(index, slots, chunks):
             return
         lengths = np.full(self.form.count, _NONE) if index is None else index.lengths.copy()
         lengths[slots] = chunks.sizes
         order = self.layout.write_order
         present = order[lengths[order] != _NONE]
-        if not len(present):
-            if self.store.can_lock or isinstance(found, Anything):
-                self.store.delete(self.key)
-                return
-            if found is None:
-                return
-            # Nothing can be removed under a condition; a shard without chunks says the same.
+        if not len(present) and edit.can_delete:
+            edit.delete()
+            return
         row_of = np.full(self.form.count, -1, np.int64)
         row_of[slots] = np.arange(len(slots))
         assembler = ShardAssembler(self.form)
         assembler.add(present, lengths[present])
-        self._replace(assembler.finish(self._pieces(index, row_of[present], present, chunks)), found)
+        edit.put(assembler.finish(self._pieces(index, row_of[present], present, chunks)))
 
     def _pieces(
         self, index: Index | None, rows: Positions, present: npt.NDArray[np.int64], chunks: Buffers

@@ -12,20 +12,17 @@ import numpy.typing as npt
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
 from zvcore.engine.single import OpenShards
 from zvcore.layout import Layout
-from zvcore.stores.writing import ANYTHING
 from zvcore.zarr3.layout import form_of
 from zvcore.zarr3.nested import locate_nested
 from zvcore.zarr3.shard_index import Index, index_of
 from zvcore.zarr3.shard_levels import levels_of
-from zvcore.zarr3.shard_writer import ShardWriter
+from zvcore.zarr3.shard_writer import ShardWriter, ZarrShards
 from zvcore.zarr3.whole_shards import locate_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     from zvcore.codecs import CodecChain
     from zvcore.stores import Snapshot, Store
+    from zvcore.stores.editing import Edit
     from zvcore.zarr3.metadata import ArrayMetadata
     from zvcore.zarr3.shard_format import Order
 
@@ -103,7 +100,7 @@ class ShardLayout(Layout):
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.shard_key(tuple(i // n for i, n in zip(position, self._per_shard, strict=True)))
 
-    def _group(self, positions: Positions) -> tuple[Keys, npt.NDArray[np.int32]]:
+    def group(self, positions: Positions) -> tuple[Keys, npt.NDArray[np.int32]]:
         """(the keys of the shards, which of them holds each chunk)."""
         shards = positions // self.per_shard
         if len(shards) > 1:
@@ -118,12 +115,6 @@ class ShardLayout(Layout):
             unique, inverse = np.unique(shards, axis=0, return_inverse=True)
             return self.metadata.keys(unique), inverse.reshape(-1).astype(np.int32)
         return self.metadata.keys(shards), np.zeros(len(shards), np.int32)
-
-    def shards(self, positions: Positions) -> list[tuple[str, npt.NDArray[np.intp]]]:
-        keys, which = self._group(positions)
-        order = np.argsort(which, kind="stable")
-        bounds = np.flatnonzero(np.diff(which[order])) + 1
-        return list(zip(keys, np.split(order, bounds), strict=True))
 
     # --- reading
 
@@ -146,7 +137,7 @@ class ShardLayout(Layout):
         return index_cache().get_part(self.store, key, span, load, part=form, unchecked=unchecked)
 
     def locate(self, positions: Positions) -> Sources:
-        keys, which = self._group(positions)
+        keys, which = self.group(positions)
         if not self.simple:
             return (locate_nested if self.ranged else locate_whole)(self, positions, keys, which)
         slots = self.levels[0].slots(positions)
@@ -154,19 +145,20 @@ class ShardLayout(Layout):
             index = self.index(keys[0], unchecked=True)
             if index is None:
                 nothing = np.full(len(positions), _NONE)
-                return Sources(keys, which, nothing, nothing, stamps=[None])
-            return Sources(keys, which, index.offsets[slots], index.lengths[slots], stamps=[index.stamp])
+                return Sources(keys, which, nothing, nothing, stamps=[None], found=[None])
+            return Sources(keys, which, index.offsets[slots], index.lengths[slots], stamps=[index.stamp], found=[index])
         offset = np.full(len(positions), _NONE)
         length = np.full(len(positions), _NONE)
         stamps: list[Any] = []
         order = np.argsort(which, kind="stable")
         bounds = np.flatnonzero(np.diff(which[order])) + 1
-        for index, rows in zip(self._indexes([*keys]), np.split(order, bounds), strict=True):
+        indexes = self._indexes([*keys])
+        for index, rows in zip(indexes, np.split(order, bounds), strict=True):
             stamps.append(None if index is None else index.stamp)
             if index is not None:
                 offset[rows] = index.offsets[slots[rows]]
                 length[rows] = index.lengths[slots[rows]]
-        return Sources(keys, which, offset, length, stamps=stamps)
+        return Sources(keys, which, offset, length, stamps=stamps, found=indexes)
 
     def _indexes(self, keys: list[str]) -> list[Index | None]:
         """Those of several shards, without checking them. No thread is woken for those that are here."""
@@ -191,7 +183,7 @@ class ShardLayout(Layout):
 
     def locate_whole(self, positions: Positions) -> Sources:
         """`locate` by the bytes of whole shards, of whatever kind they are."""
-        return locate_whole(self, positions, *self._group(positions))
+        return locate_whole(self, positions, *self.group(positions))
 
     # --- writing
 
@@ -208,35 +200,12 @@ class ShardLayout(Layout):
         return places
 
     @property
-    def can_stream(self) -> bool:
-        return self.simple
+    def placement(self) -> ZarrShards:
+        return ZarrShards(self)
 
-    def stream(self, key: str) -> AbstractContextManager[Callable[[Positions, Buffers], None]]:
-        return ShardWriter(self, key).stream()
-
-    def update(self, key: str, positions: Positions, chunks: Buffers, stamp: Any = ANYTHING) -> None:
-        ShardWriter(self, key).update(positions, chunks, stamp)
-
-    @property
-    def pack_head(self) -> int:  # type: ignore[override]
-        return self.levels[0].form.head
-
-    def pack_order(self, key: str, positions: Positions) -> npt.NDArray[np.intp] | None:
-        return ShardWriter(self, key).pack_order(positions)
-
-    def pack(
-        self,
-        key: str,
-        positions: Positions,
-        order: npt.NDArray[np.intp],
-        sizes: Uints,
-        finish: Callable[[bytes, bytes], None],
-    ) -> None:
-        ShardWriter(self, key).pack(positions, order, sizes, finish)
-
-    def compact(self, key: str) -> int:
+    def compact(self, edit: Edit) -> int:
         """Write a shard again without the bytes that belong to nothing; how many bytes it became smaller."""
-        before = self.store.size(key) or 0
+        before = self.store.size(edit.key) or 0
         nothing = np.zeros((0, len(self.shape)), np.int64)
-        ShardWriter(self, key, "rewrite").update(nothing, Buffers(0))
-        return before - (self.store.size(key) or 0)
+        ShardWriter(self, edit.key, "rewrite").update(edit, nothing, Buffers(0))
+        return before - (self.store.size(edit.key) or 0)

@@ -25,7 +25,7 @@ from zvcore.zarr3.consolidated import differences
 from zvcore.zarr3.metadata import DOCUMENT, GroupMetadata, read_document, read_metadata
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.sharding import ShardLayout
-from zvcore.zarr3.whole_shards import stored_chunks, whole_shard
+from zvcore.zarr3.whole_shards import stored_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -263,12 +263,13 @@ class Checker:
 
     def _nested(self, key: str, shard: tuple[int, ...]) -> None:
         """Shards within shards, or behind codecs: the object is read as a whole."""
-        found = whole_shard(self.store, key)
+        found = self.store.snapshot(key)
         if found is None:
             return
+        raw = memoryview(found.data)
         try:
             # All indexes first: a shard of which one cannot be read has that problem alone.
-            count = sum(len(chunks) for _, chunks in stored_chunks(self.layout, found[0], shard, key))
+            count = sum(len(chunks) for _, chunks in stored_chunks(self.layout, raw, shard, key))
         except ZvcoreError as error:
             self.report.problems.append(Problem.of(error, key, shard))
             return
@@ -276,7 +277,7 @@ class Checker:
         places: list[Ints] = []
         blobs: list[memoryview] = []
         step = max(1, _BYTES // max(1, self.nbytes or 1 << 20))
-        for positions, chunks in stored_chunks(self.layout, found[0], shard, key):
+        for positions, chunks in stored_chunks(self.layout, raw, shard, key):
             places.append(positions)
             blobs += chunks
             count -= len(chunks)

@@ -15,39 +15,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from zvcore.engine import Keys
-    from zvcore.stores import Store
     from zvcore.zarr3.shard_levels import ShardLevel
     from zvcore.zarr3.sharding import ShardLayout
 
-__all__ = ["locate_whole", "rebuilt", "stored_chunks", "whole_shard"]
+__all__ = ["locate_whole", "rebuilt", "stored_chunks"]
 
 Positions = npt.NDArray[np.int64]
 
 _NONE = np.uint64(ABSENT)
 
 
-def whole_shard(store: Store, key: str) -> tuple[memoryview, Any] | None:
-    """(the bytes of a shard, its stamp where writing it needs one)."""
-    if store.can_lock:
-        raw = store.get(key)
-        return None if raw is None else (memoryview(raw), None)
-    found = store.snapshot(key)
-    return None if found is None else (memoryview(found.data), found.stamp)
-
-
 def locate_whole(layout: ShardLayout, positions: Positions, keys: Keys, which: npt.NDArray[np.int32]) -> Sources:
     """The stored bytes of these chunks; `which` of the `keys` holds each."""
     blobs: list[memoryview | None] = [None] * len(positions)
-    stamps: list[Any] = []
-    shards = layout.store.each(lambda key: whole_shard(layout.store, key), list(keys))
+    shards = layout.store.each(layout.store.snapshot, list(keys))
     for number, (key, found) in enumerate(zip(keys, shards, strict=True)):
-        stamps.append(None if found is None else found[1])
         if found is None:
             continue
         rows = np.flatnonzero(which == number)
-        for row, part in zip(rows.tolist(), _cut(layout.levels, found[0], positions[rows], key), strict=True):
+        raw = memoryview(found.data)
+        for row, part in zip(rows.tolist(), _cut(layout.levels, raw, positions[rows], key), strict=True):
             blobs[row] = part
-    return Sources(keys=keys, blobs=blobs, stamps=stamps)  # type: ignore[arg-type]
+    stamps = [None if found is None else found.stamp for found in shards]
+    return Sources(keys=keys, blobs=blobs, stamps=stamps, found=shards)  # type: ignore[arg-type]
 
 
 def _cut(levels: Sequence[ShardLevel], raw: memoryview, positions: Positions, key: str) -> list[memoryview | None]:

@@ -15,7 +15,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import _get_loop
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
-from zvcore.stores import LocalStore, Store
+from zvcore.stores import LocalStore, Snapshot, Store
 from zvcore.stores.ranges import coalesce
 
 if TYPE_CHECKING:
@@ -275,6 +275,13 @@ class Bridged(_Foreign):
     def stamp(self, key: str) -> Any:
         # Nothing tells versions apart: each look is a version of its own.
         return None if self.size(key) is None else _Same(object())
+
+    def snapshot(self, key: str, start: int = 0, length: int | None = None, *, stamp: Any = None) -> Snapshot | None:
+        if start or length is not None or stamp is not None:
+            return super().snapshot(key, start, length, stamp=stamp)
+        # Asking for its size might read it once more.
+        raw = self.get(key)
+        return None if raw is None else Snapshot(raw, len(raw), _Same(object()))
 
     def settled(self, stamp: Any) -> bool:
         return False

@@ -1,0 +1,182 @@
+"""Which object each chunk lies in, and how it is put there: what formats with and without shards do differently."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from zvcore.engine.fetching import StaleSourcesError
+from zvcore.errors import ConflictError
+from zvcore.stores.again import again
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+
+    import numpy.typing as npt
+
+    from zvcore.engine.buffers import Buffers, Keys
+    from zvcore.layout import Box
+    from zvcore.stores import Store
+    from zvcore.stores.editing import Edit
+
+__all__ = ["CHANGED", "UNKNOWN", "Group", "OneChunkPerObject", "Packed", "Placement", "Shards", "Streamed"]
+
+# What is raised when somebody else changed an object that was being read or replaced.
+CHANGED = (ConflictError, StaleSourcesError)
+
+
+class Unknown:
+    """Stands for what has not been looked up."""
+
+
+UNKNOWN: Final = Unknown()
+
+
+@dataclass
+class Group:
+    """Chunks that lie in one object.
+
+    key    of the object
+    rows   which of some positions they are
+    found  what the layout knows of the object as it is, from `Sources.found`, so that nothing is looked up twice
+    """
+
+    key: str
+    rows: npt.NDArray[np.intp]
+    found: Any = UNKNOWN
+
+
+class Placement(ABC):
+    """How the chunks of one array lie in the objects of its store. Grid positions are int64[n, ndim] arrays.
+
+    alone  whether each chunk is an object of its own, which is replaced without looking at it
+    """
+
+    alone: ClassVar[bool]
+    store: Store
+    # Whether objects can be written part by part: see `Streamed`.
+    can_stream: bool = False
+
+    @abstractmethod
+    def groups(self, positions: npt.NDArray[np.int64]) -> Iterable[Group]:
+        """The chunks of each object; the rows are those of `positions`."""
+
+    @abstractmethod
+    def replace(self, edit: Edit, group: Group, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
+        """Put these encoded chunks into the object of a group, and keep its other chunks as they are.
+
+        `positions` and `chunks` are those of the group. A chunk whose size is ABSENT is taken out. ConflictError if
+        somebody else changes the object meanwhile, or has changed it since the edit's `made_from`.
+        """
+
+    @abstractmethod
+    def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
+        """Store encoded chunks as they are; absent ones are taken out."""
+
+    @abstractmethod
+    def remove(self, key: str) -> None:
+        """Remove an object with all its chunks."""
+
+
+class OneChunkPerObject(Placement):
+    """Each chunk is an object. `keys` gives their names."""
+
+    alone = True
+
+    def __init__(self, store: Store, keys: Callable[[npt.NDArray[np.int64]], Keys]) -> None:
+        self.store = store
+        self.keys = keys
+
+    def groups(self, positions: npt.NDArray[np.int64]) -> Iterable[Group]:
+        return (Group(key, np.array([row])) for row, key in enumerate(self.keys(positions)))
+
+    def replace(self, edit: Edit, group: Group, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
+        data = chunks[0]
+        if data is None:
+            edit.delete()
+        else:
+            edit.put(data)
+
+    def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
+        keys = list(self.keys(positions))
+
+        def put(row: int) -> None:
+            data = chunks[row]
+            if data is None:
+                self.store.delete(keys[row])
+            else:
+                self.store.put(keys[row], data)
+
+        self.store.each(put, range(len(keys)))
+
+    def remove(self, key: str) -> None:
+        self.store.delete(key)
+
+
+class Shards(Placement):
+    """Several chunks lie in one object."""
+
+    alone = False
+
+    def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
+        for group in self.groups(positions):
+            for attempt in again(group.key, on=CHANGED):
+                with attempt, self.store.edit(group.key) as edit:
+                    self.replace(edit, group, positions[group.rows], chunks.select(group.rows))
+
+    def remove(self, key: str) -> None:
+        with self.store.edit(key) as edit:
+            edit.delete()
+
+
+class Packed(Shards):
+    """Shards that the engine can write while it encodes their chunks, all of them behind each other.
+
+    pack_head  the bytes of a shard before its first chunk
+    """
+
+    pack_head: int = 0
+
+    @abstractmethod
+    def pack_order(self, group: Group, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.intp] | None:
+        """The order in which these chunks, all that the object has, lie in it behind each other: rows of `positions`.
+
+        None if the object cannot be written in this way: `replace` does it. Called within the edit of the key.
+        """
+
+    @abstractmethod
+    def pack(
+        self,
+        key: str,
+        positions: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.uint64],
+        finish: Callable[[bytes, bytes], None],
+    ) -> None:
+        """Put a shard in its place whose chunks are written already: `finish(head, tail)` does it, or delete it.
+
+        `positions` are in the order of `pack_order`, `sizes` ABSENT for those that are not stored.
+        """
+
+
+class Streamed(Shards):
+    """Shards that can be written part by part, where `can_stream` says so."""
+
+    can_stream = True
+
+    @abstractmethod
+    def stream(self, key: str) -> AbstractContextManager[Callable[[npt.NDArray[np.int64], Buffers], None]]:
+        """A way to write a shard again, part by part: what it gives takes (positions, encoded chunks).
+
+        Leaving it stores the shard; leaving it by an exception, nothing.
+        """
+
+    def stream_boxes(self, key: str, limit: int) -> Iterable[Box] | None:
+        """The order in which `stream` takes the parts of a shard: boxes of at most about `limit` bytes of values.
+
+        None where any order will do, or where shards are no boxes: then the order is that of `groups`.
+        """
+        return None

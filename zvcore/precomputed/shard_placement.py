@@ -1,0 +1,119 @@
+"""Putting the chunks of a scale into its shards."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.engine import Buffers, index_cache
+from zvcore.engine.sources import ABSENT
+from zvcore.placement import Group, Streamed
+from zvcore.precomputed.entries import Entries
+from zvcore.precomputed.shard_builder import ShardBuilder
+from zvcore.precomputed.shard_reader import group_starts
+from zvcore.precomputed.shard_update import rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from zvcore.layout import Box
+    from zvcore.precomputed.layouts import ShardedLayout
+    from zvcore.stores.editing import Edit
+
+__all__ = ["VolumeShards"]
+
+Positions = npt.NDArray[np.int64]
+
+
+class VolumeShards(Streamed):
+    """The chunks of one scale in the shards that its specification says."""
+
+    def __init__(self, layout: ShardedLayout) -> None:
+        self.layout = layout
+        self.store = layout.store
+        self.spec = layout.spec
+        self.reader = layout.reader
+
+    def groups(self, positions: Positions) -> list[Group]:
+        """The rows of a shard are in the order in which it stores the chunks."""
+        ids = self.layout.ids(positions)
+        hashes = self.spec.hashes(ids)
+        order = np.lexsort((ids, hashes))
+        shards, _ = self.spec.split(hashes[order])
+        starts = group_starts(shards)
+        keys = [self.reader.key(int(shards[first])) for first in starts]
+        return [Group(key, rows) for key, rows in zip(keys, np.split(order, starts[1:]), strict=True)]
+
+    def replace(self, edit: Edit, group: Group, positions: Positions, chunks: Buffers) -> None:
+        entries = self._entries(positions, chunks)
+        gone = self.layout.ids(positions)[chunks.sizes == ABSENT]
+        told = np.zeros(len(entries), np.bool_)
+        rewrite(self.reader, edit, self._number(group.key), entries, told, gone, file=group.found)
+
+    def remove(self, key: str) -> None:
+        super().remove(key)
+        index_cache().invalidate(self.store, key)
+
+    def _number(self, key: str) -> int:
+        shard = self.spec.shard_number(key.removeprefix(self.reader.prefix))
+        assert shard is not None
+        return shard
+
+    def _entries(self, positions: Positions, chunks: Buffers) -> Entries:
+        """Encoded chunks, without those that are absent, in the order in which they are stored."""
+        sizes = chunks.sizes
+        ids = self.layout.ids(positions)
+        hashes = self.spec.hashes(ids)
+        order = np.lexsort((ids, hashes))
+        order = order[sizes[order] != ABSENT]
+        data, _ = chunks.select(order).joined()
+        return Entries(hashes[order], ids[order], np.zeros(len(order), np.uint64), sizes[order], data)
+
+    # --- part by part
+
+    def stream_boxes(self, key: str, limit: int) -> Iterator[Box] | None:
+        layout = self.layout
+        if layout.shard_shape is None:
+            return None
+        steps = (*layout.scale.chunk, 1)
+        runs = self.spec.runs(layout.grid, self._number(key), limit // max(1, layout.chunk_nbytes))
+        return (
+            tuple(
+                (first * step, min(stop * step, bound))
+                for (first, stop), step, bound in zip((*run, (0, layout.shape[3])), steps, layout.shape, strict=True)
+            )
+            for run in runs
+        )
+
+    @contextmanager
+    def stream(self, key: str) -> Iterator[Callable[[Positions, Buffers], None]]:
+        reader = self.reader
+        last: tuple[int, int] | None = None
+        with self.store.writer(key) as writer:
+            with ShardBuilder(writer, self.spec, reader.index_chain) as builder:
+
+                def add(positions: Positions, chunks: Buffers) -> None:
+                    nonlocal last
+                    entries = self._entries(positions, chunks)
+                    if not len(entries):
+                        return
+                    first = int(entries.hashes[0]), int(entries.ids[0])
+                    if last is not None and first <= last:
+                        raise ValueError(f"chunk {first[1]} comes before chunk {last[1]} in a shard")
+                    last = int(entries.hashes[-1]), int(entries.ids[-1])
+                    builder.add(entries)
+
+                yield add
+                if builder.count:
+                    builder.finish()
+                else:
+                    writer.discard()
+        index_cache().invalidate(self.store, key)
+        if last is None:
+            # A file pair of the obsolete form would be read instead.
+            for name in (key, *(key.removesuffix("shard") + suffix for suffix in ("index", "data"))):
+                self.store.delete(name)
+                index_cache().invalidate(self.store, name)
