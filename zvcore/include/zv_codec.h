@@ -5,7 +5,8 @@
  *
  * The rules, each of which zvcore relies on:
  *  - The major version of this interface is the capsule's name. `minor` and `struct_size` tell which fields exist;
- *    fields are only ever appended. The fields up to and including `lib_version` never move.
+ *    fields are only ever appended, and none that exists ever moves. A plugin sets `struct_size` to the size that the
+ *    table had where it was built: zvcore takes shorter and longer ones than its own, as long as they reach to `decode`.
  *  - The table and `cfg` do not change once the capsule exists and live as long as the capsule; its destructor frees them.
  *  - `cfg` is shared by all threads at once. A worker belongs to one thread at a time.
  *  - The caller owns every buffer. A codec writes at most `cap` bytes to `dst` and never keeps a pointer.
@@ -54,8 +55,8 @@ typedef struct zv_error {
 typedef struct zv_codec {
     uint32_t struct_size;
     uint32_t minor;
-    const char *name;        /* "zstd" */
-    const char *lib_version; /* "libzstd 1.5.7"; for messages */
+    const char *name;        /* "zstd"; never NULL */
+    const char *lib_version; /* "libzstd 1.5.7"; for messages. NULL or empty: there is no library */
 
     uint64_t flags;
     const void *cfg;
@@ -65,7 +66,8 @@ typedef struct zv_codec {
     void *(*worker_new)(const void *cfg);
     void (*worker_free)(void *worker);
 
-    /* The most bytes that encoding `n` bytes can take. */
+    /* The most bytes that encoding `n` bytes can take: `encode` gets room for as many, once. More than there can be
+     * memory for (UINT64_MAX) says that they cannot be encoded. */
     uint64_t (*bound)(const void *cfg, uint64_t n);
 
     /* The decoded size as `src` declares it, or ZV_SIZE_UNKNOWN. It is a hint from untrusted bytes. NULL: never known. */
