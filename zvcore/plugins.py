@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from zvcore.errors import PluginError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from importlib.metadata import EntryPoint
 
 __all__ = ["Plugins"]
@@ -20,17 +21,33 @@ T = TypeVar("T")
 class Plugins(Generic[T]):
     """The plugins of one kind by name. The environment is read when the first one is asked for, and once.
 
-    `kind` is what messages call one of them, `choose` what a program calls to decide between two of one name.
+    kind      what messages call one of them
+    choose    what a program calls to decide between two of one name
+    complete  makes a plugin of what an entry point names, or raises
+    broken    the error for a plugin that does not load
+    conflict  the error for a name that two distributions provide
     """
 
-    def __init__(self, group: str, kind: str, choose: str) -> None:
+    def __init__(
+        self,
+        group: str,
+        kind: str,
+        choose: str,
+        *,
+        complete: Callable[[Any, str], T] | None = None,
+        broken: type[PluginError] = PluginError,
+        conflict: type[PluginError] = PluginError,
+    ) -> None:
         self.group = group
         self.kind = kind
         self._choose = choose
+        self._complete = complete or (lambda plugin, name: cast("T", plugin))
+        self._broken = broken
+        self._conflict = conflict
         self._lock = threading.Lock()
         self._registered: dict[str, T] = {}
         self._claims: dict[str, list[EntryPoint]] | None = None
-        self._loaded: dict[str, T] = {}
+        self._loaded: dict[str, T | PluginError] = {}
         _all.add(self)
 
     def register(self, name: str, plugin: T) -> None:
@@ -46,20 +63,29 @@ class Plugins(Generic[T]):
     def names(self) -> list[str]:
         return sorted({*self._installed(), *self._registered})
 
+    def provider(self, name: str) -> str | None:
+        """The distribution (or those) that provides a name; None if it is registered by hand or unknown."""
+        claims = () if name in self._registered else self._installed().get(name, ())
+        return " and ".join(map(_distribution, claims)) or None
+
     def find(self, name: str) -> T | None:
         """The plugin of this name; None if nothing is installed or registered under it."""
-        found = self._registered.get(name)
-        if found is None:
-            found = self._loaded.get(name)
-        if found is not None:
-            return found
-        claims = self._installed().get(name)
-        if claims is None:
-            return None
-        # Without the lock: an import may take long, and may come back here. A second thread at worst does it again.
-        loaded = self._load(name, claims)
-        with self._lock:
-            return self._loaded.setdefault(name, loaded)
+        registered = self._registered.get(name)
+        if registered is not None:
+            return registered
+        loaded = self._loaded.get(name)
+        if loaded is None:
+            claims = self._installed().get(name)
+            if claims is None:
+                return None
+            # Without the lock: an import may take long, and may come back here. A second thread at worst does it again.
+            loaded = self._load(name, claims)
+            with self._lock:
+                loaded = self._loaded.setdefault(name, loaded)
+        if isinstance(loaded, PluginError):
+            # A new error each time: one that is kept would gather tracebacks.
+            raise type(loaded)(*loaded.args) from loaded.__cause__
+        return loaded
 
     def rescan(self) -> None:
         """Forget what is installed, so that the next question looks again: for programs that install plugins while they
@@ -69,20 +95,24 @@ class Plugins(Generic[T]):
             self._claims = None
             self._loaded = {}
 
-    def _load(self, name: str, claims: list[EntryPoint]) -> T:
+    def _load(self, name: str, claims: list[EntryPoint]) -> T | PluginError:
+        """The plugin, or what is wrong with it: that is found out once, too."""
         if len(claims) > 1:
             sides = " and ".join(f"{_distribution(claim)} ({claim.value})" for claim in claims)
-            text = (
-                f"the {self.kind} {name!r} is provided by {sides}; choose one by {self._choose}, or uninstall the other"
+            choose = self._choose.format(name=repr(name))
+            return self._conflict(
+                f"the {self.kind} {name!r} is provided by {sides}; choose one by {choose}, or uninstall the other"
             )
-            raise PluginError(text)
         try:
-            return cast("T", claims[0].load())
+            return self._complete(claims[0].load(), name)
         except Exception as error:
-            raise PluginError(
+            # Whatever a plugin does wrong, it must not break the others.
+            broken = self._broken(
                 f"the {self.kind} {name!r} of {_distribution(claims[0])} cannot be loaded from {claims[0].value}: "
                 f"{type(error).__name__}: {error}"
-            ) from error
+            )
+            broken.__cause__ = error
+            return broken
 
     def _installed(self) -> dict[str, list[EntryPoint]]:
         claims = self._claims

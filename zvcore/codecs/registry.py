@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +11,7 @@ from zvcore.codecs.base import Codec
 from zvcore.codecs.foreign import complete
 from zvcore.codecs.parameters import FORMATS
 from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError, ZvcoreError
+from zvcore.plugins import Plugins
 
 __all__ = [
     "CodecInfo",
@@ -56,99 +53,28 @@ class CodecInfo:
     library: str | None = None
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One distribution's claim to one name."""
-
-    point: metadata.EntryPoint
-    distribution: str
-
-
-_lock = threading.Lock()
-_registered: dict[str, type[Codec]] = {}
-_entries: dict[str, list[_Entry]] | None = None
-_loaded: dict[str, type[Codec] | Exception] = {}
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def _scan() -> dict[str, list[_Entry]]:
-    """All claims by name. The environment is read once."""
-    global _entries
-    entries = _entries
-    if entries is None:
-        entries = {}
-        for point in metadata.entry_points(group=GROUP):
-            name = point.dist.name if point.dist is not None else "an unknown distribution"
-            claims = entries.setdefault(point.name, [])
-            if all(claim.distribution != name or claim.point.value != point.value for claim in claims):
-                claims.append(_Entry(point, name))
-        with _lock:
-            _entries = entries
-    return entries
+_plugins: Plugins[type[Codec]] = Plugins(
+    GROUP,
+    "codec",
+    "zvcore.codecs.register({name}, cls)",
+    complete=complete,
+    broken=CodecNotFoundError,
+    conflict=CodecConflictError,
+)
 
 
 def rescan() -> None:
     """Forget what is installed, so that the next question looks again. For programs that install
     plugins while they run, and for tests."""
-    global _entries
-    with _lock:
-        _entries = None
-        _loaded.clear()
-
-
-def _class(name: str) -> type[Codec] | None:
-    """The class for a codec's own name, or None if nobody claims it."""
-    registered = _registered.get(name)
-    if registered is not None:
-        return registered
-    loaded = _loaded.get(name)
-    if loaded is None:
-        claims = _scan().get(name)
-        if claims is None:
-            return None
-        # Without the lock: an import may take long, and may come back here. A second thread at worst does it again.
-        loaded = _load(name, claims)
-        with _lock:
-            loaded = _loaded.setdefault(name, loaded)
-    if isinstance(loaded, Exception):
-        # A new error each time: one that is kept would gather tracebacks.
-        raise type(loaded)(*loaded.args) from loaded.__cause__
-    return loaded
-
-
-def _load(name: str, claims: list[_Entry]) -> type[Codec] | Exception:
-    if len(claims) > 1:
-        sides = " and ".join(f"{claim.distribution} ({claim.point.value})" for claim in claims)
-        return CodecConflictError(
-            f"the codec {name!r} is provided by {sides}; "
-            f"choose one by zvcore.codecs.register({name!r}, cls), or uninstall the other"
-        )
-    claim = claims[0]
-    try:
-        return complete(claim.point.load(), name)
-    except Exception as error:
-        # Whatever a plugin does wrong, it must not break the others.
-        broken = CodecNotFoundError(
-            f"the codec {name!r} of {claim.distribution} cannot be loaded from {claim.point.value}: "
-            f"{type(error).__name__}: {error}"
-        )
-        broken.__cause__ = error
-        return broken
+    _plugins.rescan()
 
 
 def _usable() -> dict[str, type[Codec]]:
     """All codecs that load, by name."""
     found = {}
-    for name in sorted({*_scan(), *_registered}):
+    for name in _plugins.names():
         try:
-            cls = _class(name)
+            cls = _plugins.find(name)
         except (CodecNotFoundError, CodecConflictError):
             continue
         if cls is not None:
@@ -159,7 +85,7 @@ def _usable() -> dict[str, type[Codec]]:
 def _find(name: str, format: str | None, where: str | None) -> type[Codec]:
     """The class for a name as a format spells it (format None: the codec's own name)."""
     try:
-        cls = _class(name)
+        cls = _plugins.find(name)
         if cls is not None and (format is None or name in cls.names_read(format)):
             return cls
         if format is not None:
@@ -189,8 +115,11 @@ def _is_first_party(name: str) -> bool:
 
 
 def _not_found(name: str, format: str | None, where: str | None) -> CodecNotFoundError:
+    import importlib.util
+    from importlib import metadata
+
     asked = f"no installed codec is called {name!r}" + ("" if format is None else f" in {FORMATS[format]}")
-    installed = ", ".join(sorted({*_scan(), *_registered})) or "none"
+    installed = ", ".join(_plugins.names()) or "none"
     advice = []
     provider = KNOWN.get(name) or ("zvcore" if _is_first_party(name) else None)
     if provider is not None:
@@ -214,36 +143,29 @@ def get(name: str, /, **parameters: Any) -> Codec:
 def register(name: str, cls: type[Any]) -> type[Codec]:
     """Use `cls` for this name from now on, whatever is installed. Returns the class that `get` will use."""
     completed = complete(cls, name)
-    with _lock:
-        _registered[name] = completed
+    _plugins.register(name, completed)
     return completed
 
 
 def unregister(name: str) -> None:
     """Take back a `register`; what is installed counts again."""
-    with _lock:
-        if _registered.pop(name, None) is None:
-            raise KeyError(name)
+    _plugins.unregister(name)
 
 
 def available() -> dict[str, CodecInfo]:
     """Every codec that some distribution provides or that was registered, with what is wrong with it, if anything."""
-    entries = _scan()
     infos = {}
-    for name in sorted({*entries, *_registered}):
-        distribution = None
-        if name not in _registered:
-            distribution = " and ".join(claim.distribution for claim in entries[name])
+    for name in _plugins.names():
         error: str | None = None
         native = False
         library = None
         try:
-            cls = _class(name)
+            cls = _plugins.find(name)
             assert cls is not None
             native, library = _native_part(cls)
         except Exception as problem:
             error = str(problem)
-        infos[name] = CodecInfo(name, distribution, native, error, library)
+        infos[name] = CodecInfo(name, _plugins.provider(name), native, error, library)
     return infos
 
 
