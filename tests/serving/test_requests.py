@@ -18,6 +18,7 @@ import pytest
 import zvcore
 from tests.processes import PATIENCE
 from tests.serving.conftest import Client
+from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.serving import make_server
 from zvcore.serving.requests import Hosts
 from zvcore.serving.turns import Busy, Turns
@@ -345,3 +346,31 @@ def test_whoever_waits_too_long_is_told_so(shelf: Path) -> None:
             answer = Client(server).ask("/.zvcore/view/a.zarr/-/info")
         assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
         assert Client(server).ask("/.zvcore/view/a.zarr/-/info").status == 200
+
+
+@pytest.mark.parametrize("size", [1 << 30, 100 << 10])
+def test_vectors_do_not_unpack_to_any_number_of_bytes(tmp_path: Path, size: int) -> None:
+    """Cells that hold a gigabyte of zeros each, and many that hold little each but too much together."""
+    import zstandard
+
+    from zvcore import zvf
+    from zvcore.stores.confined import ConfinedStore, Confinement
+
+    points = np.arange(120, dtype="f4").reshape(40, 3)
+    zvf.write_points(tmp_path / "points", points, chunk_shape=(10, 10, 10))
+    node = tmp_path / "points/0/vertices"
+    document = json.loads((node / "zarr.json").read_text())
+    document["codecs"].append({"name": "zstd", "configuration": {"level": 1, "checksum": False}})
+    (node / "zarr.json").write_text(json.dumps(document))
+    cells = [path for path in (node / "c").rglob("*") if path.is_file()]
+    bomb = zstandard.compress(bytes(size))
+    assert len(bomb) < 1 << 20 < size * len(cells)
+    for path in cells:
+        path.write_bytes(bomb)
+    level = zvf.open(ConfinedStore(Confinement(tmp_path / "points"), largest=1 << 20)).level(0)
+    with pytest.raises(CorruptDataError if size > 1 << 20 else UnsupportedError, match=r"more than|at most"):
+        level.vertices.read(level.chunks())
+    with served(tmp_path) as server:
+        assert Client(server).ask("/").status == 200
+        for path in ("/.zvcore/preview/points/picture.png", "/.zvcore/view/points/-/info"):
+            assert Client(server).ask(path).status == 500

@@ -20,6 +20,7 @@ __all__ = ["draw_vectors", "sample_of"]
 _MOST_VERTICES = 4_000_000
 _MOST_OBJECTS = 20_000
 _MOST_CHUNKS = 512
+_MOST_READ = 16_000_000
 
 
 def draw_vectors(store: Store, axis: int | None = None, size: int = 1024) -> npt.NDArray[np.uint8]:
@@ -69,7 +70,12 @@ def sample_of(level: Level) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], np
         return positions, np.asarray(offsets, np.int64), few
     chunks = level.chunks()
     few = chunks[:: max(1, -(-len(chunks) // _MOST_CHUNKS))]
-    parts = [level.read_chunk(tuple(map(int, where)))[0] for where in few]
+    most = _MOST_READ // max(1, len(few))
+    parts = []
+    for where in few.tolist():
+        part = level.read_chunk(tuple(where))[0]
+        # What is left out of a crowd is not seen.
+        parts.append(part if len(part) <= most else part[:: -(-len(part) // most)].copy())
     if not parts:
         return np.zeros((0, level.ndim)), np.zeros(1, np.int64), np.zeros(0, np.int64)
     offsets = np.r_[0, np.cumsum([len(part) for part in parts])]

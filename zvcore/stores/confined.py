@@ -233,7 +233,7 @@ class ConfinedStore(Store):
         self._folder = folder
         self._names = tuple(names)
         self._allowed = allowed
-        self._largest = largest
+        self.largest = largest
         self.root = os.fsdecode(b"/".join([folder.path, *self._names]))
 
     def _way(self, key: str) -> Names:
@@ -293,9 +293,9 @@ class ConfinedStore(Store):
     def _refuse_if_too_large(self, key: str, size: int, start: int, length: int | None) -> None:
         wanted = min(-start, size) if start < 0 else max(0, size - start)
         wanted = wanted if length is None else min(wanted, length)
-        if self._largest is not None and wanted > self._largest:
+        if self.largest is not None and wanted > self.largest:
             raise UnsupportedError(
-                "too much to be read at once", key=key, expected=f"at most {self._largest} bytes", found=wanted
+                "too much to be read at once", key=key, expected=f"at most {self.largest} bytes", found=wanted
             )
 
     def snapshot(
@@ -429,4 +429,4 @@ class ConfinedStore(Store):
         return (self._folder, *self._way(key))
 
     def child(self, prefix: str) -> ConfinedStore:
-        return ConfinedStore(self._folder, self._way_to_folder(prefix), self._allowed, self._largest)
+        return ConfinedStore(self._folder, self._way_to_folder(prefix), self._allowed, self.largest)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.codecs.chain import CodecChain
-from zvcore.engine import ABSENT, Keys, Sources, StaleSourcesError, fetch, index_cache
+from zvcore.engine import ABSENT, Buffers, Keys, Sources, StaleSourcesError, fetch, index_cache
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
 from zvcore.zarr3.shard_index import ShardIndexForm
@@ -34,6 +34,8 @@ __all__ = ["ArrayNode", "Node", "child_nodes", "document_bytes", "join", "read_n
 Ints = npt.NDArray[np.int64]
 
 _ATTEMPTS = 20
+# Of a store that may not take much memory, so many chunks are decoded at a time.
+_AT_ONCE = 8
 
 ROW_TYPES = ("variable_length_bytes", "bytes", "binary")
 NUMBER_TYPES = (
@@ -358,7 +360,7 @@ class ArrayNode(Node):
             return np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, bool)
         for attempt in range(_ATTEMPTS):
             try:
-                buffers = fetch(self.store, self.locate(positions), self.chain, count=len(positions))
+                buffers = self._fetched(positions)
             except StaleSourcesError:
                 # A shard was replaced between its index and its chunks.
                 if attempt == _ATTEMPTS - 1:
@@ -367,6 +369,23 @@ class ArrayNode(Node):
             break
         pool, begins = buffers.joined()
         return pool, begins, buffers.sizes == ABSENT
+
+    def _fetched(self, positions: Ints) -> Buffers:
+        most = self.store.largest
+        if most is None:
+            return fetch(self.store, self.locate(positions), self.chain, count=len(positions))
+        parts = []
+        left = most
+        for at in range(0, len(positions), _AT_ONCE):
+            some = positions[at : at + _AT_ONCE]
+            ceiling = min(most // _AT_ONCE, codecs.max_decoded_size)
+            parts.append(fetch(self.store, self.locate(some), self.chain, count=len(some), max_size=ceiling))
+            left -= parts[-1].nbytes
+            if left < 0:
+                raise UnsupportedError(
+                    "more than may be decoded at once", key=self.key, expected=f"at most {most} bytes"
+                )
+        return Buffers.chain(parts)
 
     def read_rows(self, stop: int | None = None) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
         """All byte strings of a one-dimensional array: (bytes, starts, lengths). Absent chunks give empty ones."""
