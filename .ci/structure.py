@@ -47,6 +47,8 @@ MAY_IMPORT = {
     "precomputed": BELOW_FORMATS,
     "zvf": {*BELOW_FORMATS, "zarr3"},
 }
+# What the server makes for Neuroglancer is in Neuroglancer's own format.
+ALSO_IMPORTS = {("serving", "precomputed")}
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ LIMITS = {
     "functions over 60 lines": Limit(9, 0),
     "functions with over 8 parameters": Limit(12, 0),
     "files over 600 lines": Limit(0, 0),
-    "type: ignore": Limit(42, 20),
-    "format names outside the formats": Limit(108, 0),
-    "imports that a room may not have": Limit(8, 0),
+    "type: ignore": Limit(48, 20),
+    "format names outside the formats": Limit(72, 0),
+    "imports that a room may not have": Limit(4, 0),
     "import circles": Limit(1, 0),
 }
 
@@ -236,7 +238,7 @@ def check_rooms(root: Path, found: Findings) -> None:
             where = f"{path.relative_to(root)}:{line} imports {module}"
             allowed = MAY_IMPORT.get(own)
             if allowed is None:
-                wrong = own != "__init__" and room in FORMATS
+                wrong = own != "__init__" and room in FORMATS and (own, room) not in ALSO_IMPORTS
             else:
                 wrong = bool(room) and room != own and room not in allowed
             if wrong:

@@ -74,9 +74,9 @@ class Array:
         """Where the array lies in its store; "" is the store's root."""
         return ""
 
-    def children(self) -> Iterator[tuple[str, Node]]:
+    def children(self) -> Mapping[str, Node]:
         """Nothing lies in an array."""
-        return iter(())
+        return {}
 
     @property
     def layout(self) -> Layout:

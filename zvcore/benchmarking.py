@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.format import get_format
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -234,7 +236,9 @@ def other_readers(array: Array, path: str) -> dict[str, tuple[Callable[[int], An
 def tensorstore_reader(array: Array, path: str, threads: int) -> Callable[[Region], Any]:
     import tensorstore  # type: ignore[import-not-found, unused-ignore]
 
-    driver = {"zarr3": "zarr3", "n5": "n5", "precomputed": "neuroglancer_precomputed"}[array.format]
+    driver = get_format(array.format).tensorstore_driver
+    if driver is None:
+        raise ValueError(f"tensorstore does not read {array.format}")
     context = {
         "data_copy_concurrency": {"limit": threads},
         "file_io_concurrency": {"limit": max(threads, 1)},
@@ -242,16 +246,15 @@ def tensorstore_reader(array: Array, path: str, threads: int) -> Callable[[Regio
     }
     spec = {"driver": driver, "kvstore": {"driver": "file", "path": path}, "context": context}
     opened = tensorstore.open(spec, open=True, read=True).result()
-    if array.format == "precomputed":
-        opened = opened[tensorstore.d[:].translate_to[0]]
+    opened = opened[tensorstore.d[:].translate_to[0]]
     return lambda region: opened[region].read().result()
 
 
 def zarr_reader(array: Array, path: str, threads: int) -> Callable[[Region], Any]:
     import zarr
 
-    if array.format != "zarr3":
-        raise ValueError("zarr-python reads Zarr")
+    if not get_format(array.format).zarr_python:
+        raise ValueError(f"zarr-python does not read {array.format}")
     opened: Any = zarr.open_array(path, mode="r")
     return lambda region: opened[region]
 

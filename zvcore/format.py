@@ -14,14 +14,14 @@ from zvcore.errors import PluginError, UnsupportedError
 from zvcore.plugins import Plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from zvcore.array import Array
     from zvcore.images import Axes, Image
     from zvcore.report import Report
     from zvcore.stores import Store
 
-__all__ = ["Care", "Format", "Node", "ViewerSource", "formats", "get_format", "register_format"]
+__all__ = ["Care", "Format", "Glimpse", "Node", "ViewerSource", "formats", "get_format", "register_format"]
 
 
 @runtime_checkable
@@ -46,8 +46,8 @@ class Node(Protocol):
     @property
     def path(self) -> str: ...
 
-    def children(self) -> Iterator[tuple[str, Node]]:
-        """What lies directly in it, by name and in order; nothing for arrays."""
+    def children(self) -> Mapping[str, Node]:
+        """What lies directly in it, by name, in order, and opened when it is looked up; nothing for arrays."""
         ...
 
 
@@ -61,6 +61,24 @@ class ViewerSource:
 
     scheme: str | None
     why: str = ""
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """What a list of data sets says of something that it need not open, or that zvcore cannot open.
+
+    kind     in a word or two, such as "skeletons"
+    viewer   how Neuroglancer reads it
+    format   and
+    title    where it is not of the format that found it, but of one that zvcore knows by sight only
+    error    why it cannot be opened
+    """
+
+    kind: str
+    viewer: ViewerSource
+    format: str | None = None
+    title: str | None = None
+    error: str | None = None
 
 
 class Care(Protocol):
@@ -101,6 +119,8 @@ class Format(ABC):
                   has the higher number
     open_options  what only this format's `open` takes
     makes_arrays  whether `create` works
+    tensorstore_driver  what tensorstore calls it, and
+    zarr_python   whether zarr-python reads it: for comparisons of speed
     """
 
     name: ClassVar[str]
@@ -110,6 +130,8 @@ class Format(ABC):
     precedence: ClassVar[int] = 0
     open_options: ClassVar[tuple[str, ...]] = ()
     makes_arrays: ClassVar[bool] = True
+    tensorstore_driver: ClassVar[str | None] = None
+    zarr_python: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return f"<zvcore.Format {self.name}>"
@@ -152,6 +174,10 @@ class Format(ABC):
 
         return Image("", [Level("", node, self.read_axes(node))]) if isinstance(node, Array) else None
 
+    def described_levels(self, attributes: Mapping[str, Any]) -> list[tuple[str, Axes]]:
+        """(path, axes) of the levels that the attributes of a group describe, for those who show only what they say."""
+        return []
+
     def fastest_first(self, array: Array) -> bool:
         """Whether the first axis is the one along which neighbours lie beside each other, called x by convention."""
         return False
@@ -163,6 +189,18 @@ class Format(ABC):
         """What looks after data of this format; a module may be it."""
 
     # --- showing
+
+    def glimpse(self, store: Store) -> Glimpse | None:
+        """What there is to say, without opening it, of what lies at the root of the store; None: open it."""
+        return None
+
+    def viewer_axes(self, image: Image) -> dict[str, tuple[float, str]] | None:
+        """{name: (size, unit)} of an image's axes in the order that a viewer has to be told; None: it need not be."""
+        return None
+
+    def stored_value(self, store: Store, sharding: Any, id: int) -> bytes | None:
+        """The value of an id in the shards at the root of a store, of which `inspect` tells the `sharding`."""
+        raise UnsupportedError(f"{self.title}: nothing here is stored by id", key=store.root)
 
     def viewer_source(self, node: Any) -> ViewerSource:
         """How Neuroglancer reads this node by itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -84,17 +85,10 @@ def human_size(count: float) -> str:
 
 
 @contextmanager
-def reading(path: str, format: str | None = None) -> Iterator[None]:
+def reading(path: str) -> Iterator[None]:
     """What a command does with a path that the user gave: that nothing is there is a mistake of the command line."""
     from zvcore.commands import UsageError
 
-    if format is not None:
-        from zvcore.format import get_format
-
-        try:
-            get_format(format)
-        except ValueError as error:
-            raise UsageError(f"--{error}") from error
     try:
         yield
     except Exception as error:
@@ -128,11 +122,11 @@ def open_array(path: str) -> Any:
             opened = opened[only]
         except (KeyError, TypeError, IndexError):
             raise UsageError(f"{path} is not an array but a part of one") from None
+    if opened.kind == "image":
+        opened = next(iter(opened.children().values()))
     if isinstance(opened, zvcore.Array):
         return opened
-    if hasattr(opened, "voxel_offset") or hasattr(opened, "num_channels"):
-        return opened[0]
-    names = [str(name) for name in opened][:8] if hasattr(opened, "keys") else []
+    names = list(itertools.islice(opened.children(), 8))
     raise UsageError(f"{path} is no array{', but has ' + ', '.join(names) if names else ''}")
 
 

@@ -19,6 +19,7 @@ from zvcore import zvf
 from zvcore.precomputed import Skeleton
 from zvcore.serving.paths import Root
 from zvcore.serving.site import Site
+from zvcore.stores import LocalStore
 
 
 @pytest.fixture
@@ -240,7 +241,7 @@ def test_blocks_suit_the_chunks(
     from zvcore.serving.views import VoxelView
 
     zvcore.create(tmp_path / "a", format="zarr3", shape=shape, dtype="u1", chunks=chunks)
-    dataset = open_dataset(bytes(tmp_path / "a"), [b"a"], {b"zarr.json"})
+    dataset = open_dataset(LocalStore(tmp_path / "a", read_only=True), [b"a"])
     assert dataset is not None
     [scale] = VoxelView(dataset).info()["scales"]
     assert scale["chunk_sizes"] == [expected]

@@ -8,6 +8,13 @@ they work with inside `run`, and nothing but the standard library's light module
 Data goes to stdout (`zvcore.terminal.print_json` and the like), words go to stderr (`zvcore.terminal.say`).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 # In the order in which `zvcore --help` lists them. Another command is another file here, and its name in this line.
 COMMANDS = (
     "info",
@@ -26,6 +33,21 @@ COMMANDS = (
     "codecs",
     "completion",
 )
+
+
+class FormatNames:
+    """The choices of `--format`, looked up when they are needed: finding out what is installed takes time.
+
+    arrays_only  only formats in which arrays can be made
+    """
+
+    def __init__(self, arrays_only: bool = False) -> None:
+        self._arrays_only = arrays_only
+
+    def __iter__(self) -> Iterator[str]:
+        from zvcore.format import formats
+
+        return iter([name for name, one in formats().items() if one.makes_arrays or not self._arrays_only])
 
 
 class UsageError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,21 +29,21 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore import benchmarking, precomputed
+    from zvcore import benchmarking
     from zvcore.commands import UsageError
     from zvcore.engine import default_thread_count
     from zvcore.terminal import print_json
     from zvcore.versions import text_table
 
     opened = zvcore.open(options.path)
-    if hasattr(opened, "level"):
+    if opened.kind == "vectors":
         results = list(benchmarking.measure_vectors(opened.level(0), options.seconds))
     else:
-        if not hasattr(opened, "read"):
-            if not isinstance(opened, precomputed.Volume):
-                members = ", ".join(map(str, list(opened)[:8]))
-                raise UsageError(f"{options.path} is a group; say which array: {members}")
-            opened = opened[0]
+        if opened.kind == "image":
+            opened = next(iter(opened.children().values()))
+        if opened.kind != "array":
+            members = ", ".join(itertools.islice(opened.children(), 8))
+            raise UsageError(f"{options.path} is a group; say which array: {members}")
         counts = [options.threads] if options.threads else sorted({1, default_thread_count()})
         results = list(
             benchmarking.measure_array(

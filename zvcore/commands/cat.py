@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     with reading(options.path):
         if options.region is None and not options.raw:
             opened = zvcore.open(options.path) if is_dataset(options.path) else None
-            if opened is not None and not isinstance(opened, zvcore.Array) and hasattr(opened, "attrs"):
+            if opened is not None and opened.kind in ("group", "image"):
                 print_json(dict(opened.attrs))
                 return 0
         array = open_array(options.path)

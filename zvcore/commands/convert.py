@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.commands import FormatNames
+
 if TYPE_CHECKING:
     import argparse
 
@@ -30,7 +32,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     )
     parser.add_argument("src", metavar="SRC", help="a path or URL: an array, a group, a volume")
     parser.add_argument("dst", metavar="DST", help="a path or URL")
-    parser.add_argument("--format", required=True, choices=("zarr3", "n5", "precomputed"), help="the format of DST")
+    parser.add_argument(
+        "--format",
+        required=True,
+        metavar="F",
+        choices=FormatNames(arrays_only=True),
+        help="the format of DST: %(choices)s",
+    )
     parser.add_argument("--chunks", type=sizes, metavar="A,B,C", help="the shape of a chunk")
     parser.add_argument("--shards", type=shard_sizes, metavar="A,B,C|none", help="the shape of a shard, or no shards")
     parser.add_argument("--codec", type=codec, metavar="NAME[:KEY=VALUE,...]", help="such as zstd:level=5, or none")

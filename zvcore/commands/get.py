@@ -72,6 +72,7 @@ def chunk(array: Any, text: str) -> bytes:
 def value(path: str, text: str) -> bytes:
     """The value of an id in sharded skeletons, meshes or a volume's scale."""
     import zvcore
+    from zvcore.care import find
     from zvcore.commands import UsageError
     from zvcore.errors import NotFoundError
 
@@ -84,7 +85,8 @@ def value(path: str, text: str) -> bytes:
         inside = [scale["key"] for scale in scales if isinstance(scale, dict) and scale.get("sharding") is not None]
         hint = f"; say which scale: {', '.join(f'{path}/{key}' for key in inside)}" if inside else ""
         raise UsageError(f"{path} has no values by id: --id is for sharded skeletons, meshes and scales{hint}")
-    data = zvcore.precomputed.ShardedStore(path, zvcore.precomputed.ShardingSpec.from_json(spec)).get(int(text))
+    store, format, inside_of = find(path)
+    data = format.stored_value(store if inside_of is None else store.child(inside_of), spec, int(text))
     if data is None:
         raise NotFoundError(f"{path} has no value with this id", found=text)
     return bytes(data)

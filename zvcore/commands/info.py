@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.commands import FormatNames
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
@@ -18,7 +20,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "chunk file. Of a shard, its map is drawn: what is live, dead, and index.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
-    parser.add_argument("--format", metavar="F", help="zarr3, n5, precomputed or zvf (default: found out)")
+    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: found out)")
     parser.add_argument("--attributes", action="store_true", help="the user's attributes too")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
@@ -28,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.terminal import print_json, reading
 
-    with reading(options.path, options.format):
+    with reading(options.path):
         found = zvcore.inspect(options.path, format=options.format)
     if options.json:
         print_json(found)
@@ -190,22 +192,21 @@ def levels(found: dict[str, Any]) -> list[str]:
 
 
 def image_levels(found: dict[str, Any]) -> list[str]:
-    """The levels of an OME-Zarr image."""
+    """The levels of the image that a group's attributes describe."""
     from zvcore.errors import MetadataError
+    from zvcore.format import get_format
     from zvcore.terminal import printable, table
 
-    if found["kind"] != "group" or not {"ome", "multiscales"} & found.get("attributes", {}).keys():
+    if found["kind"] != "group":
         return []
-    from zvcore.zarr3.ome import read_ome
-
     try:
-        ome = read_ome(found["attributes"], "zarr.json")
+        described = get_format(found["format"]).described_levels(found.get("attributes", {}))
     except (MetadataError, AttributeError, TypeError, ValueError):
         return []  # `zvcore verify` says what is wrong with it
-    if ome is None:
+    if not described:
         return []
     rows: list[tuple[str, ...]] = [("level", "axes", "resolution", "offset", "units")]
-    for path, axes in zip(ome.paths, ome.axes, strict=True):
+    for path, axes in described:
         told = [
             [a.name for a in axes],
             [a.scale for a in axes],

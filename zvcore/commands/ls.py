@@ -56,6 +56,4 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
     opened = format.open(store, "r")
     if only is not None or isinstance(opened, zvcore.Array):
         return {}
-    if hasattr(opened, "levels"):
-        return {str(number): None for number in opened.levels}
-    return {str(name): None for name in opened}
+    return dict.fromkeys(opened.children())

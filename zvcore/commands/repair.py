@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.commands import FormatNames
+
 if TYPE_CHECKING:
     import argparse
 
@@ -19,7 +21,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
     parser.add_argument("-o", "--out", metavar="DIR", help="make a sound copy there and change nothing here")
-    parser.add_argument("--format", metavar="F", help="zarr3, n5, precomputed or zvf (default: found out)")
+    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: found out)")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
@@ -28,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.terminal import print_json, reading, say
 
-    with reading(options.path, options.format):
+    with reading(options.path):
         report = zvcore.repair(options.path, options.out, threads=options.threads, format=options.format)
     # What is there now has the last word.
     where = options.path if options.out is None else options.out

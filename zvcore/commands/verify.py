@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.commands import FormatNames
+
 if TYPE_CHECKING:
     import argparse
 
@@ -19,7 +21,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a path or URL")
     parser.add_argument("--fast", action="store_true", help="check structure and checksums, decode nothing")
-    parser.add_argument("--format", metavar="F", help="zarr3, n5, precomputed or zvf (default: found out)")
+    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: found out)")
     parser.add_argument("--dask", metavar="ADDRESS", help="let the workers of a dask.distributed scheduler look")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     answers = []
     with cluster(options.dask) as client:
         for path in options.paths:
-            with reading(path, options.format):
+            with reading(path):
                 report = zvcore.verify(
                     path, options.fast, options.threads, client, format=options.format, progress=not options.quiet
                 )

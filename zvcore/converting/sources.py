@@ -69,7 +69,7 @@ def _nodes(group: Any, path: str) -> Iterator[Node]:
         taken = {level.path for level in levels}
     else:
         yield Folder(path, group.attrs)
-    for name, member in group.children():
+    for name, member in group.children().items():
         if name in taken:
             continue
         if isinstance(member, Array):

@@ -24,6 +24,7 @@ class N5(Format):
     marks = ("attributes.json",)
     # A folder that holds the metadata of both N5 and Zarr for the same blocks is N5.
     precedence = 10
+    tensorstore_driver = "n5"
     open_options = ("n5_version", "order", "pad_edges", "strict", "threads", "write_empty_blocks")
 
     def adopts(self, store: Store) -> bool:

@@ -101,9 +101,9 @@ class N5Group(WithAttributes, Mapping[str, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def children(self) -> Iterator[tuple[str, Node]]:
+    def children(self) -> Mapping[str, Node]:
         """The members, by name."""
-        return iter(self.items())
+        return self
 
     def __repr__(self) -> str:
         return f"<zvcore group n5 in {self.store.root}>"

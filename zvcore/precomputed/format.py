@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.format import Format, ViewerSource
+from zvcore.format import Format, Glimpse, ViewerSource
 
 if TYPE_CHECKING:
     from zvcore.array import Array
@@ -16,6 +16,14 @@ __all__ = ["Precomputed"]
 
 # The chunk encodings that Neuroglancer itself knows.
 _VIEWER_ENCODINGS = ("raw", "jpeg", "png", "compressed_segmentation", "compresso", "jxl")
+# What `info` calls things that are no volumes.
+_KINDS = {
+    "neuroglancer_skeletons": "skeletons",
+    "neuroglancer_multilod_draco": "meshes",
+    "neuroglancer_legacy_mesh": "meshes",
+    "neuroglancer_annotations_v1": "annotations",
+    "neuroglancer_segment_properties": "segment properties",
+}
 
 
 class Precomputed(Format):
@@ -24,6 +32,7 @@ class Precomputed(Format):
     marks = ("info",)
     # Many programs call a file "info": whoever has a document of a plainer name is asked before.
     precedence = -10
+    tensorstore_driver = "neuroglancer_precomputed"
     open_options = ("scale", "threads", "write_empty_chunks")
 
     def detect(self, store: Store) -> bool:
@@ -63,6 +72,21 @@ class Precomputed(Format):
         from zvcore import precomputed
 
         return precomputed
+
+    def glimpse(self, store: Store) -> Glimpse | None:
+        from zvcore.errors import MetadataError, NotFoundError
+        from zvcore.precomputed.info import read_info
+
+        try:
+            kind = _KINDS.get(str(read_info(store).get("@type")))
+        except (MetadataError, NotFoundError):
+            return None
+        return None if kind is None else Glimpse(kind, ViewerSource("precomputed://"))
+
+    def stored_value(self, store: Store, sharding: Any, id: int) -> bytes | None:
+        from zvcore.precomputed import ShardedStore, ShardingSpec
+
+        return ShardedStore(store, ShardingSpec.from_json(sharding)).get(id)
 
     def viewer_source(self, node: Any) -> ViewerSource:
         encoding = getattr(getattr(node, "encoding", None), "name", "raw")

@@ -145,9 +145,9 @@ class SegmentMapping(Mapping[int, T]):
 
     kind: str
 
-    def children(self) -> Iterator[tuple[str, Node]]:
+    def children(self) -> Mapping[str, Node]:
         """Nothing: ids are no names of folders."""
-        return iter(())
+        return {}
 
     def __init__(self, objects: SegmentObjects) -> None:
         self._objects = objects

@@ -228,9 +228,9 @@ class Volume(Mapping[str, ScaleArray]):
     def __contains__(self, key: object) -> bool:
         return key in self._info.keys
 
-    def children(self) -> Iterator[tuple[str, Node]]:
+    def children(self) -> Mapping[str, Node]:
         """The scales, the finest first."""
-        return iter(self.items())
+        return self
 
     def __repr__(self) -> str:
         return f"<zvcore.precomputed.Volume {self.type} of {self.dtype}, {len(self)} scales, in {self.store.root}>"

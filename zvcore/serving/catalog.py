@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from contextlib import suppress
@@ -11,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.conversion_note import KEY, UnfinishedConversion, unfinished_around, unfinished_at
 from zvcore.errors import ZvcoreError
-from zvcore.opening import open_silently
+from zvcore.format import formats
+from zvcore.opening import detect, open_silently
 from zvcore.pictures.preview import image_of
 from zvcore.serving.paths import is_shown
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
+    from zvcore.format import ViewerSource
     from zvcore.images import Image
     from zvcore.serving.paths import Root
     from zvcore.stores.confined import ConfinedStore
 
-__all__ = ["Catalog", "Dataset", "find_datasets", "open_dataset", "stored_size"]
+__all__ = ["Catalog", "Dataset", "find_datasets", "marks", "open_dataset", "stored_size"]
 
 _DEEPEST = 12
 _MOST_FOLDERS = 20_000
 _MOST_DATASETS = 500
 _SECONDS = 5.0
-MARKS = {b"info", b"attributes.json", b"zarr.json", b".zarray", b".zgroup"}
 _NOTE = KEY.encode()
-_LARGEST_DOCUMENT = 16 << 20
 
 
 @dataclass
@@ -38,8 +37,9 @@ class Dataset:
 
     names     the way to it from the root; `path` is the same as text
     store     what lies there
-    format    "zarr3", "zarr2", "n5", "precomputed", "zvf"
+    format    the name of its format
     kind      what it is, in a word or two
+    viewer    how Neuroglancer reads it, where that is known without opening it
     unfinished  what there is to say of the conversion into this place, or one above it, that has not ended
     """
 
@@ -49,6 +49,8 @@ class Dataset:
     kind: str
     node: Any = None
     pyramid: Image | None = None
+    viewer: ViewerSource | None = None
+    format_title: str | None = None
     error: str | None = None
     unfinished: str | None = None
 
@@ -60,6 +62,10 @@ class Dataset:
     def title(self) -> str:
         name = self.names[-1] if self.names else os.path.basename(os.fsencode(self.store.root))
         return name.decode("utf-8", "backslashreplace")
+
+    @property
+    def is_vectors(self) -> bool:
+        return self.node is not None and self.node.kind == "vectors"
 
     @property
     def labels(self) -> bool:
@@ -75,10 +81,11 @@ class Catalog:
 
 
 def find_datasets(root: Root) -> Catalog:
-    """Every array, pyramid, volume and Zarr Vectors store below the root, sorted by path."""
+    """Every array, pyramid, volume and set of vectors below the root, sorted by path."""
     catalog = Catalog()
     deadline = time.monotonic() + _SECONDS
     seen = 0
+    known = marks()
     # A folder, and what there is to say of the unfinished conversion that it lies in.
     pending: list[tuple[list[bytes], str | None]] = [([], _told(unfinished_around(os.fsdecode(root.path))))]
     while pending:
@@ -97,8 +104,8 @@ def find_datasets(root: Root) -> Catalog:
             continue
         if _NOTE in files:
             unfinished = _told(unfinished_at(root.store(names)))
-        if files & MARKS:
-            found = open_dataset(root.store(names), names, files)
+        if files & known:
+            found = open_dataset(root.store(names), names)
             if found is not None:
                 found.unfinished = unfinished
                 catalog.datasets.append(found)
@@ -116,54 +123,33 @@ def _told(found: UnfinishedConversion | None) -> str | None:
     return None if found is None else str(replace(found, failed=None))
 
 
-def open_dataset(store: ConfinedStore, names: list[bytes], files: set[bytes]) -> Dataset | None:
+def marks() -> set[bytes]:
+    """The names of the documents by which data sets are known."""
+    return {mark.encode() for one in formats().values() for mark in one.marks}
+
+
+def open_dataset(store: ConfinedStore, names: list[bytes]) -> Dataset | None:
     """What the documents in this folder describe; None if they describe nothing that is known."""
-    if files & {b".zarray", b".zgroup"} and not files & {b"zarr.json", b"attributes.json"}:
-        if b".zarray" not in files:
-            return Dataset(names, store, "zarr2", "group")
-        return Dataset(names, store, "zarr2", "array", error="Zarr v2: Neuroglancer reads it, zvcore does not")
-    if b"info" in files and not files & {b"zarr.json", b"attributes.json"}:
-        return _open_info(store, names)
+    format = None
     try:
-        node = open_silently(open_store(store))
+        format = detect(store)
+        if format is None:
+            return None
+        seen = format.glimpse(store)
+        if seen is not None:
+            name = seen.format or format.name
+            return Dataset(names, store, name, seen.kind, viewer=seen.viewer, format_title=seen.title, error=seen.error)
+        node = open_silently(open_store(store), format=format.name)
     except (ZvcoreError, ValueError, OSError, RecursionError) as error:
-        format = "n5" if b"attributes.json" in files else "zarr3"
-        return Dataset(names, store, format, "broken", error=f"{type(error).__name__}: {error}")
-    if getattr(node, "kind", None) == "vectors":
-        return Dataset(names, store, "zvf", ", ".join(node.geometry_types) or "vectors", node)
-    pyramid = image_of(node)
-    format = "n5" if b"attributes.json" in files else "zarr3"
-    if pyramid is None:
-        return Dataset(names, store, format, "group")
-    return Dataset(names, store, format, "array" if not pyramid.convention else "pyramid", node, pyramid)
-
-
-def _open_info(store: ConfinedStore, names: list[bytes]) -> Dataset | None:
-    from zvcore.precomputed import Volume
-
-    try:
-        document = json.loads(bytes(store.get("info", 0, _LARGEST_DOCUMENT) or b""))
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(document, dict):
-        return None
-    kinds = {
-        "neuroglancer_skeletons": "skeletons",
-        "neuroglancer_multilod_draco": "meshes",
-        "neuroglancer_legacy_mesh": "meshes",
-        "neuroglancer_annotations_v1": "annotations",
-        "neuroglancer_segment_properties": "segment properties",
-    }
-    kind = kinds.get(str(document.get("@type")))
-    if kind is not None:
-        return Dataset(names, store, "precomputed", kind)
-    if "scales" not in document:
-        return None
-    try:
-        volume = Volume(store)
-        return Dataset(names, store, "precomputed", volume.type, volume, image_of(volume))
-    except (ZvcoreError, ValueError, OSError) as error:
-        return Dataset(names, store, "precomputed", "broken", error=f"{type(error).__name__}: {error}")
+        name = next(iter(formats())) if format is None else format.name
+        return Dataset(names, store, name, "broken", error=f"{type(error).__name__}: {error}")
+    if node.kind == "vectors":
+        return Dataset(names, store, format.name, ", ".join(node.geometry_types) or "vectors", node)
+    image = image_of(node)
+    if image is None:
+        return Dataset(names, store, format.name, node.kind, node)
+    kind = "array" if image.convention is None else (image.kind or "image") if node.kind == "image" else "pyramid"
+    return Dataset(names, store, format.name, kind, node, image)
 
 
 def stored_size(root: Root, names: list[bytes], seconds: float) -> tuple[int, int, bool]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from zvcore.errors import UnsupportedError
+from zvcore.format import get_format
 from zvcore.serving import neuroglancer
-from zvcore.serving.catalog import MARKS, Dataset, find_datasets, open_dataset, stored_size
+from zvcore.serving.catalog import Dataset, find_datasets, marks, open_dataset, stored_size
 from zvcore.serving.limits import refuse_if_too_large
 from zvcore.serving.paths import split_path
 from zvcore.serving.turns import Busy, Turns
@@ -37,7 +38,6 @@ _SECONDS_FOR_SIZES = 3.0
 # When a page has taken so long, it does without the contrast of what has not been drawn before.
 _SECONDS_FOR_PICTURES = 5.0
 _KEPT = 256
-_SHAPE_NAMES = {"zarr3": "Zarr v3", "zarr2": "Zarr v2", "n5": "N5", "precomputed": "precomputed", "zvf": "Zarr Vectors"}
 
 
 class Site:
@@ -68,12 +68,12 @@ class Site:
     # --- data sets by path
 
     def _dataset(self, names: list[bytes]) -> Dataset | None:
-        files = {name for name in MARKS if self.root.look([*names, name]) is not None}
-        return open_dataset(self.root.store(names), names, files) if files else None
+        found = any(self.root.look([*names, name]) is not None for name in marks())
+        return open_dataset(self.root.store(names), names) if found else None
 
     def _version(self, names: list[bytes]) -> Version:
         """Tells a data set as it is now from others: changes when its own document does."""
-        documents = [self.root.look([*names, name]) for name in (b"zarr.json", b"attributes.json", b"info")]
+        documents = [self.root.look([*names, name]) for name in sorted(marks())]
         stamps = tuple(
             None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns) for found in documents
         )
@@ -105,7 +105,7 @@ class Site:
             return known
         with self._drawing.take():
             limits = None
-            if dataset.format == "zvf":
+            if dataset.is_vectors:
                 pixels = draw_vectors(dataset.node, size=_THUMBNAIL)
             elif dataset.pyramid is not None:
                 refuse_if_too_large(dataset.pyramid.at_least(_THUMBNAIL))
@@ -165,6 +165,7 @@ class Site:
         url = "".join(f"{quote(name)}/" for name in dataset.names)
         facts: dict[str, Any] = {
             "path": dataset.path, "format": dataset.format, "kind": dataset.kind, "error": dataset.error,
+            "title": dataset.format_title or get_format(dataset.format).title,
             "unfinished": dataset.unfinished, "url": f"{base}/{url}", "stored_bytes": size, "files": files,
             "counted_all": complete,
         }  # fmt: skip
@@ -177,11 +178,11 @@ class Site:
                 "codec": ", ".join(str(item.name) for item in codec if hasattr(item, "name")) or "raw",
                 "levels": len(dataset.pyramid.arrays), "bytes": sum(a.nbytes for a in dataset.pyramid.arrays),
             }  # fmt: skip
-        elif dataset.format == "zvf" and dataset.node is not None:
+        elif dataset.is_vectors:
             facts |= self._facts_of_vectors(dataset)
         facts["preview"] = None
         limits = None
-        if dataset.error is None and (dataset.pyramid is not None or dataset.format == "zvf"):
+        if dataset.error is None and (dataset.pyramid is not None or dataset.is_vectors):
             facts["preview"] = f"/.zvcore/preview/{url}{_PICTURE}"
             try:
                 if self._is_drawn(dataset) or time.monotonic() < until:
@@ -229,7 +230,8 @@ class Site:
         kind = kind or ("segmentation" if dataset.labels else "image")
         viewer = self.viewer or neuroglancer.DEMO
         if source is not None:
-            axes = neuroglancer.zarr_axes(dataset)
+            image = dataset.pyramid
+            axes = None if image is None else get_format(dataset.format).viewer_axes(image)
             links["neuroglancer"] = neuroglancer.link(
                 viewer, neuroglancer.state(dataset.title, source, kind, limits, axes=axes)
             )
@@ -267,7 +269,7 @@ class Site:
 
 def _card(facts: dict[str, Any]) -> str:
     title = escape(facts["path"] or "/")
-    rows = [("format", f"{_SHAPE_NAMES[facts['format']]}, {facts['kind']}")]
+    rows = [("format", f"{facts['title']}, {facts['kind']}")]
     if "shape" in facts:
         rows.append(("shape", " × ".join(map(str, facts["shape"])) + f", {facts['dtype']}"))
         chunks = " × ".join(map(str, facts["chunks"]))

@@ -42,7 +42,7 @@ _BOX = re.compile(r"(\d{1,3})/(\d{1,18})-(\d{1,18})_(\d{1,18})-(\d{1,18})_(\d{1,
 
 def view_for(dataset: Dataset, threads: int | None = None) -> VoxelView | LinesView | PointsView | None:
     """What can be made of a data set; None where nothing can."""
-    if dataset.format == "zvf" and dataset.node is not None:
+    if dataset.is_vectors:
         return LinesView(dataset) if dataset.node.is_lines else PointsView(dataset)
     if dataset.pyramid is None or stand_in_type(dataset.pyramid.arrays[0].dtype, dataset.labels) is None:
         return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.format import Format, ViewerSource
+from zvcore.format import Format, Glimpse, ViewerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from zvcore.array import Array
     from zvcore.format import Care
@@ -25,6 +25,8 @@ class Zarr3(Format):
     title = "Zarr v3"
     # Those of version 2 too: opening it says what is the matter.
     marks = ("zarr.json", ".zarray", ".zgroup")
+    tensorstore_driver = "zarr3"
+    zarr_python = True
     open_options = ("dead_bytes_threshold", "order_in_shard", "threads", "write_empty_chunks", "write_mode")
 
     def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
@@ -50,10 +52,30 @@ class Zarr3(Format):
 
         return read_image(node) if isinstance(node, Zarr3Group) else super().read_image(node)
 
+    def described_levels(self, attributes: Mapping[str, Any]) -> list[tuple[str, Axes]]:
+        from zvcore.zarr3.ome import read_ome
+
+        found = read_ome(attributes, "zarr.json")
+        return [] if found is None else list(zip(found.paths, found.axes, strict=True))
+
     def care(self) -> Care:
         from zvcore import zarr3
 
         return zarr3
+
+    def glimpse(self, store: Store) -> Glimpse | None:
+        if store.exists("zarr.json") or not (store.exists(".zarray") or store.exists(".zgroup")):
+            return None
+        is_array = store.exists(".zarray")
+        return Glimpse(
+            "array" if is_array else "group", ViewerSource("zarr2://"), "zarr2", "Zarr v2",
+            "Zarr v2: Neuroglancer reads it, zvcore does not" if is_array else None,
+        )  # fmt: skip
+
+    def viewer_axes(self, image: Image) -> dict[str, tuple[float, str]] | None:
+        from zvcore.zarr3.image import viewer_axes
+
+        return viewer_axes(image)
 
     def viewer_source(self, node: Any) -> ViewerSource:
         reason = _unread(getattr(getattr(node, "metadata", None), "codecs", ()))

@@ -87,9 +87,9 @@ class Zarr3Group(Mapping[str, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def children(self) -> Iterator[tuple[str, Node]]:
+    def children(self) -> Mapping[str, Node]:
         """The members, by name."""
-        return iter(self.items())
+        return self
 
     def __repr__(self) -> str:
         return f"<zvcore group zarr3 in {self.store.root}>"

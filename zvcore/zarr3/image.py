@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zvcore.array import Array
 from zvcore.errors import MetadataError
 from zvcore.images import Axis, Image, Level
+from zvcore.images.axes import long_unit, nanometers
 from zvcore.images.cosem import read_transform
 from zvcore.zarr3.ome import read_ome
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from zvcore.zarr3.array import Zarr3Array
     from zvcore.zarr3.group import Zarr3Group
 
-__all__ = ["read_axes", "read_image"]
+__all__ = ["read_axes", "read_image", "viewer_axes"]
+
+_SECONDS = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6}
 
 
 def read_axes(array: Zarr3Array) -> Axes:
@@ -45,3 +48,24 @@ def read_image(group: Zarr3Group) -> Image | None:
     ome = group.attrs.get("ome")
     kind = "segmentation" if isinstance(ome, dict) and "image-label" in ome else None
     return Image("", levels, group.attrs, kind, found.name, found.method, "OME-Zarr")
+
+
+def viewer_axes(image: Image) -> dict[str, tuple[float, str]] | None:
+    """{name: (size, unit)} of axes with x, y, z first, where all of them have names.
+
+    Neuroglancer puts the first axis of Zarr, usually z, where others have x, unless it is told. The sizes have to be
+    those that it finds by itself: it does not know the attributes of single arrays.
+    """
+    sizes = {}
+    for axis in image.axes:
+        if not axis.name:
+            return None
+        scale, unit = (1.0, None) if image.convention is None else (axis.scale or 1.0, long_unit(axis.unit))
+        if unit is None:
+            sizes[axis.name] = (scale, "")
+        elif unit in _SECONDS:
+            sizes[axis.name] = (scale * _SECONDS[unit], "s")
+        else:
+            sizes[axis.name] = (scale * nanometers(unit) * 1e-9, "m")
+    shown = [name for name in "xyz" if name in sizes]
+    return {name: sizes[name] for name in [*shown, *sizes]} if len(shown) > 1 else None

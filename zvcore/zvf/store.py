@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -124,12 +125,31 @@ class Store:
     def __iter__(self) -> Iterator[Level]:
         return map(self.level, self.levels)
 
-    def children(self) -> Iterator[tuple[str, FormatNode]]:
+    def children(self) -> Mapping[str, FormatNode]:
         """The levels, the finest first."""
-        return ((str(number), self.level(number)) for number in self.levels)
+        return _Levels(self)
 
     def __repr__(self) -> str:
         return f"<zvcore.zvf.Store {self.store.root}: format {self.version}, {', '.join(self.geometry_types)}>"
+
+
+class _Levels(Mapping[str, "Level"]):
+    """The levels of a store by their names, opened when they are looked up."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._names = [str(number) for number in store.levels]
+
+    def __getitem__(self, name: str) -> Level:
+        if name not in self._names:
+            raise NotFoundError(f"there is no level {name}", key=self._store.store.root)
+        return self._store.level(int(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class Level:
@@ -138,8 +158,8 @@ class Level:
     kind = "level"
     format = "zvf"
 
-    def children(self) -> Iterator[tuple[str, FormatNode]]:
-        return iter(())
+    def children(self) -> Mapping[str, FormatNode]:
+        return {}
 
     def __init__(self, parent: Store, number: int) -> None:
         self.parent = parent
