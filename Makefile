@@ -97,19 +97,20 @@ browser-test: $(stamps)/installed $(stamps)/group-test
 bench-smoke: $(stamps)/installed $(stamps)/group-bench
 	$(py) -m pytest bench $(ARGS)
 
-# zarr-python's own tests, from its source distribution, with our pipeline. docs/zarr3.md says which fail and why.
+# All of zarr-python's own tests but its benchmarks, from its source distribution, with our pipeline. PIPELINE= runs them
+# without, for comparison. docs/interop.md says which fail and why.
 zarr_suite := build/zarr-suite
 zarr_version = $(shell $(py) -c 'import zarr; print(zarr.__version__)')
+PIPELINE ?= zvcore.zarr3.CodecPipeline
 zarr-suite: $(stamps)/installed $(stamps)/group-test
 	mkdir -p $(zarr_suite)
-	$(py) -m pip install -q --no-deps --upgrade --target $(zarr_suite)/extra pytest-asyncio
+	$(py) -m pip install -q --no-deps --upgrade --target $(zarr_suite)/extra pytest-asyncio tomlkit numpydoc
 	$(py) -m pip download -q --no-deps --no-binary zarr --dest $(zarr_suite) zarr==$(zarr_version)
 	tar -xzf $(zarr_suite)/zarr-$(zarr_version).tar.gz -C $(zarr_suite)
 	cd $(zarr_suite)/zarr-$(zarr_version) && PYTHONPATH=$(CURDIR)/$(zarr_suite)/extra \
-	    ZARR_CODEC_PIPELINE__PATH=zvcore.zarr3.CodecPipeline $(abspath $(VENV))/bin/python -m pytest -q --benchmark-disable \
-	    -o asyncio_default_fixture_loop_scope=function $(ARGS) $(or $(TESTS),tests/test_array.py tests/test_indexing.py \
-	    tests/test_codecs tests/test_codec_entrypoints.py tests/test_v2.py tests/test_api.py tests/test_config.py \
-	    tests/test_properties.py tests/test_regression)
+	    $(if $(PIPELINE),ZARR_CODEC_PIPELINE__PATH=$(PIPELINE)) $(abspath $(py)) -m pytest -q --benchmark-disable \
+	    -o asyncio_default_fixture_loop_scope=function -o log_cli_level=CRITICAL $(ARGS) \
+	    $(or $(TESTS),tests --ignore=tests/benchmarks --ignore=tests/test_examples.py)
 
 # The tests of zarr-vectors, from its source distribution, with our encoders, decoders and sharding swapped in. One of
 # them waits for ever on machines with few cores, with or without us: all threads of its event loop wait for that loop.
