@@ -1,18 +1,21 @@
 """Moves items between an array's chunks and memory, whatever the format: the way of the data, step by step."""
 
 from zvcore.transfer.gathered import write_gathered
+from zvcore.transfer.ordered import OrderedWriter
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
 from zvcore.transfer.packing import Packing
-from zvcore.transfer.reading import read, read_blocks, read_encoded
+from zvcore.transfer.reading import read, read_blocks, read_decoded, read_encoded
 from zvcore.transfer.writing import encode, put, write
 
 __all__ = [
+    "OrderedWriter",
     "Packing",
     "clear_cut_objects",
     "encode",
     "put",
     "read",
     "read_blocks",
+    "read_decoded",
     "read_encoded",
     "remove_outside",
     "write",

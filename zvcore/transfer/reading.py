@@ -8,22 +8,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import codecs
 from zvcore.engine.arriving import arriving
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.fetching import at_hand, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.read import fetch_native, read_chunks
 from zvcore.engine.selection import Selection
+from zvcore.errors import UnsupportedError
 from zvcore.placement import CHANGED
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.locks import held_locks
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zvcore.codecs import CodecChain
     from zvcore.layout import ChunkForm, Layout, Sources
     from zvcore.transfer.batches import Positions, Progress, Rows
 
-__all__ = ["read", "read_blocks", "read_encoded"]
+__all__ = ["read", "read_blocks", "read_decoded", "read_encoded"]
+
+# Of a store that may not take much memory, so many chunks are decoded at a time.
+_AT_ONCE = 8
 
 
 def read(
@@ -130,14 +138,39 @@ def _read_block(layout: Layout, positions: Positions, row: int) -> npt.NDArray[A
     return out
 
 
-def read_encoded(layout: Layout, positions: Positions) -> Buffers:
+def read_encoded(layout: Layout, positions: Positions, threads: int | None = None) -> Buffers:
     """The bytes of the chunks at these grid positions as they are stored."""
+    return _fetched(layout, positions, (), 1 << 62, threads)
+
+
+def read_decoded(layout: Layout, positions: Positions, threads: int | None = None) -> Buffers:
+    """The bytes of the chunks at these grid positions as the layout's chains decode them.
+
+    Of a store that may not take much memory, a few are decoded at a time, and up to its limit in all.
+    """
+    most = layout.store.largest
+    if most is None or not len(positions):
+        return _fetched(layout, positions, layout.chains, None, threads)
+    parts: list[Buffers] = []
+    for window in windows(len(positions), _AT_ONCE):
+        ceiling = min(most // _AT_ONCE, codecs.max_decoded_size)
+        parts.append(_fetched(layout, positions[window], layout.chains, ceiling, threads))
+        if sum(part.nbytes for part in parts) > most:
+            name = layout.chunk_name(tuple(positions[0].tolist()))
+            raise UnsupportedError("more than may be decoded at once", key=name, expected=f"at most {most} bytes")
+    return Buffers.chain(parts)
+
+
+def _fetched(
+    layout: Layout, positions: Positions, chains: Sequence[CodecChain], max_size: int | None, threads: int | None
+) -> Buffers:
     found = Buffers(0)
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
         with attempt:
             sources = layout.locate(positions)
-            sources.chain = None
-            found = fetch(layout.store, sources, count=len(positions), max_size=1 << 62)
+            if not chains:
+                sources.chain = None
+            found = fetch(layout.store, sources, chains, count=len(positions), max_size=max_size, threads=threads)
     return found
 
 

@@ -10,26 +10,17 @@ from zvcore.documents import Document
 from zvcore.errors import NotFoundError
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.inspection import chunk_keys, inspect_array, inspect_shard
-from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
-from zvcore.zarr3.sharding import ShardLayout
+from zvcore.zarr3.sharding import ShardLayout, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from zvcore.layout import Layout
     from zvcore.stores import Store
+    from zvcore.zarr3.layout import ChunkLayout
 
 __all__ = ["Zarr3Array"]
-
-
-def layout_of(
-    store: Store, metadata: ArrayMetadata, store_empty: bool, **shard_options: Any
-) -> ChunkLayout | ShardLayout:
-    """The layout of an array of Zarr v3, in shards or not."""
-    if metadata.pipeline.sharding is None:
-        return ChunkLayout(store, metadata, store_empty)
-    return ShardLayout(store, metadata, store_empty, **shard_options)
 
 
 class Zarr3Array(Array):

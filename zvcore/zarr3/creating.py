@@ -9,6 +9,7 @@ import zvcore.codecs
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.attributes import Attributes
+from zvcore.zarr3.composing import array_document, sharded_codecs
 from zvcore.zarr3.dtypes import DataType, data_type_of
 from zvcore.zarr3.metadata import ArrayMetadata, write_document
 
@@ -64,13 +65,8 @@ def create_array(
         if any(a % b for a, b in zip(outer, chunks, strict=True)):
             raise MetadataError("the chunks must divide the shard", expected=outer, found=chunks)
         index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
-        configuration = {
-            "chunk_shape": list(chunks),
-            "codecs": codecs,
-            "index_codecs": index if index_codecs is None else list(index_codecs),
-            "index_location": index_location,
-        }
-        codecs = [{"name": "sharding_indexed", "configuration": configuration}]
+        given = index if index_codecs is None else list(index_codecs)
+        codecs = sharded_codecs(chunks, codecs, {"index_codecs": given, "index_location": index_location})
     if fill_value is None:
         fill_value = data_type.default_fill
     elif data_type.kind == "text" and not isinstance(fill_value, str):
@@ -86,17 +82,15 @@ def create_array(
     encoding = chunk_key_encoding
     if isinstance(encoding, str):
         encoding = {"name": encoding, "configuration": {"separator": "/" if encoding == "default" else "."}}
-    document: dict[str, Any] = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(shape),
-        "data_type": data_type.json,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(outer)}},
-        "chunk_key_encoding": dict(encoding),
-        "fill_value": written_fill,
-        "codecs": codecs,
-        "attributes": Attributes.checked(attrs or {}),
-    }
+    document = array_document(
+        shape,
+        data_type.json,
+        outer,
+        codecs,
+        fill_value=written_fill,
+        attributes=Attributes.checked(attrs or {}),
+        chunk_key_encoding=encoding,
+    )
     if dimension_names is not None:
         document["dimension_names"] = list(dimension_names)
     shard_options: dict[str, Any] = {

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from zvcore.engine import Sources
 from zvcore.layout import ChunkForm, Layout
 from zvcore.placement import OneChunkPerObject
 from zvcore.zarr3.chain import Filtered, Pipeline, VariableItems
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from zvcore.codecs import CodecChain
     from zvcore.layout import ValueCodec
     from zvcore.stores import Store
@@ -56,7 +56,7 @@ class ChunkLayout(Layout):
         return Sources(keys=self.metadata.keys(positions))
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
-        return self.metadata.keys(np.array([position], np.int64).reshape(1, len(self.shape)))[0]
+        return self.metadata.key(position)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r}, shape={self.shape})"

@@ -47,6 +47,8 @@ class ArrayMetadata:
     dimension_names: tuple[str | None, ...] | None
     document: dict[str, Any] = field(repr=False)
     where: str = ""
+    # Where in its store the array lies, if that is not the store's root.
+    folder: str = ""
 
     @classmethod
     def parse(cls, document: dict[str, Any], where: str) -> ArrayMetadata:
@@ -92,20 +94,33 @@ class ArrayMetadata:
         codecs = list(self.codecs) if isinstance(self.codecs, tuple) else self.codecs
         return parse_codecs(codecs, self.chunk_shape, self.data_type, self.where)
 
+    @cached_property
+    def key_head(self) -> str:
+        """What all keys of chunks (or shards) begin with; the whole key of the one chunk of an array without axes."""
+        folder = f"{self.folder}/" if self.folder else ""
+        if not self.shape:
+            return folder + (self.key_prefix or "0")
+        return folder if self.key_prefix is None else folder + self.key_prefix + self.separator
+
+    @cached_property
+    def grid(self) -> tuple[int, ...]:
+        """How many chunks (or shards) there are along each axis."""
+        return tuple(-(-bound // extent) for bound, extent in zip(self.shape, self.chunk_shape, strict=True))
+
+    def key(self, position: Sequence[int]) -> str:
+        """The key of the chunk (or shard) at this grid position."""
+        return self.key_head + self.separator.join(map(str, position))
+
     def keys(self, positions: np.ndarray[Any, Any]) -> Keys:
         """The keys of the chunks (or shards) at these grid positions."""
-        ndim = len(self.shape)
-        if ndim == 0:
-            return Keys.of([self.key_prefix or "0"] * len(positions))
-        first = "" if self.key_prefix is None else self.key_prefix + self.separator
-        return Keys.format(positions, [first, *[self.separator] * (ndim - 1), ""])
+        if not self.shape:
+            return Keys.of([self.key_head] * len(positions))
+        return Keys.format(positions, [self.key_head, *[self.separator] * (len(self.shape) - 1), ""])
 
     @cached_property
     def _key_pattern(self) -> re.Pattern[str]:
-        separator = re.escape(self.separator)
-        numbers = separator.join([r"(0|[1-9][0-9]{0,18})"] * len(self.shape))
-        first = "" if self.key_prefix is None else self.key_prefix + (separator if self.shape else "")
-        return re.compile(first + (numbers if self.shape or self.key_prefix else "0"))
+        numbers = re.escape(self.separator).join([r"(0|[1-9][0-9]{0,18})"] * len(self.shape))
+        return re.compile(re.escape(self.key_head) + numbers)
 
     def position(self, key: str) -> tuple[int, ...] | None:
         """Which chunk (or shard) an object is, by its key; None if it is none."""
@@ -114,7 +129,7 @@ class ArrayMetadata:
 
     def stored(self, store: Store) -> Iterator[tuple[str, tuple[int, ...]]]:
         """(key, grid position) of each chunk (or shard) that is in the store, those outside of the array too."""
-        for key in store.list():
+        for key in store.list(self.folder):
             position = self.position(key)
             if position is not None:
                 yield key, position

@@ -54,8 +54,9 @@ class ShardLevel:
 
     def slots(self, positions: Positions) -> Positions:
         """The place in its shard's index of the cell that holds each inner chunk."""
-        within = positions // np.array(self.extent, np.int64) % np.array(self.cells, np.int64)
-        return within @ self.strides
+        if any(extent != 1 for extent in self.extent):
+            positions = positions // np.array(self.extent, np.int64)
+        return positions % np.array(self.cells, np.int64) @ self.strides
 
     def cells_of(self, slots: Positions) -> Positions:
         """Which cells of a shard these places of its index are, one row each: the inverse of `slots`."""

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
 from zvcore.engine.single import OpenShards
 from zvcore.layout import Layout
-from zvcore.zarr3.layout import form_of
+from zvcore.zarr3.layout import ChunkLayout, form_of
 from zvcore.zarr3.nested import locate_nested
 from zvcore.zarr3.shard_index import Index, index_of
 from zvcore.zarr3.shard_levels import levels_of
 from zvcore.zarr3.shard_writer import ShardWriter, ZarrShards
-from zvcore.zarr3.whole_shards import locate_whole
+from zvcore.zarr3.whole_shards import locate_whole, stored_chunks
 
 if TYPE_CHECKING:
     from zvcore.codecs import CodecChain
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zvcore.zarr3.metadata import ArrayMetadata
     from zvcore.zarr3.shard_format import Order
 
-__all__ = ["ShardLayout", "WriteMode"]
+__all__ = ["ShardLayout", "WriteMode", "layout_of"]
 
 WriteMode = Literal["rewrite", "append", "inplace"]
 Positions = npt.NDArray[np.int64]
@@ -83,7 +83,7 @@ class ShardLayout(Layout):
 
     @cached_property
     def open_shards(self) -> OpenShards | None:  # type: ignore[override]
-        grid = [-(-bound // extent) for bound, extent in zip(self.shape, self.metadata.chunk_shape, strict=True)]
+        grid = self.metadata.grid
         if not self.simple or self.value_codec is not None or self.store.local_root is None:
             return None
         return OpenShards(self._per_shard, self._strides, grid) if math.prod(grid) < 2**62 else None
@@ -95,7 +95,7 @@ class ShardLayout(Layout):
     # --- which shard
 
     def shard_key(self, shard: tuple[int, ...]) -> str:
-        return self.metadata.keys(np.array([shard], np.int64).reshape(1, len(self.shape)))[0]
+        return self.metadata.key(shard)
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.shard_key(tuple(i // n for i, n in zip(position, self._per_shard, strict=True)))
@@ -103,18 +103,21 @@ class ShardLayout(Layout):
     def group(self, positions: Positions) -> tuple[Keys, npt.NDArray[np.int32]]:
         """(the keys of the shards, which of them holds each chunk)."""
         shards = positions // self.per_shard
-        if len(shards) > 1:
-            low = shards.min(axis=0)
-            span = shards.max(axis=0) - low + 1
-            strides = np.ones(len(span), np.int64)
-            strides[:-1] = np.cumprod(span[:0:-1])[::-1]
-            if float(np.prod(span.astype(float))) < 2**62:
-                number = (shards - low) @ strides
-                _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
-                return self.metadata.keys(shards[first]), inverse.reshape(-1).astype(np.int32)
+        if len(shards) <= 1:
+            return self.metadata.keys(shards), np.zeros(len(shards), np.int32)
+        if self._shard_strides is None:
             unique, inverse = np.unique(shards, axis=0, return_inverse=True)
             return self.metadata.keys(unique), inverse.reshape(-1).astype(np.int32)
-        return self.metadata.keys(shards), np.zeros(len(shards), np.int32)
+        _, first, inverse = np.unique(shards @ self._shard_strides, return_index=True, return_inverse=True)
+        return self.metadata.keys(shards[first]), inverse.reshape(-1).astype(np.int32)
+
+    @cached_property
+    def _shard_strides(self) -> npt.NDArray[np.int64] | None:
+        """What numbers the shards of the grid, None where there are too many."""
+        grid = self.metadata.grid
+        if math.prod(grid) >= 2**62:
+            return None
+        return np.array([math.prod(grid[axis + 1 :]) for axis in range(len(grid))], np.int64)
 
     # --- reading
 
@@ -172,6 +175,17 @@ class ShardLayout(Layout):
             found[number] = index
         return found
 
+    def stored_in(self, shard: Positions) -> Positions:
+        """The places in the array's grid of the chunks that the shard at this place has, if there is such a shard."""
+        key = self.metadata.keys(shard.reshape(1, -1))[0]
+        if self.simple:
+            index = self.index(key)
+            slots = np.flatnonzero(index.lengths != _NONE) if index is not None else np.zeros(0, np.int64)
+            return shard * self.per_shard + self.levels[0].cells_of(slots)
+        raw = self.store.get(key)
+        parts = () if raw is None else stored_chunks(self, memoryview(raw), shard, key)
+        return np.concatenate([np.zeros((0, len(self.shape)), np.int64), *(positions for positions, _ in parts)])
+
     def open_shard(self, positions: Positions) -> Index | None:
         key = self.metadata.keys(positions // self.per_shard)[0]
         index = self.index(key)
@@ -209,3 +223,12 @@ class ShardLayout(Layout):
         nothing = np.zeros((0, len(self.shape)), np.int64)
         ShardWriter(self, edit.key, "rewrite").update(edit, nothing, Buffers(0))
         return before - (self.store.size(edit.key) or 0)
+
+
+def layout_of(
+    store: Store, metadata: ArrayMetadata, store_empty: bool = False, **shard_options: Any
+) -> ChunkLayout | ShardLayout:
+    """Where the chunks of an array live; the options only mean something to one with shards."""
+    if metadata.pipeline.sharding is None:
+        return ChunkLayout(store, metadata, store_empty)
+    return ShardLayout(store, metadata, store_empty, **shard_options)

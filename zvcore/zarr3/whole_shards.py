@@ -74,7 +74,7 @@ def _opened(
 
 
 def stored_chunks(
-    layout: ShardLayout, raw: memoryview, shard: Sequence[int], key: str
+    layout: ShardLayout, raw: memoryview, shard: Sequence[int] | Positions, key: str
 ) -> Iterator[tuple[Positions, list[memoryview]]]:
     """(places in the array's grid, encoded bytes) of the chunks that are there, one innermost shard after the other.
 

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from zvcore.zvf.manifests import encode_manifests as encode_manifests
     from zvcore.zvf.pyramid import write_coarser_level as write_coarser_level
     from zvcore.zvf.reading import Vectors as Vectors
-    from zvcore.zvf.sharding import get_shard_info as get_shard_info
-    from zvcore.zvf.sharding import is_sharded as is_sharded
-    from zvcore.zvf.sharding import reshard as reshard
-    from zvcore.zvf.sharding import shard_store as shard_store
-    from zvcore.zvf.sharding import unshard_store as unshard_store
+    from zvcore.zvf.repacking import get_shard_info as get_shard_info
+    from zvcore.zvf.repacking import is_sharded as is_sharded
+    from zvcore.zvf.repacking import reshard as reshard
+    from zvcore.zvf.repacking import shard_store as shard_store
+    from zvcore.zvf.repacking import unshard_store as unshard_store
     from zvcore.zvf.store import Level as Level
     from zvcore.zvf.store import Store as Store
     from zvcore.zvf.store import detect as detect
@@ -91,7 +91,7 @@ _get, __dir__ = lazy_names(
         "manifests": "ManifestCSR ManifestTable decode_manifest decode_manifests encode_manifest encode_manifests",
         "pyramid": "write_coarser_level",
         "reading": "Vectors",
-        "sharding": "get_shard_info is_sharded reshard shard_store unshard_store",
+        "repacking": "get_shard_info is_sharded reshard shard_store unshard_store",
         "store": "Level Store detect open",
         "validation": "ValidationResult validate",
         "writing": "write_points write_polylines",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +12,19 @@ import numpy.typing as npt
 from zvcore.errors import UnsupportedError
 from zvcore.kernels import fragments as fragment_kernel
 from zvcore.zvf.batches import Batch, Fragments, Spool
-from zvcore.zvf.building import LevelBuilder, Target
+from zvcore.zvf.building import LevelBuilder
 from zvcore.zvf.cells import GridCells
-from zvcore.zvf.documents import level_attributes
+from zvcore.zvf.composing import level_attributes
 from zvcore.zvf.linkwriting import LinkCollector
 from zvcore.zvf.manifests import ManifestTable
-from zvcore.zvf.sharding import shard_shape_for
+from zvcore.zvf.repacking import shard_shape_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from zvcore.stores import Store
     from zvcore.zvf.attributes import AttributeForm
+    from zvcore.zvf.building import CellWriter
     from zvcore.zvf.cells import Cells
     from zvcore.zvf.store import Level
     from zvcore.zvf.writing import _Job
@@ -154,11 +157,11 @@ class Assembler:
     """Collects batches, then writes the level that they make together with the old one."""
 
     def __init__(
-        self, job: _Job, target: Target, geometry: str, compressor: list[dict[str, Any]], shard_shape: Any
+        self, job: _Job, store: Store, geometry: str, compressor: list[dict[str, Any]], shard_shape: Any
     ) -> None:
         self.job = job
         self.old = job.old
-        self.target = target
+        self.store = store
         self.ndim = len(job.chunk_shape)
         self.spool = Spool()
         self.columns: dict[str, Column] = {}
@@ -169,8 +172,8 @@ class Assembler:
         if self.old is not None:
             if compressor or shard_shape is not None:
                 raise ValueError("what is appended is compressed and sharded as the store is")
-            self.compressor = self.old.node.inner_codecs[1:]
-            self.shard = self.old.node.outer_chunk if self.old.node.sharded else None
+            self.compressor = self.old.node.compressor
+            self.shard = self.old.node.shard
             self.dtype = self.old.level.dtype.newbyteorder("=")
             if self.old.objects is not None and geometry != "point_cloud":
                 self.links.add_links(self.old.level.links())
@@ -247,26 +250,38 @@ class Assembler:
         shape = np.array(self.job.chunk_shape, float)
         first = np.minimum(np.floor(low / shape).astype(np.int64), chunks.min(0))
         last = np.maximum(np.floor(high / shape).astype(np.int64), chunks.max(0))
-        builder = LevelBuilder(self.target, (last - first + 1).tolist(), first.tolist(), self.compressor, self.shard)
+        builder = LevelBuilder(self.store, (last - first + 1).tolist(), first.tolist(), self.compressor, self.shard)
         return builder, chunks[builder.order(chunks)]
 
     def _write_cells(self, builder: LevelBuilder, chunks: Ints, extra: Mapping[str, Any]) -> int:
         """All per-chunk arrays; how many vertices they hold."""
         assert self.dtype is not None
+        with ExitStack() as stack:
+            vertices = stack.enter_context(
+                builder.cells("vertices", {"zv_array": "vertices", "dtype": self.dtype.name, "encoding": "raw"})
+            )
+            indices = stack.enter_context(
+                builder.cells("vertex_fragments", {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"})
+            )
+            columns = []
+            for name, column in self.columns.items():
+                dtype, attributes, becomes = column.settle()
+                writer = stack.enter_context(builder.cells(f"vertex_attributes/{name}", attributes))
+                columns.append((name, writer, dtype, becomes))
+            total = self._write_groups(chunks, vertices, indices, columns)
+        self._write_fragment_attributes(builder, extra)
+        return total
+
+    def _write_groups(self, chunks: Ints, vertices: CellWriter, indices: CellWriter, columns: Any) -> int:
+        assert self.dtype is not None
         little = self.dtype.newbyteorder("<")
-        vertices = builder.cells("vertices", {"zv_array": "vertices", "dtype": self.dtype.name, "encoding": "raw"})
-        indices = builder.cells("vertex_fragments", {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"})
-        columns = []
-        for name, column in self.columns.items():
-            dtype, attributes, becomes = column.settle()
-            columns.append((name, builder.cells(f"vertex_attributes/{name}", attributes), dtype, becomes))
+        row_bytes = self.ndim * little.itemsize
         total = 0
         for begin in range(0, len(chunks), _GROUP):
             group = chunks[begin : begin + _GROUP]
             old = self._old_cells(group)
             for k, chunk in enumerate(map(tuple, group.tolist())):
                 before = bytes(old["vertices"][k]) if old else b""
-                row_bytes = self.ndim * little.itemsize
                 index, order = self._index(old, k, chunk, len(before) // row_bytes)
                 payload = _joined(before, self.spool.rows(chunk, ""), little, (self.ndim,), order)
                 vertices.add(chunk, payload)
@@ -277,9 +292,6 @@ class Assembler:
                     new = [rows if becomes is None else becomes[rows] for rows in self.spool.rows(chunk, name)]
                     shape = self.columns[name].row_shape
                     writer.add(chunk, _joined(self._old_values(old, name, k, stored), new, stored, shape, order))
-        for writer in (vertices, indices, *(column[1] for column in columns)):
-            writer.close()
-        self._write_fragment_attributes(builder, extra)
         return total
 
     def _old_cells(self, chunks: Ints) -> dict[str, Any]:
@@ -349,17 +361,15 @@ class Assembler:
             if sample.ndim == 2:
                 attributes["channel_names"] = [f"ch{i}" for i in range(sample.shape[1])]
             chunks = np.array(list(values), np.int64)
-            writer = builder.cells(f"fragment_attributes/{name}", attributes)
-            for chunk in map(tuple, chunks[builder.order(chunks)].tolist()):
-                have = self._bases.get(chunk, (0, 0))[1]
-                have = self.bins if have and self.bins else have
-                rows = values[chunk]
-                if len(rows) != have:
-                    raise ValueError(
-                        f"fragment_attributes[{name!r}][{chunk}] has {len(rows)} rows but chunk has {have} fragments"
-                    )
-                writer.add(chunk, np.ascontiguousarray(rows, sample.dtype.newbyteorder("<")).tobytes())
-            writer.close()
+            with builder.cells(f"fragment_attributes/{name}", attributes) as writer:
+                for chunk in map(tuple, chunks[builder.order(chunks)].tolist()):
+                    have = self._bases.get(chunk, (0, 0))[1]
+                    have = self.bins if have and self.bins else have
+                    rows = values[chunk]
+                    if len(rows) != have:
+                        where = f"fragment_attributes[{name!r}][{chunk}]"
+                        raise ValueError(f"{where} has {len(rows)} rows but chunk has {have} fragments")
+                    writer.add(chunk, np.ascontiguousarray(rows, sample.dtype.newbyteorder("<")).tobytes())
 
     def finish_points(
         self, object_attributes: Mapping[str, Any] | None, fragment_attributes: Mapping[str, Any] | None,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
-from zvcore.zvf.nodes import ArrayNode, Node, read_node
+from zvcore.zvf.nodes import Column, Node, read_node
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
@@ -128,11 +128,11 @@ def object_attribute(store: Store, path: str) -> npt.NDArray[Any]:
     node = read_node(store, path)
     if node is None:
         raise NotFoundError("there is no such attribute", key=path)
-    if isinstance(node, ArrayNode):
+    if isinstance(node, Column):
         return node.read_numbers()
     # Before 0.8.1: the bytes of the whole array in a child.
     child = node.child("data")
-    if not isinstance(child, ArrayNode):
+    if not isinstance(child, Column):
         raise UnsupportedError("an attribute that is neither an array nor a group with data", key=node.key)
     dtype = stored_dtype(node.attrs.get("dtype"), node)
     raw = child.read_numbers().tobytes()
@@ -152,11 +152,11 @@ def read_groups(store: Store, path: str) -> dict[int, Ints]:
     node = read_node(store, path)
     if node is None:
         return {}
-    if isinstance(node, ArrayNode):
+    if isinstance(node, Column):
         data, starts, lengths = node.read_rows()
     else:
         blob, raw = node.child("data"), node.child("offsets")
-        if not isinstance(blob, ArrayNode) or not isinstance(raw, ArrayNode):
+        if not isinstance(blob, Column) or not isinstance(raw, Column):
             return {}
         data = blob.read_numbers().view(np.uint8)
         table = raw.read_numbers().tobytes()

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import transfer
 from zvcore.engine import ABSENT
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
-from zvcore.zvf.nodes import ArrayNode, Node, join, read_node, sorted_numbers
+from zvcore.zarr3.listing import sorted_numbers, stored_chunks
+from zvcore.zvf.nodes import Column, Node, join, read_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,9 +109,9 @@ class CellGrid(ABC):
 class GridCells(CellGrid):
     """Since 0.9: one array of byte strings whose shape is the grid, flat or in shards."""
 
-    node: ArrayNode
+    node: Column
 
-    def __init__(self, node: ArrayNode) -> None:
+    def __init__(self, node: Column) -> None:
         if not node.is_rows:
             raise UnsupportedError(
                 f"an array of {node.document.get('data_type')!r}, where byte strings are expected", key=node.key
@@ -135,10 +137,12 @@ class GridCells(CellGrid):
     def read(self, coords: Ints) -> Cells:
         positions = coords - self.origin
         # Coordinates come from stored bytes: a difference may have wrapped, but then it is outside all the same.
-        inside = ((coords >= self.origin) & (positions >= 0) & (positions < np.array(self.node.grid, np.int64))).all(1)
+        inside = ((coords >= self.origin) & (positions >= 0) & (positions < np.array(self.node.shape, np.int64))).all(1)
         chosen = positions if inside.all() else positions[inside]
-        pool, begins, absent = self.node.read_chunks(chosen)
-        sizes = np.diff(begins)
+        buffers = transfer.read_decoded(self.node.layout, chosen)
+        pool, begins = buffers.joined()
+        sizes, absent = np.diff(begins), buffers.sizes == ABSENT
+        del buffers  # there are as many bytes in the pool
         starts, lengths, faulty = vlen.split_single_rows(pool.data, begins[:-1], sizes)
         hollow = (sizes == 0) & ~absent
         if faulty < 0 and hollow.any():
@@ -161,21 +165,7 @@ class GridCells(CellGrid):
         return error.located(key=self.path, chunk=tuple((position + self.origin).tolist()))
 
     def stored(self) -> Ints:
-        objects = self.node.stored_objects()
-        grid = np.array(self.node.outer_grid, np.int64)
-        objects = objects[(objects < grid).all(1)]
-        if not self.node.sharded:
-            return objects + self.origin
-        per = np.array(self.node.per_shard, np.int64)
-        found = []
-        for position in objects.tolist():
-            index = self.node.shard_index(tuple(position))
-            if index is not None:
-                inner = np.stack(np.unravel_index(np.flatnonzero(index.lengths != ABSENT), self.node.per_shard), -1)
-                found.append(inner.astype(np.int64) + np.array(position, np.int64) * per)
-        cells = np.concatenate(found) if found else np.zeros((0, self.ndim), np.int64)
-        cells = cells[(cells < np.array(self.node.grid, np.int64)).all(1)]
-        return cells[np.lexsort(cells.T[::-1])] + self.origin
+        return stored_chunks(self.node.layout) + self.origin
 
     def listed(self) -> Ints | None:
         names = self.attrs.get("nonempty_chunks")
@@ -201,14 +191,14 @@ class SubArrayCells(CellGrid):
         return self._ndim
 
     @cached_property
-    def _packed(self) -> dict[tuple[int, ...], tuple[ArrayNode, int, int]]:
+    def _packed(self) -> dict[tuple[int, ...], tuple[Column, int, int]]:
         """{chunk: (shard array, offset, length)}"""
         found = {}
         for name in self.store.list_dir(self.path)[0]:
             if not name.startswith("__shard_"):
                 continue
             shard = read_node(self.store, join(self.path, name))
-            if not isinstance(shard, ArrayNode):
+            if not isinstance(shard, Column):
                 raise MetadataError("a shard without metadata", key=join(self.path, name))
             index = shard.attrs.get("shard_index")
             if isinstance(index, str):
@@ -244,7 +234,7 @@ class SubArrayCells(CellGrid):
                 parts.append(shards[shard.path][offset : offset + length])
                 continue
             node = read_node(self.store, join(self.path, coords_key(chunk)))
-            parts.append(_whole(node) if isinstance(node, ArrayNode) else None)
+            parts.append(_whole(node) if isinstance(node, Column) else None)
         lengths = np.array([0 if part is None else len(part) for part in parts], np.int64)
         data = np.concatenate([part for part in parts if part is not None] or [np.zeros(0, np.uint8)])
         return Cells(data, np.cumsum(lengths) - lengths, lengths, np.array([part is None for part in parts], bool))
@@ -255,7 +245,7 @@ class SubArrayCells(CellGrid):
         return np.array(sorted(found), np.int64).reshape(-1, self.ndim)
 
 
-def _whole(node: ArrayNode) -> npt.NDArray[np.uint8]:
+def _whole(node: Column) -> npt.NDArray[np.uint8]:
     """The bytes of an array that is nothing but bytes."""
     if node.ndim != 1 or node.dtype.itemsize != 1:
         raise UnsupportedError("not a one-dimensional array of bytes", key=node.key)
@@ -268,4 +258,8 @@ def open_cells(store: Store, path: str, ndim: int) -> CellGrid:
     node = read_node(store, path)
     if node is None:
         raise NotFoundError("there is no such array", key=path)
-    return GridCells(node) if isinstance(node, ArrayNode) else SubArrayCells(node, ndim)
+    if not isinstance(node, Column):
+        return SubArrayCells(node, ndim)
+    if node.ndim != ndim:
+        raise MetadataError("a grid of another rank than the level's", key=node.key, expected=ndim, found=node.ndim)
+    return GridCells(node)

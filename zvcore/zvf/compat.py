@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.errors import MetadataError as ZvMetadataError
-from zvcore.zvf import fragments, manifests, sharding, store, validation, writing
+from zvcore.zvf import fragments, manifests, repacking, store, validation, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -307,11 +307,11 @@ def read_polylines(path: Any, *, level: int = 0, object_ids: Any = None, bbox: A
 
 # --- stores ---------------------------------------------------------------------------------------------------------
 
-shard_store = _as_reference(sharding.shard_store)
-unshard_store = _as_reference(sharding.unshard_store)
-reshard = _as_reference(sharding.reshard)
-is_sharded = sharding.is_sharded
-get_shard_info = _as_reference(sharding.get_shard_info)
+shard_store = _as_reference(repacking.shard_store)
+unshard_store = _as_reference(repacking.unshard_store)
+reshard = _as_reference(repacking.reshard)
+is_sharded = repacking.is_sharded
+get_shard_info = _as_reference(repacking.get_shard_info)
 validate = validation.validate
 write_points = _encoding(writing.write_points)
 write_polylines = _encoding(writing.write_polylines)

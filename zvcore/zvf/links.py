@@ -13,7 +13,7 @@ import numpy.typing as npt
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.zvf.attributes import stored_dtype
 from zvcore.zvf.cells import GridCells, parse_key
-from zvcore.zvf.nodes import ArrayNode, Node, child_nodes, join, read_node
+from zvcore.zvf.nodes import Column, Node, child_nodes, join, read_node
 
 if TYPE_CHECKING:
     from zvcore.zvf.store import Level
@@ -84,9 +84,9 @@ def family_node(level: Level, delta: int, family: str = "links") -> Node | None:
     return None
 
 
-def link_arrays(family: Node) -> list[ArrayNode]:
+def link_arrays(family: Node) -> list[Column]:
     """The arrays of a family, one for each way in which its records reach across chunks."""
-    return [node for node in child_nodes(family.store, family.path) if isinstance(node, ArrayNode)]
+    return [node for node in child_nodes(family.store, family.path) if isinstance(node, Column)]
 
 
 def read_links(level: Level, delta: int = 0) -> Links:
@@ -119,7 +119,7 @@ def _small(family: Node, name: str) -> int:
     return value
 
 
-def _cells(node: ArrayNode, offsets: Ints, width: int, delta: int) -> Any:
+def _cells(node: Column, offsets: Ints, width: int, delta: int) -> Any:
     """(chunk, rows, whether the first column says how the endpoints were permuted) of each cell."""
     intra = not offsets.any()
     permuted = bool(node.attrs.get("has_perm", not intra and delta == 0))
@@ -212,7 +212,7 @@ def _old_links(level: Level, delta: int) -> Links:
     if family is None:
         return none
     child = family.child("data")
-    if not isinstance(child, ArrayNode):
+    if not isinstance(child, Column):
         if any(parse_key(name) is not None for name in level.store.list_dir(family.path)[0]):
             raise UnsupportedError("cross-chunk links of format 0.8, one array per pair of chunks", key=family.key)
         return none

@@ -75,12 +75,11 @@ class LinkCollector:
             "zv_array": "links", "dtype": "int64", "offsets": [offset], "has_perm": True, "link_width": 2,
             "level_delta": 0,
         }  # fmt: skip
-        writer = builder.cells(f"links/0/{offsets_segment([offset])}", attributes)
         chunks, which = np.unique(records[:, d : 2 * d], axis=0, return_inverse=True)
         order = np.argsort(which.reshape(-1), kind="stable")
         bounds = np.searchsorted(which.reshape(-1)[order], np.arange(len(chunks) + 1))
         head = np.array([1, 0], "<i8").tobytes()
-        for k in builder.order(chunks).tolist():
-            rows = records[order[bounds[k] : bounds[k + 1]], 2 * d :]
-            writer.add(chunks[k].tolist(), head + np.ascontiguousarray(rows, "<i8").tobytes())
-        writer.close()
+        with builder.cells(f"links/0/{offsets_segment([offset])}", attributes) as writer:
+            for k in builder.order(chunks).tolist():
+                rows = records[order[bounds[k] : bounds[k + 1]], 2 * d :]
+                writer.add(chunks[k].tolist(), head + np.ascontiguousarray(rows, "<i8").tobytes())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zvcore.engine.cache import index_cache
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.zvf.manifests import Block, ManifestTable, concatenated, missing_object, row_of, table_from
-from zvcore.zvf.nodes import ArrayNode, Node, read_node, require_array
+from zvcore.zvf.nodes import Column, Node, read_node, require_array
 
 if TYPE_CHECKING:
     from zvcore.stores import Stamp, Store
@@ -55,7 +55,7 @@ class ObjectIndex:
         return value
 
     @cached_property
-    def _manifests(self) -> ArrayNode:
+    def _manifests(self) -> Column:
         node = require_array(self.store, f"{self.path}/manifests")
         if not node.is_rows or node.ndim != 1:
             raise UnsupportedError("manifests that are not a one-dimensional array of byte strings", key=node.key)
@@ -74,7 +74,7 @@ class ObjectIndex:
         """The id of each row."""
         if self.layout in (V2, DENSE):
             node = read_node(self.store, f"{self.path}/object_ids")
-            if isinstance(node, ArrayNode):
+            if isinstance(node, Column):
                 if node.ndim != 1 or node.dtype.kind not in "iu":
                     raise UnsupportedError("object_ids are not one-dimensional integers", key=node.key)
                 ids = node.read_numbers(len(self))
@@ -161,8 +161,7 @@ class ObjectIndex:
     def _chunk(self, chunk: int) -> ManifestTable:
         """The manifests of one chunk of the array; decoded once as long as its object does not change."""
         node = self._manifests
-        position = (chunk // node.per_shard[0],) if node.sharded else (chunk,)
-        key = node.object_key(position)
+        key = node.layout.chunk_name((chunk,))
 
         def load(stamp: Stamp) -> tuple[ManifestTable, int]:
             table = self._located(table_from(*node.row_chunk(chunk), self.sid_ndim, keep_damaged=True), chunk)
@@ -205,7 +204,7 @@ class ObjectIndex:
 
     # --- the other layouts
 
-    def _dense(self, name: str) -> ArrayNode:
+    def _dense(self, name: str) -> Column:
         node = require_array(self.store, f"{self.path}/{name}")
         if node.ndim != 2 or node.dtype.kind not in "iu":
             raise UnsupportedError(f"{name} is not a table of integers", key=node.key)

@@ -12,9 +12,9 @@ from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.kernels import fragments as fragment_kernel
 from zvcore.stores import LocalStore, open_store
 from zvcore.zvf.batches import chunk_coords
-from zvcore.zvf.building import LevelBuilder, Target
+from zvcore.zvf.building import LevelBuilder
 from zvcore.zvf.cells import GridCells
-from zvcore.zvf.documents import dataset, level_attributes
+from zvcore.zvf.composing import dataset, level_attributes
 from zvcore.zvf.manifests import ManifestTable
 from zvcore.zvf.nodes import document_bytes
 from zvcore.zvf.reading import Vectors, unique_cells
@@ -66,7 +66,7 @@ def write_coarser_level(
         made = place.make(str(number))
         if os.path.exists(os.path.join(os.fsencode(byte_store.root), str(number).encode())):
             raise ConflictError(f"there is a level {number} already", key=str(number))
-        result = _write(Target(byte_store, made, ""), fine, reduced, ids, wanted, number)
+        result = _write(made, fine, reduced, ids, wanted, number)
         # The level first: a store that states a level which is not there would be broken.
         place.replace(made)
         _state_level(byte_store, store, number, bool(result["shared"]), keep is not None)
@@ -100,7 +100,7 @@ def _snapped(found: Vectors, snap: Sequence[float], level: Level) -> Vectors:
 
 
 def _write(
-    target: Target, fine: Level, found: Vectors, ids: Ints, wanted: npt.NDArray[np.bool_], number: int
+    made: LocalStore, fine: Level, found: Vectors, ids: Ints, wanted: npt.NDArray[np.bool_], number: int
 ) -> dict[str, int]:
     assert isinstance(fine.vertices, GridCells)
     coords = chunk_coords(found.positions, fine.chunk_shape)
@@ -113,35 +113,35 @@ def _write(
     origin = np.minimum(fine.vertices.origin, chunks.min(0)) if len(chunks) else fine.vertices.origin
     ends = fine.vertices.origin + np.array(fine.vertices.node.shape)
     grid = np.maximum(ends, chunks.max(0) + 1) - origin if len(chunks) else ends - origin
-    shard = fine.vertices.node.outer_chunk if fine.vertices.node.sharded else None
-    builder = LevelBuilder(target, grid.tolist(), origin.tolist(), fine.vertices.node.inner_codecs[1:], shard)
+    builder = LevelBuilder(
+        made, grid.tolist(), origin.tolist(), fine.vertices.node.compressor, fine.vertices.node.shard
+    )
     dtype = found.positions.dtype
     little = dtype.newbyteorder("<")
-    vertices = builder.cells("vertices", {"zv_array": "vertices", "dtype": dtype.name, "encoding": "raw"})
-    indices = builder.cells("vertex_fragments", {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"})
     fragment = np.empty(len(starts), np.int64)
     order = np.argsort(which, kind="stable")
     bounds = np.searchsorted(which[order], np.arange(len(chunks) + 1))
     total = shared = 0
-    for k in builder.order(chunks).tolist():
-        mine = order[bounds[k] : bounds[k + 1]]
-        known: dict[bytes, int] = {}
-        sizes: list[int] = []
-        for piece in mine.tolist():
-            rows = found.positions[starts[piece] : starts[piece] + counts[piece]]
-            data = np.ascontiguousarray(rows, little).tobytes()
-            at = known.setdefault(data, len(known))
-            fragment[piece] = at
-            if at == len(sizes):
-                sizes.append(int(counts[piece]))
-            else:
-                shared += 1
-        lengths = np.array(sizes, np.int64)
-        vertices.add(chunks[k].tolist(), b"".join(known))
-        indices.add(chunks[k].tolist(), fragment_kernel.encode_ranges(np.cumsum(lengths) - lengths, lengths))
-        total += int(lengths.sum())
-    vertices.close()
-    indices.close()
+    kind = {"zv_array": "vertices", "dtype": dtype.name, "encoding": "raw"}
+    index = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
+    with builder.cells("vertices", kind) as vertices, builder.cells("vertex_fragments", index) as indices:
+        for k in builder.order(chunks).tolist():
+            mine = order[bounds[k] : bounds[k + 1]]
+            known: dict[bytes, int] = {}
+            sizes: list[int] = []
+            for piece in mine.tolist():
+                rows = found.positions[starts[piece] : starts[piece] + counts[piece]]
+                data = np.ascontiguousarray(rows, little).tobytes()
+                at = known.setdefault(data, len(known))
+                fragment[piece] = at
+                if at == len(sizes):
+                    sizes.append(int(counts[piece]))
+                else:
+                    shared += 1
+            lengths = np.array(sizes, np.int64)
+            vertices.add(chunks[k].tolist(), b"".join(known))
+            indices.add(chunks[k].tolist(), fragment_kernel.encode_ranges(np.cumsum(lengths) - lengths, lengths))
+            total += int(lengths.sum())
     offsets = np.zeros(len(ids) + 1, np.int64)
     per_object = np.zeros(len(ids), np.int64)
     per_object[wanted] = np.bincount(row[starts], minlength=len(found))

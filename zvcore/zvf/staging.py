@@ -77,27 +77,35 @@ class Staging:
                 os.rename(old, place)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def make(self, path: str) -> bytes:
-        """An empty folder that `replace` will put at `path`."""
+    def make(self, path: str) -> LocalStore:
+        """A store in an empty folder that `replace` will put at `path`. It is as durable as the one that it is for."""
         self._count += 1
         folder = os.path.join(self.folder, str(self._count).encode())
         os.makedirs(os.path.join(folder, b"new"))
         with open(os.path.join(folder, b"place"), "wb") as file:
             file.write(os.fsencode(path))
-        return os.path.join(folder, b"new")
+        return LocalStore(os.fsdecode(os.path.join(folder, b"new")), fsync=self.store.fsync)
 
-    def replace(self, made: bytes) -> None:
-        """Put a folder that `make` gave in its place. What was there goes."""
-        folder = os.path.dirname(made)
+    def replace(self, made: LocalStore) -> None:
+        """Put the folder of a store that `make` gave in its place. What was there goes."""
+        made.close()
+        new = os.fsencode(made.root)
+        folder = os.path.dirname(new)
         with open(os.path.join(folder, b"place"), "rb") as file:
             place = os.path.join(self.root, file.read())
+        if self.store.fsync:
+            # What is behind the note is put back from it should the machine stop between two renames.
+            for name in (os.path.join(folder, b"place"), new, folder, self.folder):
+                _sync(name)
         if not os.path.exists(place):
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            os.rename(made, place)
-        elif not _swap(made, place):
+            os.rename(new, place)
+        elif not _swap(new, place):
             # Two steps; `recover` undoes the first if the second never comes.
             os.rename(place, os.path.join(folder, b"old"))
-            os.rename(made, place)
+            os.rename(new, place)
+        if self.store.fsync:
+            _sync(os.path.dirname(place))
         self.store.close()
         # What was replaced may be a million files: they go while the next array is being made.
         self._remover.submit(shutil.rmtree, folder, ignore_errors=True)
@@ -106,6 +114,15 @@ class Staging:
         """Remove everything that is still here."""
         self._remover.shutdown()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _sync(path: bytes) -> None:
+    """Make a file or a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

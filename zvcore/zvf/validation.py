@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.zvf.consistency import check_level
-from zvcore.zvf.nodes import ArrayNode, read_node
+from zvcore.zvf.nodes import Column, read_node
 from zvcore.zvf.objects import DENSE, LEGACY, V1, V2, open_objects
 from zvcore.zvf.store import Store, open
 
@@ -275,8 +275,8 @@ def _object_metadata(level: Level, result: ValidationResult) -> None:
     result.check(objects.sid_ndim == level.grid_ndim, "manifests have the rank of the chunk grid", path)
     if objects.layout in (V1, V2):
         node = read_node(level.store, f"{path}/manifests")
-        rows = isinstance(node, ArrayNode) and node.is_rows and node.ndim == 1
-        if result.check(rows, "manifests are one-dimensional byte strings", path) and isinstance(node, ArrayNode):
+        rows = isinstance(node, Column) and node.is_rows and node.ndim == 1
+        if result.check(rows, "manifests are one-dimensional byte strings", path) and isinstance(node, Column):
             result.check(node.shape == (objects.declared,), "there is a manifest for each of num_objects", path)
     if objects.layout in (LEGACY, DENSE):
         objects.table()

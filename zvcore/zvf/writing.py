@@ -20,8 +20,7 @@ from zvcore.stores import LocalStore, open_store
 from zvcore.stores import Store as ByteStore
 from zvcore.zvf.assembling import Assembler, Old
 from zvcore.zvf.batches import cut_lines, cut_points
-from zvcore.zvf.building import Target
-from zvcore.zvf.documents import compressor_codecs, extend_bounds, root_document
+from zvcore.zvf.composing import compressor_codecs, extend_bounds, root_document
 from zvcore.zvf.nodes import document_bytes, read_node
 from zvcore.zvf.staging import staging
 from zvcore.zvf.store import Store
@@ -366,8 +365,7 @@ def _writing(
             made = place.make("0")
             old = Old(Store(store).level(0)) if append else None
             job = _job(store, shape, bin_shape, old, policy, bounds, append)
-            target = Target(store, made, "")
-            job.assembler = Assembler(job, target, geometry, compressor_codecs(compressor), shard_shape)
+            job.assembler = Assembler(job, made, geometry, compressor_codecs(compressor), shard_shape)
             try:
                 yield job
                 _put_root(store, job, geometry, bin_shape)
@@ -378,7 +376,7 @@ def _writing(
     if append:
         raise UnsupportedError(f"{store.root}: only stores in local folders can be appended to")
     job = _job(store, shape, bin_shape, None, policy, bounds, append)
-    job.assembler = Assembler(job, Target(store, None, "0"), geometry, compressor_codecs(compressor), shard_shape)
+    job.assembler = Assembler(job, store.child("0"), geometry, compressor_codecs(compressor), shard_shape)
     try:
         yield job
         _put_root(store, job, geometry, bin_shape)

@@ -6,9 +6,7 @@ The functions have the names, arguments and results that the `zarr-vectors` pack
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -16,17 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.codecs.chain import CodecChain
-from zvcore.engine import ABSENT, StaleSourcesError, fetch
-from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
-from zvcore.zarr3.shard_format import ShardAssembler
+from zvcore import transfer
+from zvcore.engine import ABSENT
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.transfer import OrderedWriter
+from zvcore.zarr3.composing import inner_codecs, regular_grid, sharded_codecs
+from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
 from zvcore.zarr3.shard_index import ShardIndexForm
+from zvcore.zarr3.sharding import ShardLayout, layout_of
 from zvcore.zvf.cells import GridCells, coords_key
-from zvcore.zvf.nodes import ArrayNode, Node, child_nodes, document_bytes, join, read_node
+from zvcore.zvf.nodes import Column, Node, child_nodes, document_bytes, join, read_node
 from zvcore.zvf.staging import Staging, staging
 from zvcore.zvf.store import Store, open
 
 if TYPE_CHECKING:
+    import os
+
     from zvcore.engine import Buffers
 
 __all__ = ["get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"]
@@ -113,7 +116,7 @@ def is_sharded(store_path: str | os.PathLike[str] | Store) -> bool:
     """Whether any array of the store is packed into shards; False for what is no store."""
     try:
         store = _opened(store_path, "r")
-        return any(node.sharded for _, node in per_chunk_arrays(store))
+        return any(node.shard is not None for _, node in per_chunk_arrays(store))
     except ZvcoreError:
         return False
 
@@ -124,11 +127,11 @@ def get_shard_info(store_path: str | os.PathLike[str] | Store) -> dict[str, Any]
         {
             "name": node.path,
             "grid_shape": list(node.shape),
-            "shard_shape": list(node.outer_chunk),
-            "shard_count": prod(node.outer_grid),
+            "shard_shape": list(node.shard),
+            "shard_count": prod(node.metadata.grid),
         }
         for _, node in per_chunk_arrays(_opened(store_path, "r"))
-        if node.sharded
+        if node.shard is not None
     ]
     return {"sharded": bool(found), "arrays": found, "shard_count": sum(entry["shard_count"] for entry in found)}
 
@@ -140,7 +143,7 @@ def _opened(path: str | os.PathLike[str] | Store, mode: str) -> Store:
     return path if isinstance(path, Store) else open(path, mode)
 
 
-def per_chunk_arrays(store: Store) -> Iterator[tuple[int, ArrayNode]]:
+def per_chunk_arrays(store: Store) -> Iterator[tuple[int, Column]]:
     """(level, array) of every array on a chunk grid, in order of path."""
     for number in store.levels:
         for family in sorted(FAMILIES):
@@ -149,8 +152,8 @@ def per_chunk_arrays(store: Store) -> Iterator[tuple[int, ArrayNode]]:
                 yield from ((number, array) for array in _arrays_below(node))
 
 
-def _arrays_below(node: Node) -> Iterator[ArrayNode]:
-    if isinstance(node, ArrayNode):
+def _arrays_below(node: Node) -> Iterator[Column]:
+    if isinstance(node, Column):
         if node.is_rows and node.ndim:
             yield node
         return
@@ -158,7 +161,7 @@ def _arrays_below(node: Node) -> Iterator[ArrayNode]:
         yield from _arrays_below(child)
 
 
-def _chosen(store: Store, names: Sequence[str] | None) -> list[ArrayNode]:
+def _chosen(store: Store, names: Sequence[str] | None) -> list[Column]:
     found = [node for _, node in per_chunk_arrays(store)]
     if not found and store.levels:
         raise UnsupportedError(f"format {store.version} stores chunks as arrays of their own; there is no grid to pack",
@@ -212,6 +215,15 @@ class _Done:
     shape: tuple[int, ...] | None = None
 
 
+@dataclass
+class _Task:
+    """One array to be packed again: its stored cells as grid positions, and the shape of its shards to be."""
+
+    node: Column
+    cells: Ints
+    shape: tuple[int, ...] | None
+
+
 def _convert(
     path: Any, shape: ShardShape | None, names: Sequence[str] | None, dry_run: bool, progress: Progress | None,
     threads: int | None,
@@ -235,204 +247,81 @@ def _convert(
     return done
 
 
-@dataclass
-class _Task:
-    """One array to be packed anew: its stored cells as grid positions, and the shape of its shards to be."""
-
-    node: ArrayNode
-    cells: Ints
-    shape: tuple[int, ...] | None
-
-
 def _tasks(store: Store, shape: ShardShape | None, names: Sequence[str] | None, done: _Done) -> list[_Task]:
     tasks = []
     for node in _chosen(store, names):
         wanted = None if shape is None else shard_shape_for(shape, node.ndim)
         grid = GridCells(node)
-        if shape is None and not node.sharded:
+        if shape is None and not node.shard:
             continue
         cells = grid.stored() - grid.origin
         if not len(cells) and shape is not None:
             continue
         done.shape = done.shape or wanted
-        if node.sharded and wanted is not None and node.outer_chunk == wanted:
-            continue
-        tasks.append(_Task(node, cells, wanted))
+        if wanted is None or node.shard != wanted:
+            tasks.append(_Task(node, cells, wanted))
     return tasks
 
 
 def _repack(task: _Task, place: Staging, progress: Callable[[int], Any] | None, threads: int | None) -> None:
     node = task.node
     made = place.make(node.path)
-    prefix = os.path.join(made, b"c")
-    nonempty = np.ones(len(task.cells), bool)
-    with ThreadPoolExecutor(threads or 2) as pool:
-        if task.shape is None:
-            _write_flat(task, prefix, nonempty, pool, progress, threads)
-        else:
-            form = _index_form(node, task.shape)
-            _write_shards(task, task.shape, form, prefix, nonempty, progress, threads)
-    document = _new_document(task, nonempty)
-    with _file(os.path.join(made, b"zarr.json")) as file:
-        file.write(document_bytes(document))
+    document = _new_document(task)
+    metadata = parse_document(document, node.key)
+    assert isinstance(metadata, ArrayMetadata)
+    cells = task.cells
+    if task.shape is not None:
+        outer = cells // np.array(task.shape, np.int64)
+        cells = cells[np.lexsort((*cells.T[::-1], *outer.T[::-1]))]
+    present: list[Ints] = []
+    count = 0
+    with OrderedWriter(layout_of(made, metadata)) as writer:
+        for positions, chunks in _batches(cells, node, threads):
+            present.append(positions[_hold_something(node, chunks)])
+            writer.add(positions, chunks)
+            count += len(positions)
+            if progress is not None:
+                progress(count)
+    coords = np.concatenate([np.zeros((0, node.ndim), np.int64), *present]) + GridCells(node).origin
+    listed = sorted(map(coords_key, coords.tolist()))
+    document["attributes"] = {**node.attrs, "nonempty_chunks": listed}
+    made.put(DOCUMENT, document_bytes(document))
     place.replace(made)
 
 
-def _index_form(node: ArrayNode, shape: tuple[int, ...]) -> ShardIndexForm:
-    """The index is written as the array has it already, or as Zarr does by default."""
-    if not node.sharded:
-        return ShardIndexForm(shape)
-    return ShardIndexForm.from_json(node.index_form.to_json(), shape, node.key)
-
-
-def _new_document(task: _Task, nonempty: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def _new_document(task: _Task) -> dict[str, Any]:
     node = task.node
-    document = dict(node.document)
-    inner = node.inner_codecs
-    cell = [1] * node.ndim
-    if task.shape is None:
-        document["codecs"] = inner
-    else:
-        form = _index_form(node, task.shape).to_json()
-        configuration = {"chunk_shape": cell, "codecs": inner, **form}
-        document["codecs"] = [{"name": "sharding_indexed", "configuration": configuration}]
-    shape = cell if task.shape is None else list(task.shape)
-    document["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": shape}}
-    document["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "/"}}
-    coords = (task.cells + GridCells(node).origin)[nonempty]
-    present = sorted(map(coords_key, coords.tolist()))
-    document["attributes"] = {**node.attrs, "nonempty_chunks": present}
-    return document
+    codecs = inner_codecs(node.document["codecs"])
+    if task.shape is not None:
+        form = node.layout.levels[0].form if isinstance(node.layout, ShardLayout) else ShardIndexForm(task.shape)
+        codecs = sharded_codecs([1] * node.ndim, codecs, form.to_json())
+    return {
+        **node.document,
+        "codecs": codecs,
+        "chunk_grid": regular_grid(task.shape or [1] * node.ndim),
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+    }
 
 
-def _batches(cells: Ints, node: ArrayNode, order: Ints, threads: int | None) -> Iterator[tuple[Ints, Buffers]]:
-    """Stored bytes of cells, as many at a time as fit the memory set aside: (rows of `cells`, bytes)."""
+def _batches(cells: Ints, node: Column, threads: int | None) -> Iterator[tuple[Ints, Buffers]]:
+    """(positions, stored bytes) of cells, as many at a time as fit the memory set aside."""
     begin, size = 0, _FIRST_BATCH
-    while begin < len(order):
-        rows = order[begin : begin + size]
-        buffers = _stored(node, cells[rows], threads)
-        yield rows, buffers
-        begin += len(rows)
-        size = int(min(_LARGEST_BATCH, max(1, _BATCH_BYTES * len(rows) // max(buffers.nbytes, 1))))
+    while begin < len(cells):
+        positions = cells[begin : begin + size]
+        chunks = transfer.read_encoded(node.layout, positions, threads)
+        yield positions, chunks
+        begin += len(positions)
+        size = int(min(_LARGEST_BATCH, max(1, _BATCH_BYTES * len(positions) // max(chunks.nbytes, 1))))
 
 
-def _stored(node: ArrayNode, positions: Ints, threads: int | None) -> Buffers:
-    for _ in range(20):
-        try:
-            return fetch(node.store, node.locate(positions), CodecChain(), count=len(positions), threads=threads)
-        except StaleSourcesError:
-            continue
-    raise ConflictError("the array changes while it is being packed", key=node.path)
-
-
-def _note_empty(node: ArrayNode, rows: Ints, buffers: Buffers, nonempty: npt.NDArray[np.bool_]) -> None:
-    """Cells that are stored but hold no bytes are kept and not listed as present."""
-    sizes = buffers.sizes
-    nonempty[rows[sizes == ABSENT]] = False
-    plain = not len(node.chain)
-    for i in np.flatnonzero(sizes <= (8 if plain else _MAYBE_EMPTY)).tolist():
-        raw: Any = buffers[i]
-        for codec in reversed(node.chain.codecs):
+def _hold_something(node: Column, chunks: Buffers) -> npt.NDArray[np.bool_]:
+    """Which cells hold bytes: those that are stored without any are kept and not listed as present."""
+    sizes = chunks.sizes
+    found: npt.NDArray[np.bool_] = sizes != ABSENT
+    decode = node.layout.chains[0].codecs[::-1]
+    for row in np.flatnonzero(sizes <= (_MAYBE_EMPTY if decode else 8)).tolist():
+        raw: Any = chunks[row]
+        for codec in decode:
             raw = codec.decode(raw)
-        if len(raw) <= 8:
-            nonempty[rows[i]] = False
-
-
-def _write_flat(
-    task: _Task, prefix: bytes, nonempty: npt.NDArray[np.bool_], pool: ThreadPoolExecutor,
-    progress: Callable[[int], Any] | None, threads: int | None,
-) -> None:  # fmt: skip
-    made: set[tuple[int, ...]] = set()
-    count = 0
-    for rows, buffers in _batches(task.cells, task.node, np.arange(len(task.cells)), threads):
-        _note_empty(task.node, rows, buffers, nonempty)
-        positions = task.cells[rows].tolist()
-        for position in positions:
-            folder = tuple(position[:-1])
-            if folder not in made:
-                made.add(folder)
-                os.makedirs(os.path.join(prefix, *(b"%d" % i for i in folder)), exist_ok=True)
-
-        def write(begin: int, positions: Any = positions, buffers: Buffers = buffers) -> None:
-            for i in range(begin, min(begin + 256, len(positions))):
-                data = buffers[i]
-                if data is not None:
-                    _write_file(prefix + b"/" + b"/".join(b"%d" % n for n in positions[i]), data)
-
-        list(pool.map(write, range(0, len(positions), 256)))
-        count += len(rows)
-        if progress is not None:
-            progress(count)
-
-
-def _write_shards(
-    task: _Task, shape: tuple[int, ...], form: ShardIndexForm, prefix: bytes, nonempty: npt.NDArray[np.bool_],
-    progress: Callable[[int], Any] | None, threads: int | None,
-) -> None:  # fmt: skip
-    per = np.array(shape, np.int64)
-    grid = tuple(-(-size // side) for size, side in zip(task.node.shape, shape, strict=True))
-    outer = task.cells // per
-    shard = np.ravel_multi_index(tuple(outer.T), grid).astype(np.int64)
-    inner = np.ravel_multi_index(tuple((task.cells - outer * per).T), shape).astype(np.int64)
-    order = np.lexsort((inner, shard)).astype(np.int64)
-    writer: _ShardWriter | None = None
-    count = 0
-    for rows, buffers in _batches(task.cells, task.node, order, threads):
-        _note_empty(task.node, rows, buffers, nonempty)
-        sizes = buffers.sizes
-        pool, begins = buffers.joined()
-        edges = np.flatnonzero(np.diff(shard[rows])) + 1
-        for part in np.split(np.arange(len(rows)), edges):
-            number = int(shard[rows[part[0]]])
-            if writer is None or writer.number != number:
-                if writer is not None:
-                    writer.close()
-                place = np.unravel_index(number, grid)
-                writer = _ShardWriter(number, prefix + b"/" + b"/".join(b"%d" % int(i) for i in place), form)
-            view = pool.data[begins[part[0]] : begins[part[-1] + 1]]
-            writer.add(inner[rows[part]], sizes[part], view)
-        count += len(rows)
-        if progress is not None:
-            progress(count)
-    if writer is not None:
-        writer.close()
-
-
-class _ShardWriter:
-    """One shard being written: chunks one after the other, the index when they are all there."""
-
-    def __init__(self, number: int, path: bytes, form: ShardIndexForm) -> None:
-        self.number = number
-        self._assembler = ShardAssembler(form)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._file = _file(path)
-
-    def add(self, inner: Ints, sizes: npt.NDArray[np.uint64], data: Any) -> None:
-        at = self._assembler.add(inner, sizes)
-        if len(data) != self._assembler.end - at:
-            raise CorruptDataError(
-                "chunks of another size than said", expected=self._assembler.end - at, found=len(data)
-            )
-        self.write_at(at, data)
-
-    def write_at(self, offset: int, data: Any) -> None:
-        self._file.seek(offset)
-        self._file.write(data)
-
-    def close(self) -> None:
-        self._assembler.finish_in(self)
-        self._file.close()
-
-
-def _file(path: bytes) -> Any:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb")
-
-
-def _write_file(path: bytes, data: Any) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        view = memoryview(data)
-        while len(view):
-            view = view[os.write(descriptor, view) :]
-    finally:
-        os.close(descriptor)
+        found[row] = len(raw) > 8
+    return found

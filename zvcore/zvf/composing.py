@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore import codecs
+from zvcore.zarr3.composing import array_document, group_document, sharded_codecs
+from zvcore.zarr3.shard_index import ShardIndexForm
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
-    "array_document",
     "compressor_codecs",
     "extend_bounds",
-    "group_document",
     "level_attributes",
-    "number_document",
+    "numbers_document",
     "root_document",
+    "rows_document",
 ]
 
 FORMAT_VERSION = "0.9.2"
@@ -50,11 +54,7 @@ def compressor_codecs(compressor: Any) -> list[dict[str, Any]]:
     return [codecs.as_codec(compressor).to_zarr3()]
 
 
-def group_document(attributes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {"attributes": dict(attributes or {}), "zarr_format": 3, "node_type": "group"}
-
-
-def array_document(
+def rows_document(
     shape: Sequence[int],
     chunk: Sequence[int],
     compressor: Sequence[Mapping[str, Any]],
@@ -62,38 +62,25 @@ def array_document(
     shard: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """An array of byte strings; `shard` is the shape of what an object holds, `chunk` that of what is encoded alone."""
-    inner: list[Any] = [{"name": "vlen-bytes", "configuration": {}}, *compressor]
+    codecs_: list[Any] = [{"name": "vlen-bytes", "configuration": {}}, *compressor]
     if shard is not None:
-        index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
-        configuration = {"chunk_shape": list(chunk), "codecs": inner, "index_codecs": index, "index_location": "end"}
-        inner = [{"name": "sharding_indexed", "configuration": configuration}]
-    return _array(shape, shard or chunk, "variable_length_bytes", "", inner, attributes)
+        codecs_ = sharded_codecs(chunk, codecs_, ShardIndexForm(tuple(shard)).to_json())
+    found = array_document(
+        shape, "variable_length_bytes", shard or chunk, codecs_, fill_value="", attributes=attributes
+    )
+    return {**found, "storage_transformers": []}
 
 
-def number_document(
-    shape: Sequence[int], chunk: Sequence[int], dtype: np.dtype[Any], fill_value: Any, attributes: Mapping[str, Any],
-    compressor: Sequence[Mapping[str, Any]] = (),
+def numbers_document(
+    values: npt.NDArray[Any], chunk: Sequence[int], fill_value: Any, attributes: Mapping[str, Any],
+    compressor: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
-    codecs_: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}, *compressor]
-    return _array(shape, chunk, dtype.name, fill_value, codecs_, attributes)
-
-
-def _array(
-    shape: Sequence[int], chunk: Sequence[int], data_type: str, fill_value: Any, codecs_: list[Any],
-    attributes: Mapping[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "shape": list(shape),
-        "data_type": data_type,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk)}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": fill_value,
-        "codecs": codecs_,
-        "attributes": dict(attributes),
-        "zarr_format": 3,
-        "node_type": "array",
-        "storage_transformers": [],
-    }
+    """An array for these numbers."""
+    codecs_ = [{"name": "bytes", "configuration": {"endian": "little"}}, *compressor]
+    found = array_document(
+        values.shape, values.dtype.name, chunk, codecs_, fill_value=fill_value, attributes=attributes
+    )
+    return {**found, "storage_transformers": []}
 
 
 def root_document(

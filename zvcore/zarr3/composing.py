@@ -1,0 +1,56 @@
+"""The documents of arrays and groups, put together. What they mean is `metadata`'s business."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["array_document", "group_document", "inner_codecs", "regular_grid", "sharded_codecs"]
+
+
+def group_document(attributes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {"zarr_format": 3, "node_type": "group", "attributes": dict(attributes or {})}
+
+
+def array_document(
+    shape: Sequence[int],
+    data_type: Any,
+    chunks: Sequence[int],
+    codecs: Sequence[Any],
+    *,
+    fill_value: Any,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The document of an array. `chunks` is the shape of what an object holds; all values as metadata spell them."""
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [int(extent) for extent in shape],
+        "data_type": data_type,
+        "chunk_grid": regular_grid(chunks),
+        "chunk_key_encoding": dict(chunk_key_encoding or {"name": "default", "configuration": {"separator": "/"}}),
+        "fill_value": fill_value,
+        "codecs": list(codecs),
+        "attributes": dict(attributes or {}),
+    }
+
+
+def regular_grid(chunks: Sequence[int]) -> dict[str, Any]:
+    return {"name": "regular", "configuration": {"chunk_shape": [int(extent) for extent in chunks]}}
+
+
+def sharded_codecs(chunks: Sequence[int], codecs: Sequence[Any], index: Mapping[str, Any]) -> list[Any]:
+    """The codecs of an array whose shards hold chunks of this shape; `index` as `ShardIndexForm.to_json` gives it."""
+    configuration = {"chunk_shape": [int(extent) for extent in chunks], "codecs": list(codecs), **index}
+    return [{"name": "sharding_indexed", "configuration": configuration}]
+
+
+def inner_codecs(codecs: Sequence[Any]) -> list[Any]:
+    """The codecs of what is encoded by itself, out of those of an array that `metadata` has accepted."""
+    for codec in codecs:
+        if isinstance(codec, dict) and codec["name"] == "sharding_indexed":
+            return inner_codecs(codec["configuration"]["codecs"])
+    return list(codecs)
