@@ -7,6 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 VENV ?= .venv
 PYTHON ?= $(shell .ci/find-python)
 ARGS ?=
+WORKERS ?= auto
 
 export ZVCORE_REQUIRE_NATIVE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -15,10 +16,11 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
+.PHONY: structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
-	@echo 'make test       all tests (ARGS="-k codec -x" goes to pytest)'
+	@echo 'make test       the tests of what is written here, in two minutes (ARGS="-k codec -x" goes to pytest)'
+	@echo 'make test-all   all tests: with servers, processes, and other implementations beside ours'
 	@echo 'make coverage   all tests, and which lines of Python they reach'
 	@echo 'make zarr-suite zarr-python''s own tests with the pipeline of zvcore'
 	@echo 'make vectors-suite  zarr-vectors''s own tests with the encoders of zvcore'
@@ -74,8 +76,13 @@ venv build: $(stamps)/installed
 demo: $(stamps)/installed
 	$(py) examples/demo.py demo-out $(ARGS)
 
+# What needs no server, no other process and no other implementation: for whoever is changing something.
 test: $(stamps)/installed $(stamps)/group-test
-	$(py) -m pytest $(ARGS)
+	ZVCORE_TEST_PROFILE=zvcore-quick $(py) -m pytest -n $(WORKERS) -m "not (process or network or interop or slow)" $(ARGS)
+
+# Everything, which is what CI runs. Tests of one file stay together: they share servers and what was built for them.
+test-all: $(stamps)/installed $(stamps)/group-test
+	$(py) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 coverage: $(stamps)/installed $(stamps)/group-test
 	$(py) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,57 @@ from zvcore.stores.opening import schemes
 settings.register_profile("zvcore", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 # With CI set, each run tries the same examples: a failure belongs to the change that it appears with.
 settings.register_profile("zvcore-ci", settings.get_profile("zvcore"), derandomize=True, database=None)
-settings.load_profile("zvcore-ci" if os.environ.get("CI") else "zvcore")
+# `make test`: what a change broke is mostly seen in few examples.
+settings.register_profile(
+    "zvcore-quick", settings.get_profile("zvcore"), max_examples=20, derandomize=True, database=None
+)
+settings.load_profile(os.environ.get("ZVCORE_TEST_PROFILE") or ("zvcore-ci" if os.environ.get("CI") else "zvcore"))
+
+# What tests need besides Python and zvcore itself, by folder or file. `make test` leaves these out.
+NEEDS = {
+    "bench": "process",
+    "faults": "process",
+    "interop": "interop",
+    "plugins/test_zarr_python.py": "interop",
+    "serving": "network",
+    "test_build.py": "process",
+    "thirdparty": "process",
+}
+# And by what a file imports or takes: whoever starts a process or asks a peer has to name it.
+NEEDED_BY = {
+    "process": re.compile(
+        r"^import (subprocess|multiprocessing)|^from tests import processes|os\.fork\("
+        r"|^from tests\.(processes|\w+\.interrupting) import (?!PATIENCE$)|\bthird_party\b",
+        re.MULTILINE,
+    ),
+    "network": re.compile(
+        r"^from tests\.stores\.servers|http\.server|\bs3_server\b|def test_\w+\(.*\bs3\b", re.MULTILINE
+    ),
+    "interop": re.compile(
+        r"^\s*(?:import|from) (?:cloudvolume|dask|distributed|nibabel|tensorstore|z5py|zarr|zarr_vectors|zarrs)\b",
+        re.MULTILINE,
+    ),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    found: dict[Path, set[str]] = {}
+    for item in items:
+        if item.path not in found:
+            found[item.path] = needs_of(item.path)
+        for name in found[item.path]:
+            item.add_marker(name)
+
+
+def needs_of(path: Path) -> set[str]:
+    """What the tests of a file need."""
+    here = Path(__file__).parent
+    if not path.is_relative_to(here):
+        return set()
+    name = path.relative_to(here).as_posix()
+    needs = {need for place, need in NEEDS.items() if name == place or name.startswith(f"{place}/")}
+    text = path.read_text()
+    return needs | {need for need, pattern in NEEDED_BY.items() if pattern.search(text)}
 
 
 def pytest_configure() -> None:

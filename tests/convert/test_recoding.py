@@ -261,29 +261,30 @@ def test_cells():
         assert bytes(decoded[3]) == np.arange(64, dtype="u1").reshape(8, 8)[4:, 4:].tobytes()
 
 
+CHANGES = [
+    {"begin": np.zeros((4, 2), np.int64)},
+    {"extent": np.full((4, 2), 3)},
+    {"extent": np.full((4, 2), 5)},
+    {"extent": np.full((3, 2), 4)},
+    {"source_first": np.array([0, 2, 1, 3, 4])},
+    {"source_first": np.array([0, 1, 2, 3, 5])},
+    {"source_first": np.array([0, 2, 2, 3, 4]), "single": False},
+    {"target_first": np.array([0, 2, 2, 3, 4])},
+    {"target_first": np.array([0, 2, 2, 3, 4]), "single": False},
+    {"axis_of": np.array([0, -1])},
+    {"axis_of": np.array([0, 2])},
+    {"axis_of": np.array([1, 0])},
+    {"axis_of": np.array([0])},
+    {"source_selection": Selection.basic((slice(0, 4), slice(None)), (8, 8))},
+    {"source_selection": Selection.basic((slice(None, None, 2), slice(None)), (8, 8))},
+    {"source_selection": Selection.basic(..., (8,))},
+    {"target_chain": np.array([0, 0, 0, 1], np.uint8)},
+    {"target_chain": np.zeros(3, np.uint8)},
+]
+
+
 @pytest.mark.parametrize(
-    "changed",
-    [
-        {"begin": np.zeros((4, 2), np.int64)},
-        {"extent": np.full((4, 2), 3)},
-        {"extent": np.full((4, 2), 5)},
-        {"extent": np.full((3, 2), 4)},
-        {"source_first": np.array([0, 2, 1, 3, 4])},
-        {"source_first": np.array([0, 1, 2, 3, 5])},
-        {"source_first": np.array([0, 2, 2, 3, 4]), "single": False},
-        {"target_first": np.array([0, 2, 2, 3, 4])},
-        {"target_first": np.array([0, 2, 2, 3, 4]), "single": False},
-        {"axis_of": np.array([0, -1])},
-        {"axis_of": np.array([0, 2])},
-        {"axis_of": np.array([1, 0])},
-        {"axis_of": np.array([0])},
-        {"source_selection": Selection.basic((slice(0, 4), slice(None)), (8, 8))},
-        {"source_selection": Selection.basic((slice(None, None, 2), slice(None)), (8, 8))},
-        {"source_selection": Selection.basic(..., (8,))},
-        {"target_chain": np.array([0, 0, 0, 1], np.uint8)},
-        {"target_chain": np.zeros(3, np.uint8)},
-    ],
-    ids=str,
+    "changed", CHANGES, ids=[f"{number} {' '.join(change)}" for number, change in enumerate(CHANGES)]
 )
 def test_cells_that_do_not_fit(changed):
     """Nothing is written outside of a cell's memory, whatever the caller says."""
