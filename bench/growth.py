@@ -25,8 +25,8 @@ from bench.data import volume
 from bench.interleaved import all_times
 from bench.memory import peak_of
 from bench.scale import pick
-from zvcore.engine import index_cache
 from zvcore.precomputed import ShardedStore, ShardingSpec, write_sharded
+from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

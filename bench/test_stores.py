@@ -32,8 +32,8 @@ from zarr.storage import LocalStore as ZarrLocalStore
 from bench.contest import Contest
 from bench.data import volume
 from bench.interleaved import best_times
-from zvcore.engine.cache import IndexCache
 from zvcore.stores import LocalStore
+from zvcore.stores.indexes import IndexCache, Indexes
 
 Calls = dict[str, Callable[[], Any]]
 
@@ -121,14 +121,16 @@ class Bench:
 
     def cached_index(self) -> Calls:
         cache = IndexCache(1 << 20)
-        cache.get(self.store, SHARD, lambda stamp: (self, 100))
+        cache.get(Indexes(self.store, (0, 1), lambda key, found: (self, 100)), SHARD)
         assert len(cache) == 1
 
-        def fail(stamp: Any) -> tuple[Any, int]:
+        def fail(key: str, found: Any) -> tuple[Any, int]:
             raise AssertionError("was not kept")
 
+        kept = Indexes(self.store, (0, 1), fail)
+
         path = str(self.folder / SHARD)
-        return {"zvcore": lambda: cache.get(self.store, SHARD, fail), "one os.stat": lambda: os.stat(path)}
+        return {"zvcore": lambda: cache.get(kept, SHARD), "one os.stat": lambda: os.stat(path)}
 
     def put(self) -> Calls:
         """New objects: replacing costs what the file system makes of it."""

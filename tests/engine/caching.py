@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.processes import PATIENCE
+from zvcore.stores.indexes import IndexCache, Indexes
 
 if TYPE_CHECKING:
-    from zvcore.stores import Stamp, Store
+    from collections.abc import Callable, Hashable
+
+    from zvcore.stores import Snapshot, Store
 
 ENTRY = 512  # what the cache counts for an entry besides its value
 
@@ -22,11 +25,16 @@ class Loader:
         self.nbytes = nbytes
         self.calls = 0
 
-    def __call__(self, stamp: Stamp) -> tuple[bytes, int]:
+    def __call__(self, found: Snapshot) -> tuple[bytes, int]:
         self.calls += 1
-        data = self.store.get(self.key, stamp=stamp)
-        assert data is not None
-        return bytes(data), self.nbytes
+        return bytes(found.data), self.nbytes
+
+
+def get(
+    cache: IndexCache, store: Store, key: str, load: Callable[[Snapshot], tuple[Any, int]], part: Hashable = None
+) -> Any:
+    """What the cache has of an object, or loads."""
+    return cache.get(Indexes(store, (0, None), lambda key, found: load(found), part), key)
 
 
 def settle(store: Store, key: str) -> None:

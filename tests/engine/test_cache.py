@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engine.caching import ENTRY, Loader, put, settle
-from zvcore.engine import cache as cache_module
-from zvcore.engine.cache import IndexCache, index_cache
+from tests.engine.caching import ENTRY, Loader, get, put, settle
 from zvcore.stores import LocalStore, MemoryStore, Store
+from zvcore.stores import indexes as cache_module
+from zvcore.stores.indexes import IndexCache, index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +21,10 @@ def test_loads_once(store: Store) -> None:
     cache = IndexCache(10_000)
     put(store, "a/x", b"1")
     load = Loader(store, "a/x")
-    first = cache.get(store, "a/x", load)
+    first = get(cache, store, "a/x", load)
     assert first == b"1"
     for _ in range(5):
-        assert cache.get(store, "a/x", load) is first
+        assert get(cache, store, "a/x", load) is first
     assert load.calls == 1
     assert len(cache) == 1
     assert cache.nbytes == 100 + ENTRY
@@ -41,7 +41,7 @@ def test_one_object_through_many_stores(tmp_path: Path) -> None:
         (store.child("a"), "b/x"),
         (LocalStore(tmp_path / "a" / "b"), "x"),
     ):
-        assert cache.get(view, key, load) == b"1"
+        assert get(cache, view, key, load) == b"1"
     assert load.calls == 1
     cache.invalidate(store.child("a/b"), "x")
     assert len(cache) == 0
@@ -53,19 +53,19 @@ def test_same_key_in_two_stores(tmp_path: Path) -> None:
     put(one, "x", b"1")
     put(two, "x", b"2")
     for _ in range(2):
-        assert cache.get(one, "x", Loader(one, "x")) == b"1"
-        assert cache.get(two, "x", Loader(two, "x")) == b"2"
+        assert get(cache, one, "x", Loader(one, "x")) == b"1"
+        assert get(cache, two, "x", Loader(two, "x")) == b"2"
     assert len(cache) == 2
 
 
 def test_a_missing_object_is_not_loaded(store: Store) -> None:
     cache = IndexCache(10_000)
     load = Loader(store, "x")
-    assert cache.get(store, "x", load) is None
+    assert get(cache, store, "x", load) is None
     put(store, "x", b"1")
-    assert cache.get(store, "x", load) == b"1"
+    assert get(cache, store, "x", load) == b"1"
     store.delete("x")
-    assert cache.get(store, "x", load) is None
+    assert get(cache, store, "x", load) is None
     assert load.calls == 1
     assert (len(cache), cache.nbytes) == (0, 0)
 
@@ -85,9 +85,9 @@ def test_changes_are_seen(store: Store) -> None:
             store.put("x", b"0000")
             if wait:
                 settle(store, "x")
-            assert cache.get(store, "x", Loader(store, "x")) == b"0000"
+            assert get(cache, store, "x", Loader(store, "x")) == b"0000"
             change()
-            assert cache.get(store, "x", Loader(store, "x")) == store.get("x") != b"0000"
+            assert get(cache, store, "x", Loader(store, "x")) == store.get("x") != b"0000"
 
 
 def test_changes_in_place_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_changes_in_place_within_one_tick_of_the_clock_are_seen(tmp_path: Path) 
     for i in range(500):
         with path.open("r+b") as file:
             file.write(b"%04d" % i)
-        assert cache.get(store, "x", Loader(store, "x")) == b"%04d" % i
+        assert get(cache, store, "x", Loader(store, "x")) == b"%04d" % i
 
 
 def test_replacements_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_replacements_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> N
         for value in (b"a%03d", b"b%03d"):
             (tmp_path / "new").write_bytes(value % i)
             os.replace(tmp_path / "new", tmp_path / "x")
-        assert cache.get(store, "x", Loader(store, "x")) == b"b%03d" % i
+        assert get(cache, store, "x", Loader(store, "x")) == b"b%03d" % i
 
 
 def test_an_object_that_changed_just_now_is_loaded_but_not_kept(
@@ -120,10 +120,10 @@ def test_an_object_that_changed_just_now_is_loaded_but_not_kept(
     store = LocalStore(tmp_path)
     put(store, "x", b"1")
     monkeypatch.setattr(LocalStore, "settled", lambda self, stamp: False)
-    assert cache.get(store, "x", Loader(store, "x")) == b"1"
+    assert get(cache, store, "x", Loader(store, "x")) == b"1"
     assert len(cache) == 0
     monkeypatch.undo()
-    assert cache.get(store, "x", Loader(store, "x")) == b"1"
+    assert get(cache, store, "x", Loader(store, "x")) == b"1"
     assert len(cache) == 1
 
 
@@ -134,8 +134,8 @@ def test_parts_of_one_object(store: Store) -> None:
     loads = {part: Loader(store, "x") for part in (None, 0, 1, ("a", 2))}
     for _ in range(2):
         for part, load in loads.items():
-            assert cache.get(store, "x", load, part=part) == b"1"
-    cache.get(store, "y", Loader(store, "y"), part=0)
+            assert get(cache, store, "x", load, part=part) == b"1"
+    get(cache, store, "y", Loader(store, "y"), part=0)
     assert [load.calls for load in loads.values()] == [1, 1, 1, 1]
     assert len(cache) == 5
     cache.invalidate(store, "x")
@@ -153,14 +153,14 @@ def test_is_bounded_and_drops_what_was_not_used_longest(store: Store) -> None:
         loads[name] = Loader(store, name)
     settle(store, "d")
     for name in "abc":
-        cache.get(store, name, loads[name])
-    cache.get(store, "a", loads["a"])
-    cache.get(store, "d", loads["d"])  # and b goes
+        get(cache, store, name, loads[name])
+    get(cache, store, "a", loads["a"])
+    get(cache, store, "d", loads["d"])  # and b goes
     for name in "acd":
-        cache.get(store, name, loads[name])
+        get(cache, store, name, loads[name])
     assert [loads[name].calls for name in "abcd"] == [1, 1, 1, 1]
-    cache.get(store, "b", loads["b"])  # and a goes
-    cache.get(store, "a", loads["a"])
+    get(cache, store, "b", loads["b"])  # and a goes
+    get(cache, store, "a", loads["a"])
     assert [loads[name].calls for name in "abcd"] == [2, 2, 1, 1]
     assert cache.nbytes <= cache.max_bytes
 
@@ -170,10 +170,10 @@ def test_what_is_larger_than_the_cache_is_not_kept_and_pushes_nothing_out(store:
     put(store, "small", b"1")
     put(store, "large", b"1")
     small, large = Loader(store, "small"), Loader(store, "large", nbytes=10_000)
-    cache.get(store, "small", small)
+    get(cache, store, "small", small)
     for _ in range(2):
-        assert cache.get(store, "large", large) == b"1"
-        cache.get(store, "small", small)
+        assert get(cache, store, "large", large) == b"1"
+        get(cache, store, "small", small)
     assert (small.calls, large.calls) == (1, 2)
 
 
@@ -182,7 +182,7 @@ def test_no_cache(store: Store) -> None:
     put(store, "x", b"1")
     load = Loader(store, "x", nbytes=0)
     for _ in range(3):
-        assert cache.get(store, "x", load) == b"1"
+        assert get(cache, store, "x", load) == b"1"
     assert load.calls == 3
     assert len(cache) == 0
     with pytest.raises(ValueError, match="-1 bytes"):
@@ -194,7 +194,7 @@ def test_many_values_that_are_small_by_their_own_account(store: Store) -> None:
     cache = IndexCache(50 * ENTRY)
     put(store, "x", b"")
     for i in range(500):
-        cache.get(store, "x", lambda stamp: (b"", 0), part=i)
+        get(cache, store, "x", lambda found: (b"", 0), part=i)
     assert len(cache) == 50
 
 
@@ -203,7 +203,7 @@ def test_values_that_grow_in_use(store: Store) -> None:
     loads = {name: Loader(store, name) for name in "abc"}
     for name in "abc":
         put(store, name, name.encode())
-    values = {name: cache.get(store, name, loads[name]) for name in "ab"}
+    values = {name: get(cache, store, name, loads[name]) for name in "ab"}
     cache.resize(store, "a", values["a"], 90)
     assert cache.nbytes == 90 + 100 + 2 * ENTRY
     cache.resize(store, "a", values["a"], 101)  # and b, not used for longer, has to go
@@ -219,10 +219,10 @@ def test_clear(store: Store) -> None:
     cache = IndexCache(10_000)
     put(store, "x", b"1")
     load = Loader(store, "x")
-    cache.get(store, "x", load)
+    get(cache, store, "x", load)
     cache.clear()
     assert (len(cache), cache.nbytes) == (0, 0)
-    cache.get(store, "x", load)
+    get(cache, store, "x", load)
     assert load.calls == 2
 
 
@@ -250,16 +250,16 @@ def test_a_value_that_fills_says_how_large_it_is() -> None:
     for key in ("a", "b"):
         store.put(key, b"x")
     cache = IndexCache(10_000)
-    value = cache.get(store, "a", lambda stamp: ([], 100))
+    value = get(cache, store, "a", lambda found: ([], 100))
     before = cache.nbytes
     cache.resize(store, "a", value, 5000)
     assert cache.nbytes == before + 4900
     # Another value of the object is not the one that was meant.
     cache.resize(store, "a", [], 1)
     assert cache.nbytes == before + 4900
-    assert cache.get(store, "a", lambda stamp: ([1], 100)) is value
+    assert get(cache, store, "a", lambda found: ([1], 100)) is value
     # The other has to go when there is no room for both.
-    cache.get(store, "b", lambda stamp: ("b", 4500))
+    get(cache, store, "b", lambda found: ("b", 4500))
     assert len(cache) == 1
-    cache.resize(store, "b", cache.get(store, "b", lambda stamp: ("c", 1)), 20_000)
+    cache.resize(store, "b", get(cache, store, "b", lambda found: ("c", 1)), 20_000)
     assert len(cache) == 0

@@ -7,19 +7,22 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.engine.caching import ENTRY, Loader, put
+from tests.engine.caching import ENTRY, Loader, get, put
 from tests.processes import PATIENCE
-from zvcore.engine.cache import IndexCache
 from zvcore.errors import ConflictError, CorruptDataError
-from zvcore.stores import LocalStore, Stamp, Store
+from zvcore.stores import LocalStore, Snapshot, Store
+from zvcore.stores.indexes import IndexCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+
+ROOT = Path(__file__).parents[2]
 
 
 class Slow(Loader):
@@ -30,8 +33,8 @@ class Slow(Loader):
         self.entered = threading.Semaphore(0)
         self.go = threading.Event()
 
-    def __call__(self, stamp: Stamp) -> tuple[bytes, int]:
-        answer = super().__call__(stamp)
+    def __call__(self, found: Snapshot) -> tuple[bytes, int]:
+        answer = super().__call__(found)
         self.entered.release()
         assert self.go.wait(PATIENCE)
         return answer
@@ -75,7 +78,7 @@ def test_many_threads_load_once(store: Store) -> None:
     cache = IndexCache(10_000)
     put(store, "x", b"1")
     load = Slow(store, "x")
-    threads = [Thread(lambda: cache.get(store, "x", load)) for _ in range(8)]
+    threads = [Thread(lambda: get(cache, store, "x", load)) for _ in range(8)]
     assert load.entered.acquire(timeout=PATIENCE)
     wait_for(threads)
     load.go.set()
@@ -89,10 +92,10 @@ def test_other_objects_do_not_wait(store: Store) -> None:
     put(store, "x", b"1")
     put(store, "y", b"2")
     load = Slow(store, "x")
-    thread = Thread(lambda: cache.get(store, "x", load))
+    thread = Thread(lambda: get(cache, store, "x", load))
     assert load.entered.acquire(timeout=PATIENCE)
-    assert cache.get(store, "y", Loader(store, "y")) == b"2"
-    assert cache.get(store, "x", Loader(store, "x"), part=1) == b"1"
+    assert get(cache, store, "y", Loader(store, "y")) == b"2"
+    assert get(cache, store, "x", Loader(store, "x"), part=1) == b"1"
     load.go.set()
     assert thread.result() == b"1"
 
@@ -103,14 +106,14 @@ def test_a_failure_fails_all_that_wait_and_nobody_after(store: Store) -> None:
     go = threading.Event()
     calls = []
 
-    def fail(stamp: Stamp) -> tuple[bytes, int]:
+    def fail(found: Snapshot) -> tuple[bytes, int]:
         calls.append(1)
         assert go.wait(PATIENCE)
         raise CorruptDataError("the index is broken", key="x")
 
     def work() -> Any:
         try:
-            cache.get(store, "x", fail)
+            get(cache, store, "x", fail)
         except CorruptDataError as error:
             return error.located(chunk=threading.get_ident())
 
@@ -122,7 +125,7 @@ def test_a_failure_fails_all_that_wait_and_nobody_after(store: Store) -> None:
     # Each has an error of its own, with what it says of itself.
     assert len({error.chunk for error in errors}) == 5
     assert {(error.message, error.key) for error in errors} == {("the index is broken", "x")}
-    assert cache.get(store, "x", Loader(store, "x")) == b"1"
+    assert get(cache, store, "x", Loader(store, "x")) == b"1"
 
 
 def test_other_errors_are_passed_on(store: Store) -> None:
@@ -130,8 +133,8 @@ def test_other_errors_are_passed_on(store: Store) -> None:
     put(store, "x", b"1")
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            cache.get(store, "x", lambda stamp: (1 // 0, 1))
-    assert cache.get(store, "x", Loader(store, "x")) == b"1"
+            get(cache, store, "x", lambda found: (1 // 0, 1))
+    assert get(cache, store, "x", Loader(store, "x")) == b"1"
 
 
 def test_when_the_loading_thread_is_interrupted_another_takes_over(store: Store) -> None:
@@ -140,13 +143,13 @@ def test_when_the_loading_thread_is_interrupted_another_takes_over(store: Store)
     go = threading.Event()
     load = Loader(store, "x")
 
-    def interrupted(stamp: Stamp) -> tuple[bytes, int]:
+    def interrupted(found: Snapshot) -> tuple[bytes, int]:
         assert go.wait(PATIENCE)
         raise KeyboardInterrupt
 
-    first = Thread(lambda: cache.get(store, "x", interrupted))
+    first = Thread(lambda: get(cache, store, "x", interrupted))
     wait_for([first])
-    others = [Thread(lambda: cache.get(store, "x", load)) for _ in range(4)]
+    others = [Thread(lambda: get(cache, store, "x", load)) for _ in range(4)]
     wait_for(others)
     go.set()
     with pytest.raises(KeyboardInterrupt):
@@ -159,12 +162,12 @@ def test_a_loader_that_needs_itself_is_an_error_and_no_hang(store: Store) -> Non
     cache = IndexCache(10_000)
     put(store, "x", b"1")
 
-    def load(stamp: Stamp) -> tuple[Any, int]:
-        return cache.get(store, "x", load), 1
+    def load(found: Snapshot) -> tuple[Any, int]:
+        return get(cache, store, "x", load), 1
 
     with pytest.raises(RuntimeError, match="needs this index"):
-        cache.get(store, "x", load)
-    assert cache.get(store, "x", Loader(store, "x")) == b"1"
+        get(cache, store, "x", load)
+    assert get(cache, store, "x", Loader(store, "x")) == b"1"
 
 
 def test_a_loader_may_need_another_part(store: Store) -> None:
@@ -172,11 +175,11 @@ def test_a_loader_may_need_another_part(store: Store) -> None:
     put(store, "x", b"1")
     inner = Loader(store, "x")
 
-    def load(stamp: Stamp) -> tuple[bytes, int]:
-        return (cache.get(store, "x", inner) or b"") * 2, 1
+    def load(found: Snapshot) -> tuple[bytes, int]:
+        return (get(cache, store, "x", inner) or b"") * 2, 1
 
-    assert cache.get(store, "x", load, part=7) == b"11"
-    assert cache.get(store, "x", inner) == b"1"
+    assert get(cache, store, "x", load, part=7) == b"11"
+    assert get(cache, store, "x", inner) == b"1"
     assert inner.calls == 1
 
 
@@ -185,14 +188,14 @@ def test_a_change_while_loading(store: Store) -> None:
     cache = IndexCache(10_000)
     put(store, "x", b"old")
     slow = Slow(store, "x")
-    early = Thread(lambda: cache.get(store, "x", slow))
+    early = Thread(lambda: get(cache, store, "x", slow))
     assert slow.entered.acquire(timeout=PATIENCE)
     put(store, "x", b"new")
     load = Loader(store, "x")
-    assert cache.get(store, "x", load) == b"new"
+    assert get(cache, store, "x", load) == b"new"
     slow.go.set()
     assert early.result() == b"old"
-    assert cache.get(store, "x", load) == b"new"
+    assert get(cache, store, "x", load) == b"new"
     assert load.calls == 1
     assert len(cache) == 1
 
@@ -202,15 +205,15 @@ def test_invalidating_while_loading(store: Store) -> None:
     cache = IndexCache(10_000)
     put(store, "x", b"1")
     slow = Slow(store, "x")
-    early = Thread(lambda: cache.get(store, "x", slow))
+    early = Thread(lambda: get(cache, store, "x", slow))
     assert slow.entered.acquire(timeout=PATIENCE)
     cache.invalidate(store, "x")
     load = Loader(store, "x")
-    assert cache.get(store, "x", load) == b"1"  # and does not wait for what began before
+    assert get(cache, store, "x", load) == b"1"  # and does not wait for what began before
     assert load.calls == 1
     slow.go.set()
     early.result()
-    assert cache.get(store, "x", load) == b"1"
+    assert get(cache, store, "x", load) == b"1"
     assert load.calls == 1
 
 
@@ -218,15 +221,15 @@ def test_a_loading_that_was_overtaken_leaves_the_next_one_alone(store: Store) ->
     cache = IndexCache(10_000)
     put(store, "x", b"1")
     slow = [Slow(store, "x"), Slow(store, "x")]
-    first = Thread(lambda: cache.get(store, "x", slow[0]))
+    first = Thread(lambda: get(cache, store, "x", slow[0]))
     assert slow[0].entered.acquire(timeout=PATIENCE)
     cache.invalidate(store, "x")
-    second = Thread(lambda: cache.get(store, "x", slow[1]))
+    second = Thread(lambda: get(cache, store, "x", slow[1]))
     assert slow[1].entered.acquire(timeout=PATIENCE)
     slow[0].go.set()
     first.result()
     assert len(cache) == 0
-    third = Thread(lambda: cache.get(store, "x", Loader(store, "x")))
+    third = Thread(lambda: get(cache, store, "x", Loader(store, "x")))
     wait_for([third])
     slow[1].go.set()
     assert third.result() is second.result()
@@ -238,31 +241,32 @@ def test_an_object_that_changes_between_stamp_and_reading_is_loaded_again(store:
     put(store, "x", b"0")
     calls = []
 
-    def load(stamp: Stamp) -> tuple[bytes, int]:
-        calls.append(stamp)
+    def load(found: Snapshot) -> tuple[bytes, int]:
+        calls.append(found.stamp)
         if len(calls) < 4:
             put(store, "x", b"%d" % len(calls))
-        data = store.get("x", stamp=stamp)
+        data = store.get("x", stamp=found.stamp)
         assert data is not None
         return bytes(data), 1
 
-    assert cache.get(store, "x", load) == b"3"
+    assert get(cache, store, "x", load) == b"3"
     assert len(calls) == len(set(calls)) == 4
 
 
-def test_an_object_that_never_stands_still(store: Store) -> None:
+def test_an_object_that_never_stands_still(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zvcore.stores.again.give_way", lambda number: None)
     cache = IndexCache(10_000)
     put(store, "x", b"0")
     calls = []
 
-    def load(stamp: Stamp) -> tuple[bytes, int]:
+    def load(found: Snapshot) -> tuple[bytes, int]:
         calls.append(1)
         store.put("x", b"%d" % len(calls))
-        return bytes(store.get("x", stamp=stamp) or b""), 1
+        return bytes(store.get("x", stamp=found.stamp) or b""), 1
 
     with pytest.raises(ConflictError):
-        cache.get(store, "x", load)
-    assert 1 < len(calls) < 100
+        get(cache, store, "x", load)
+    assert 1 < len(calls) <= 100
 
 
 def test_a_conflict_that_has_nothing_to_do_with_the_object(store: Store) -> None:
@@ -270,12 +274,12 @@ def test_a_conflict_that_has_nothing_to_do_with_the_object(store: Store) -> None
     put(store, "x", b"0")
     calls = []
 
-    def load(stamp: Stamp) -> tuple[bytes, int]:
+    def load(found: Snapshot) -> tuple[bytes, int]:
         calls.append(1)
         raise ConflictError("something else", key="y")
 
     with pytest.raises(ConflictError, match="something else"):
-        cache.get(store, "x", load)
+        get(cache, store, "x", load)
     assert len(calls) == 1
 
 
@@ -302,7 +306,7 @@ def test_threads_and_changes_at_once(store: Store) -> None:
             for key in keys:
                 before = newest[key]
                 try:
-                    value = cache.get(store, key, loads[key])
+                    value = get(cache, store, key, loads[key])
                 except ConflictError:  # 20 changes in a row
                     continue
                 assert value is not None
@@ -321,19 +325,20 @@ def test_a_fork_while_loading(tmp_path: Path) -> None:
     put(LocalStore(tmp_path), "x", b"1")
     script = """
         import os, signal, sys, threading
-        from zvcore.engine.cache import IndexCache, index_cache
+        from tests.engine.caching import get
+        from zvcore.stores.indexes import IndexCache, index_cache
         from zvcore.stores import LocalStore
         store = LocalStore(sys.argv[1])
         entered, go, stop = threading.Event(), threading.Event(), threading.Event()
-        def slow(stamp):
+        def slow(found):
             entered.set()
             go.wait()
             return b"parent", 1
         caches = [IndexCache(10_000), index_cache()]
-        loading = [threading.Thread(target=cache.get, args=(store, "x", slow)) for cache in caches]
+        loading = [threading.Thread(target=get, args=(cache, store, "x", slow)) for cache in caches]
         def churn():
             while not stop.is_set():
-                caches[0].get(store, "x", lambda stamp: (b"", 1), part=1)
+                get(caches[0], store, "x", lambda found: (b"", 1), part=1)
                 caches[0].invalidate(store, "y")
         churning = [threading.Thread(target=churn) for _ in range(2)]
         for thread in loading + churning: thread.start()
@@ -342,16 +347,16 @@ def test_a_fork_while_loading(tmp_path: Path) -> None:
             child = os.fork()
             if child == 0:
                 signal.alarm(250)  # never outlives a failing test
-                good = all(cache.get(store, "x", lambda stamp: (b"child", 1)) == b"child" for cache in caches)
+                good = all(get(cache, store, "x", lambda found: (b"child", 1)) == b"child" for cache in caches)
                 os._exit(0 if good else 1)
             assert os.waitpid(child, 0)[1] == 0
         stop.set()
         go.set()
         for thread in loading + churning: thread.join()
-        print(caches[0].get(store, "x", slow))
+        print(get(caches[0], store, "x", slow))
     """
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "b'parent'\n"
 
@@ -380,5 +385,5 @@ def test_another_process_changes_the_object(tmp_path: Path) -> None:
             process.stdin.write(f"{'put' if i % 2 else 'patch'} {i}\n")
             process.stdin.flush()
             assert process.stdout.readline() == "done\n"
-            assert cache.get(store, "x", Loader(store, "x")) == b"%04d" % i
+            assert get(cache, store, "x", Loader(store, "x")) == b"%04d" % i
         process.stdin.close()

@@ -11,10 +11,10 @@ import pytest
 import zarr
 
 import zvcore
-from zvcore.engine.cache import index_cache
 from zvcore.engine.selection import Selection
 from zvcore.errors import CorruptDataError
 from zvcore.stores.handles import pool
+from zvcore.stores.indexes import index_cache
 from zvcore.transfer import reading
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ import numpy as np
 
 from zvcore.array import Array
 from zvcore.codecs.chain import CodecChain
-from zvcore.engine import Buffers, Keys, index_cache
+from zvcore.engine import Buffers, Keys
 from zvcore.errors import CorruptDataError
 from zvcore.layout import ABSENT, ChunkForm, Layout, Sources
 from zvcore.placement import UNKNOWN, Group, OneChunkPerObject, Shards
+from zvcore.stores.indexes import Indexes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,13 +71,13 @@ class Boxes(Layout):
         return self.placement.groups(np.array([position], np.int64))[0].key
 
     def index(self, key):
-        def load(stamp):
-            head = self.store.get(key, 0, 16 * self.slots, stamp=stamp)
-            if len(head) != 16 * self.slots:
-                raise CorruptDataError("the index is cut short", key=key, expected=16 * self.slots, found=len(head))
-            return (np.frombuffer(head, "<u8").reshape(-1, 2), stamp), 16 * self.slots
+        return Indexes(self.store, (0, 16 * self.slots), self.read_index).of(key)
 
-        return index_cache().get(self.store, key, load)
+    def read_index(self, key, found):
+        head = found.data
+        if len(head) != 16 * self.slots:
+            raise CorruptDataError("the index is cut short", key=key, expected=16 * self.slots, found=len(head))
+        return (np.frombuffer(head, "<u8").reshape(-1, 2), found.stamp), 16 * self.slots
 
     def slot(self, positions):
         return np.ravel_multi_index(tuple((positions % self.per_shard).T), tuple(self.per_shard))
@@ -134,7 +135,6 @@ class InBoxes(Shards):
                 index.append(struct.pack("<QQ", *((0, ABSENT) if part is None else (at, len(part)))))
                 at += 0 if part is None else len(part)
             edit.put([b"".join(index), *[part for part in parts if part is not None]])
-        index_cache().invalidate(self.store, group.key)
 
 
 def toy(

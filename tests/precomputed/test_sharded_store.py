@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.precomputed.shards import Counting, minishard_index, put, shard, simple_shard, slow_values, zipped
-from zvcore.engine import index_cache
 from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed import ShardedStore, ShardingSpec, write_sharded
 from zvcore.stores import LocalStore, MemoryStore
+from zvcore.stores.indexes import index_cache
 
 PLAIN = ShardingSpec(0, "identity", 0, 0)
 BIG = 2**64 - 1

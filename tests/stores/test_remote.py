@@ -13,9 +13,9 @@ import pytest
 
 import zvcore
 from tests.stores.servers import PATIENCE
-from zvcore.engine import index_cache
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, StoreError, ZvcoreError
 from zvcore.stores import open_store
+from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

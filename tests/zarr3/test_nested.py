@@ -137,8 +137,8 @@ def test_a_shard_that_is_replaced_between_two_indexes(tmp_path: Path, monkeypatc
     find = ShardLayout.index
     replaced = []
 
-    def index(layout: ShardLayout, key: str, unchecked: bool = False) -> Any:
-        found = find(layout, key, unchecked)
+    def index(layout: ShardLayout, key: str, fresh: bool = True) -> Any:
+        found = find(layout, key, fresh)
         if layout is array.layout and not replaced:
             replaced.append(key)
             writer[16:32, 0:12] = 7

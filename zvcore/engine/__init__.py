@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from zvcore.engine.batches import default_thread_count
 from zvcore.engine.buffers import Buffers, Keys
-from zvcore.engine.cache import IndexCache, index_cache
 from zvcore.engine.fetching import StaleSourcesError, encode_many, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.selection import Selection
@@ -14,7 +13,6 @@ __all__ = [
     "ABSENT",
     "Buffers",
     "Form",
-    "IndexCache",
     "Keys",
     "Selection",
     "Sources",
@@ -22,5 +20,4 @@ __all__ = [
     "default_thread_count",
     "encode_many",
     "fetch",
-    "index_cache",
 ]

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.codecs.chain import CodecChain
-from zvcore.engine.cache import index_cache
 from zvcore.engine.read import StaleSourcesError, fetch_native
 from zvcore.engine.sources import ABSENT, Sources
 from zvcore.engine.write import encode_many as _encode_many
 from zvcore.errors import ConflictError
+from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore.engine import default_thread_count, index_cache
+from zvcore.engine import default_thread_count
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.n5._framing import parse_header
 from zvcore.n5.array import N5Array
@@ -18,6 +18,7 @@ from zvcore.n5.metadata import is_dataset
 from zvcore.report import Problem, Report
 from zvcore.stores.choosing import keys_of
 from zvcore.stores.copying import back_up, copy_all, is_backup
+from zvcore.stores.indexes import index_cache
 from zvcore.walking import DEEPEST_GROUP, look_at_all
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.engine import index_cache
 from zvcore.errors import ZvcoreError
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.external_sort import pieces_of
@@ -32,6 +31,7 @@ from zvcore.report import Problem, Report
 from zvcore.stores import open_store
 from zvcore.stores.choosing import within
 from zvcore.stores.copying import back_up, copy_object
+from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     import os

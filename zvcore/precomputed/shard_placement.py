@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine import Buffers, index_cache
 from zvcore.engine.sources import ABSENT
 from zvcore.placement import Group, Streamed
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_reader import group_starts
 from zvcore.precomputed.shard_update import rewrite
+from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from zvcore.engine.buffers import Buffers
     from zvcore.layout import Box
     from zvcore.precomputed.layouts import ShardedLayout
     from zvcore.stores.editing import Edit
@@ -52,10 +53,6 @@ class VolumeShards(Streamed):
         gone = self.layout.ids(positions)[chunks.sizes == ABSENT]
         told = np.zeros(len(entries), np.bool_)
         rewrite(self.reader, edit, self._number(group.key), entries, told, gone, file=group.found)
-
-    def remove(self, key: str) -> None:
-        super().remove(key)
-        index_cache().invalidate(self.store, key)
 
     def _number(self, key: str) -> int:
         shard = self.spec.shard_number(key.removeprefix(self.reader.prefix))

@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.codecs import Codec, CodecChain
-from zvcore.engine import Keys, fetch, index_cache
+from zvcore.engine import Keys, fetch
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import ABSENT, Sources
 from zvcore.precomputed._minishard import Minishard, find_many, place
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.stores.again import BEING_REPLACED, again
+from zvcore.stores.indexes import Indexes, index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -115,22 +116,18 @@ class ShardReader:
     def key(self, shard: int) -> str:
         return self.prefix + self.spec.shard_name(shard)
 
-    def file(self, shard: int, unchecked: bool = False) -> ShardFile | None:
+    def file(self, shard: int, fresh: bool = True) -> ShardFile | None:
         """What is known of a shard file as it is now; None if there is none.
 
-        With `unchecked`, a remote file is not asked whether it is still that: who reads its values learns that.
+        Without `fresh`, a remote file is not asked whether it is still that: whoever reads its values learns that.
         """
         key = self.key(shard)
-        cache = index_cache()
         span = self._index_span
-        found = cache.get_part(
-            self.store, key, span, lambda found: self._open(key, found), self._part(key), unchecked=unchecked
-        )
+        found = Indexes(self.store, span, self._open, self._part(key)).of(key, fresh)
         if found is None:
             # The obsolete form has the same two parts in two files.
             index_key = key.removesuffix("shard") + "index"
-            part = self._part(index_key)
-            return cache.get_part(self.store, index_key, span, lambda found: self._open_pair(index_key, found), part)
+            return Indexes(self.store, span, self._open_pair, self._part(index_key)).of(index_key)
         known = self._known.get(shard)
         if known is None or known() is not found:
             if len(self._known) >= _KNOWN_FILES:
@@ -293,7 +290,7 @@ class ShardReader:
         return Sources(Keys.of(names), key, offsets, sizes, stamps=stamps, found=files)
 
     def _files(self, numbers: list[int]) -> list[ShardFile | None]:
-        return self.store.each(lambda number: self.file(number, unchecked=True), numbers)
+        return self.store.each(lambda number: self.file(number, fresh=False), numbers)
 
     # Listing
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.codecs import CodecChain
-from zvcore.engine import index_cache
 from zvcore.errors import ConflictError, CorruptDataError
 from zvcore.placement import CHANGED, UNKNOWN, Unknown
 from zvcore.precomputed.entries import U64, Entries, join
@@ -18,6 +17,7 @@ from zvcore.precomputed.ids import as_ids
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_writer import encoded_entries
 from zvcore.stores.again import again
+from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -159,22 +159,6 @@ def rewrite(
     threads: int | None = None,
 ) -> None:
     """`rewrite_shard` once, within an edit of the shard. `file` is what is known of it as it is."""
-    try:
-        _rewrite(reader, edit, shard, changes, told, gone, file, threads)
-    finally:
-        index_cache().invalidate(reader.store, edit.key)
-
-
-def _rewrite(
-    reader: ShardReader,
-    edit: Edit,
-    shard: int,
-    changes: Entries,
-    told: npt.NDArray[np.bool_],
-    gone: U64,
-    file: ShardFile | Unknown | None,
-    threads: int | None,
-) -> None:
     store, key = reader.store, edit.key
     if isinstance(file, Unknown):
         file = reader.file(shard)

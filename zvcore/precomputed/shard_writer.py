@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.codecs import CodecChain
-from zvcore.engine import encode_many, index_cache
+from zvcore.engine import encode_many
 from zvcore.errors import ConflictError
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.external_sort import ExternalSort
@@ -21,6 +21,7 @@ from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_reader import ShardReader, group_starts
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores import Store, open_store
+from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -107,16 +107,13 @@ class Store(ABC):
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> Snapshot | None:
         """`get`, together with the size and the stamp of the object that the bytes were read from."""
-        if stamp is not None:
-            return self._version(key, start, length, stamp)
-        found = None
-        for attempt in again(key, BEING_REPLACED):
-            with attempt:
-                stamp = self.stamp(key)
-                found = None if stamp is None else self._version(key, start, length, stamp)
-        return found
-
-    def _version(self, key: str, start: int, length: int | None, stamp: Stamp) -> Snapshot:
+        if stamp is None:
+            found = None
+            for attempt in again(key, BEING_REPLACED):
+                with attempt:
+                    now = self.stamp(key)
+                    found = None if now is None else self.snapshot(key, start, length, stamp=now)
+            return found
         size = self.size(key)
         data = self.get(key, start, length, stamp=stamp)
         if size is None or data is None:

@@ -4,10 +4,11 @@ condition that it is still the version that was read.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from zvcore.stores.again import changed
+from zvcore.stores.indexes import index_cache
 from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
@@ -90,11 +91,12 @@ class Edit:
 @contextmanager
 def edit(store: Store, key: str) -> Iterator[Edit]:
     store._refuse_if_read_only(key)
-    if not store.can_lock:
-        yield Edit(store, key, locked=False)
-        return
-    with store.lock(key):
-        yield Edit(store, key, locked=True)
+    try:
+        with store.lock(key) if store.can_lock else nullcontext():
+            yield Edit(store, key, locked=store.can_lock)
+    finally:
+        # It may have changed without another stamp.
+        index_cache().invalidate(store, key)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import files
 from zvcore.stores.again import changed
-from zvcore.stores.base import Stamp, Store, as_parts, check_span, outside, prefix_path
+from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.handles import pool
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.reading import keys_below, read_ranges
@@ -138,6 +138,16 @@ class LocalStore(Store):
         except FileNotFoundError:
             return None
         return read_ranges(file, key, ranges, stamp)
+
+    def snapshot(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> Snapshot | None:
+        if stamp is None:
+            return super().snapshot(key, start, length)
+        data = self.get(key, start, length, stamp=stamp)
+        if data is None:
+            raise changed(key, stamp)
+        return Snapshot(data, files.stamp_size(stamp), stamp)  # type: ignore[arg-type]
 
     def size(self, key: str) -> int | None:
         stamp = files.stamp(self._folder, key)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine import ABSENT, Sources, StaleSourcesError, index_cache
+from zvcore.engine import ABSENT, Sources, StaleSourcesError
 from zvcore.errors import CorruptDataError
 from zvcore.stores.again import BEING_REPLACED, again
+from zvcore.stores.indexes import Indexes, index_cache
 from zvcore.zarr3.shard_index import Index
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def locate_nested(layout: ShardLayout, positions: Ints, keys: Keys, which: npt.N
         for attempt in again(key, BEING_REPLACED, on=StaleSourcesError):
             with attempt:
                 offset[rows] = length[rows] = _NONE
-                index = layout.index(key, unchecked=True)
+                index = layout.index(key, fresh=False)
                 if index is not None:
                     _descend(layout, key, index, 0, 0, positions, rows, offset, length)
         return None if index is None else index.stamp
@@ -84,7 +85,7 @@ def _inner_index(layout: ShardLayout, key: str, stamp: Any, depth: int, begin: i
         )  # fmt: skip
     at = begin + form.begins(size)
 
-    def load(found: Snapshot) -> tuple[Index, int]:
+    def read(key: str, found: Snapshot) -> tuple[Index, int]:
         if found.stamp != stamp:
             raise StaleSourcesError
         try:
@@ -95,12 +96,12 @@ def _inner_index(layout: ShardLayout, key: str, stamp: Any, depth: int, begin: i
             raise
         return Index(offsets, lengths, found.stamp, found.size), offsets.nbytes + lengths.nbytes
 
-    cache = index_cache()
+    inner = Indexes(layout.store, (at, form.size), read, part=(form, begin, size))
     try:
-        index = cache.get_part(layout.store, key, (at, form.size), load, part=(form, begin, size), unchecked=True)
+        index = inner.of(key, fresh=False)
         if index is None or index.stamp != stamp:
             raise StaleSourcesError
     except StaleSourcesError:
-        cache.invalidate(layout.store, key)
+        index_cache().invalidate(layout.store, key)
         raise
     return index

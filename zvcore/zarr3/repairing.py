@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.engine import Buffers, index_cache
+from zvcore.engine import Buffers
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.report import Problem, Report
 from zvcore.stores.choosing import within
@@ -86,7 +86,6 @@ def _drop(store: Store, key: str, position: Any, report: Report, keep: bool, wha
     size = store.size(key)
     kept = f"; it is kept as {back_up(store, key)}" if keep else ""
     store.delete(key)
-    index_cache().invalidate(store, key)
     report.lose(key, f"{what} is left out and reads as the fill value{kept}", chunk=position, offset=0, length=size)
     report.count("objects dropped")
 
@@ -131,7 +130,6 @@ def write_shard(layout: ShardLayout, edit: Edit, found: ShardExamination, keep: 
     rows = rows[np.lexsort((rows, found.offsets[rows]))]
     if not len(rows) and edit.can_delete:
         edit.delete()
-        index_cache().invalidate(store, key)
         return
     assembler = ShardAssembler(form)
     with edit.writer() as writer:
@@ -152,7 +150,6 @@ def write_shard(layout: ShardLayout, edit: Edit, found: ShardExamination, keep: 
                 at += len(piece)
             first = last
         assembler.finish_in(writer)
-    index_cache().invalidate(store, key)
 
 
 def _repair_nested(

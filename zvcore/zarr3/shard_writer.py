@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine import ABSENT, index_cache
+from zvcore.engine import ABSENT
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.placement import UNKNOWN, Group, Packed, Streamed
+from zvcore.stores.indexes import index_cache
 from zvcore.zarr3.shard_format import ShardAssembler
 from zvcore.zarr3.whole_shards import rebuilt
 
@@ -61,10 +62,6 @@ class ZarrShards(Packed, Streamed):
     def stream(self, key: str) -> AbstractContextManager[Callable[[Positions, Buffers], None]]:
         return ShardWriter(self.layout, key).stream()
 
-    def remove(self, key: str) -> None:
-        super().remove(key)
-        index_cache().invalidate(self.store, key)
-
 
 class ShardWriter:
     """Writes the shard at one key of a layout, whose `write_mode` it follows unless it is given another."""
@@ -112,14 +109,11 @@ class ShardWriter:
 
     def pack(self, positions: Positions, sizes: Uints, finish: Callable[[bytes, bytes], None]) -> None:
         assembler = ShardAssembler(self.form)
-        try:
-            assembler.add(self.level.slots(positions), sizes)
-            if assembler.empty:
-                self.store.delete(self.key)
-            else:
-                finish(*assembler.head_and_tail())
-        finally:
-            index_cache().invalidate(self.store, self.key)
+        assembler.add(self.level.slots(positions), sizes)
+        if assembler.empty:
+            self.store.delete(self.key)
+        else:
+            finish(*assembler.head_and_tail())
 
     def _is_whole(self, positions: Positions) -> bool:
         """Whether these chunks of one shard are all that it has: those behind the array's end are never stored."""
@@ -132,13 +126,10 @@ class ShardWriter:
 
     def update(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any = UNKNOWN) -> None:
         """Put these chunks into the shard. `found` is what `locate` has found there: its index, or all of it."""
-        try:
-            if self.layout.simple:
-                self._update(edit, positions, chunks, found)
-            else:
-                self._rebuild(edit, positions, chunks, found)
-        finally:
-            index_cache().invalidate(self.store, self.key)
+        if self.layout.simple:
+            self._update(edit, positions, chunks, found)
+        else:
+            self._rebuild(edit, positions, chunks, found)
 
     def _rebuild(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any) -> None:
         """Of shards within shards, and of those behind codecs, everything is written anew."""

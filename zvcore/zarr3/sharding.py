@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine import ABSENT, Buffers, Keys, Sources, index_cache
+from zvcore.engine import ABSENT, Buffers, Keys, Sources
 from zvcore.engine.single import OpenShards
 from zvcore.layout import Layout
+from zvcore.stores.indexes import Indexes
 from zvcore.zarr3.layout import ChunkLayout, form_of
 from zvcore.zarr3.nested import locate_nested
 from zvcore.zarr3.shard_index import Index, index_of
@@ -89,7 +90,7 @@ class ShardLayout(Layout):
         return OpenShards(self._per_shard, self._strides, grid) if math.prod(grid) < 2**62 else None
 
     def __getstate__(self) -> dict[str, Any]:
-        made_anew = ("chains", "open_shards")
+        made_anew = ("chains", "open_shards", "_known")
         return {name: value for name, value in super().__getstate__().items() if name not in made_anew}
 
     # --- which shard
@@ -121,23 +122,26 @@ class ShardLayout(Layout):
 
     # --- reading
 
-    def index(self, key: str, unchecked: bool = False) -> Index | None:
+    def index(self, key: str, fresh: bool = True) -> Index | None:
         """The index of a shard, from the cache if the object is still the same; None if there is no such shard.
 
-        With `unchecked`, a remote object is not asked whether it is: whoever reads its chunks learns that.
+        Without `fresh`, a remote object is not asked whether it is: whoever reads its chunks learns that.
         """
-        form = self.levels[0].form
-
-        def load(found: Snapshot) -> tuple[Index, int]:
-            offsets, lengths, size = index_of(self.store, form, key, found)
-            return Index(offsets, lengths, found.stamp, size), offsets.nbytes + lengths.nbytes
-
-        span = form.span
         if self.store.blind:
-            raw = self.store.get(key, *span)
+            form = self.levels[0].form
+            raw = self.store.get(key, *form.span)
             # Where the object ends is not known: the ranges that are read will tell.
             return None if raw is None else Index(*form.parse(raw, None, key), None, 0)
-        return index_cache().get_part(self.store, key, span, load, part=form, unchecked=unchecked)
+        return self._known.of(key, fresh)
+
+    @cached_property
+    def _known(self) -> Indexes[Index]:
+        form = self.levels[0].form
+        return Indexes(self.store, form.span, self._read_index, part=form)
+
+    def _read_index(self, key: str, found: Snapshot) -> tuple[Index, int]:
+        offsets, lengths, size = index_of(self.store, self.levels[0].form, key, found)
+        return Index(offsets, lengths, found.stamp, size), offsets.nbytes + lengths.nbytes
 
     def locate(self, positions: Positions) -> Sources:
         keys, which = self.group(positions)
@@ -145,7 +149,7 @@ class ShardLayout(Layout):
             return (locate_nested if self.ranged else locate_whole)(self, positions, keys, which)
         slots = self.levels[0].slots(positions)
         if len(keys) == 1:
-            index = self.index(keys[0], unchecked=True)
+            index = self.index(keys[0], fresh=False)
             if index is None:
                 nothing = np.full(len(positions), _NONE)
                 return Sources(keys, which, nothing, nothing, stamps=[None], found=[None])
@@ -165,12 +169,9 @@ class ShardLayout(Layout):
 
     def _indexes(self, keys: list[str]) -> list[Index | None]:
         """Those of several shards, without checking them. No thread is woken for those that are here."""
-        found: list[Index | None] = [None] * len(keys)
-        if self.store.remote and not self.store.blind:
-            form, cache = self.levels[0].form, index_cache()
-            found = [cache.known(self.store, key, form) for key in keys]
+        found: list[Index | None] = [None if self.store.blind else self._known.known(key) for key in keys]
         missing = [number for number, index in enumerate(found) if index is None]
-        read = self.store.each(lambda number: self.index(keys[number], unchecked=True), missing)
+        read = self.store.each(lambda number: self.index(keys[number], fresh=False), missing)
         for number, index in zip(missing, read, strict=True):
             found[number] = index
         return found

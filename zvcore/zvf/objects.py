@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine.cache import index_cache
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.stores.indexes import Indexes
 from zvcore.zvf.manifests import Block, ManifestTable, concatenated, missing_object, row_of, table_from
 from zvcore.zvf.nodes import Column, Node, read_node, require_array
 
 if TYPE_CHECKING:
-    from zvcore.stores import Stamp, Store
+    from zvcore.stores import Snapshot, Store
 
 __all__ = ["LAYOUTS", "ObjectIndex", "open_objects"]
 
@@ -163,12 +163,14 @@ class ObjectIndex:
         node = self._manifests
         key = node.layout.chunk_name((chunk,))
 
-        def load(stamp: Stamp) -> tuple[ManifestTable, int]:
+        def read(key: str, found: Snapshot) -> tuple[ManifestTable, int]:
             table = self._located(table_from(*node.row_chunk(chunk), self.sid_ndim, keep_damaged=True), chunk)
             return table, table.nbytes
 
         # The shape takes part: an append lengthens the last chunk's use without touching what is in it.
-        found = index_cache().get(self.store, key, load, part=("manifests", chunk, node.shape, self.sid_ndim))
+        part = ("manifests", chunk, node.shape, self.sid_ndim)
+        # Of the object itself, only the stamp is wanted here.
+        found = Indexes(self.store, (0, 0), read, part).of(key)
         if found is not None:
             return found
         rows = min(node.chunk[0], node.shape[0] - chunk * node.chunk[0])
