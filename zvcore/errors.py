@@ -28,18 +28,19 @@ __all__ = [
 class ZvcoreError(Exception):
     """Base of all errors of zvcore.
 
-    The keyword arguments say where: `key` (the object in the store), `chunk` (grid position or id), `offset` and
-    `length` (byte range within the object), `codec` (which stage found the fault); and what: `expected`, `found`.
-    Those that are given stand in the text and as attributes.
+    The keyword arguments say where: `key` (the object in the store), `member` (of a document, as a JSON path), `chunk`
+    (grid position or id), `offset` and `length` (byte range within the object), `codec` (which stage found the fault);
+    and what: `expected`, `found`. Those that are given stand in the text and as attributes.
     """
 
-    _fields = ("key", "chunk", "offset", "length", "codec", "expected", "found")
+    _fields = ("key", "member", "chunk", "offset", "length", "codec", "expected", "found")
 
     def __init__(
         self,
         message: str,
         *,
         key: str | None = None,
+        member: str | None = None,
         chunk: Any = None,
         offset: int | None = None,
         length: int | None = None,
@@ -49,6 +50,7 @@ class ZvcoreError(Exception):
     ) -> None:
         self.message = message
         self.key = key
+        self.member = member
         self.chunk = chunk
         self.offset = offset
         self.length = length
@@ -68,13 +70,15 @@ class ZvcoreError(Exception):
             where.append(f"bytes {self.offset}{end}")
         if self.codec is not None:
             where.append(self.codec)
-        text = ": ".join([*where, self.message])
-        facts = [
-            f"{word} {value}"
-            for word, value in (("expected", self.expected), ("found", self.found))
-            if value is not None
-        ]
-        return f"{text} ({', '.join(facts)})" if facts else text
+        return ": ".join([*where, self.told])
+
+    @property
+    def told(self) -> str:
+        """What is wrong, in words: all but where it is, unless that is a member of a document."""
+        given = (("expected", self.expected), ("found", self.found))
+        facts = ", ".join(f"{word} {value}" for word, value in given if value is not None)
+        text = f"{self.message} ({facts})" if self.message and facts else self.message or facts
+        return text if self.member is None else f"{self.member}: {text}"
 
     def located(self, **where: Any) -> ZvcoreError:
         """Fill in those of the fields that are still empty, and return self: each layer adds what it knows."""

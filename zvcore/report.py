@@ -46,12 +46,7 @@ class Problem:
     @classmethod
     def of(cls, error: ZvcoreError, where: str = "", chunk: Any = None) -> Problem:
         """The problem that an error tells of; the error's own words for the place come first."""
-        facts = [
-            f"{word} {fact}"
-            for word, fact in (("expected", error.expected), ("found", error.found))
-            if fact is not None
-        ]
-        text = f"{error.message} ({', '.join(facts)})" if facts else error.message
+        text = error.told
         if error.codec is not None:
             text = f"{error.codec}: {text}"
         place = error.chunk if error.chunk is not None else chunk

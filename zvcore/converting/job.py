@@ -88,7 +88,7 @@ class Job(Undertaking):
             except UnsupportedError as error:
                 if len(self.nodes) == 1:
                     raise
-                self.left_out.append((node.path, error.message))
+                self.left_out.append((node.path, error.told))
             else:
                 kept.append(node)
         self.nodes = kept

@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.documents.values import is_number
+from zvcore.documents.members import Integer, Items, Made, Member, Object, Place, Table, Text
+from zvcore.documents.values import shown
 from zvcore.errors import MetadataError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NUMERIC", "RESERVED", "VERSION", "DatasetMetadata", "check_version", "is_dataset", "version_text"]
+__all__ = [
+    "DATASET",
+    "NUMERIC",
+    "RESERVED",
+    "VERSION",
+    "DatasetMetadata",
+    "check_version",
+    "is_dataset",
+    "version_text",
+]
 
-# What the format itself says in attributes.json; everything else is the user's.
-RESERVED = frozenset({"dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs", "n5"})
 VERSION = "4.0.0"
 
 NUMERIC = {
@@ -56,6 +64,24 @@ def version_text(version: Any) -> str:
     return str(version)
 
 
+def _compression(value: Any, place: Place) -> dict[str, Any]:
+    # An empty object is raw for Java too.
+    found = Object().load(value, place)
+    return found if "type" in found else {**found, "type": "raw"}
+
+
+# Readers in other languages take 4.0 and "4" for 4.
+_MOST = 2**62 - 1
+DATASET = Table(
+    Member("dataType", Text(*NUMERIC, "string", "object", otherwise=UnsupportedError), field="data_type"),
+    Member("compression", Made(_compression, one='an object such as {"type": "raw"}')),
+    Member("blockSize", Items(Integer(1, _MOST, lenient=True)), field="block_size"),
+    Member("dimensions", Items(Integer(0, _MOST, lenient=True))),
+)
+# What the format itself says in attributes.json; everything else is the user's.
+RESERVED = DATASET.names | {"compressionType", "codecs", "n5"}
+
+
 @dataclass(frozen=True)
 class DatasetMetadata:
     """The reserved attributes of a dataset. Axes in N5's order: the first is the fastest."""
@@ -68,32 +94,23 @@ class DatasetMetadata:
 
     @classmethod
     def parse(cls, attributes: Mapping[str, Any], where: str) -> DatasetMetadata:
-        if "codecs" in attributes and "compression" not in attributes:
-            raise UnsupportedError("N5 datasets with 'codecs' (no version of Java N5 reads them)", key=where)
-        dimensions = _integers(attributes["dimensions"], "dimensions", where, least=0)
-        block_size = _integers(attributes["blockSize"], "blockSize", where, least=1)
-        if len(dimensions) != len(block_size):
-            raise MetadataError(
-                "blockSize has another rank than dimensions", key=where, expected=len(dimensions), found=block_size
+        place = Place(where)
+        if "compression" not in attributes:
+            if "codecs" in attributes:
+                raise UnsupportedError("N5 datasets with 'codecs' (no version of Java N5 reads them)", key=where)
+            if "compressionType" in attributes:
+                attributes = {**attributes, "compression": {"type": attributes["compressionType"]}}
+        found = cls(**DATASET.load(attributes, place), where=where)
+        if len(found.dimensions) != len(found.block_size):
+            raise place.member("blockSize").error(
+                "another rank than dimensions", expected=len(found.dimensions), found=shown(found.block_size)
             )
-        data_type = attributes["dataType"]
-        if not isinstance(data_type, str) or (data_type not in NUMERIC and data_type not in ("string", "object")):
-            raise UnsupportedError("unknown dataType", key=where, expected=", ".join(NUMERIC), found=repr(data_type))
-        if "compression" in attributes:
-            compression = attributes["compression"]
-            if not isinstance(compression, dict):
-                raise MetadataError(
-                    'compression is an object such as {"type": "raw"}', key=where, found=repr(compression)
-                )
-        else:
-            compression = {"type": attributes["compressionType"]}
-        size = math.prod(block_size) * (NUMERIC[data_type].itemsize if data_type in NUMERIC else 1)
+        size = math.prod(found.block_size) * (found.dtype.itemsize if found.numeric else 1)
         if size > 2**31:
-            raise MetadataError("a block holds more than 2 GiB", key=where, expected=f"at most {2**31}", found=size)
-        # An empty object is raw for Java too.
-        if "type" not in compression:
-            compression = {**compression, "type": "raw"}
-        return cls(dimensions, block_size, data_type, dict(compression), where)
+            raise place.member("blockSize").error(
+                "a block holds more than 2 GiB", expected=f"at most {2**31}", found=size
+            )
+        return found
 
     @property
     def numeric(self) -> bool:
@@ -104,23 +121,4 @@ class DatasetMetadata:
         return NUMERIC.get(self.data_type, np.dtype(np.uint8))
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "dataType": self.data_type,
-            "compression": self.compression,
-            "blockSize": list(self.block_size),
-            "dimensions": list(self.dimensions),
-        }
-
-
-def _integers(value: Any, what: str, where: str, least: int) -> tuple[int, ...]:
-    if not isinstance(value, list):
-        raise MetadataError(f"{what} is a list of integers", key=where, found=repr(value))
-    found = []
-    for one in value:
-        number = one
-        if isinstance(one, str) and re.fullmatch(r"\s*-?[0-9]{1,20}(\.0*)?\s*", one):
-            number = int(one.split(".")[0])
-        if not is_number(number) or number != math.floor(number) or not least <= number < 2**62:
-            raise MetadataError(f"{what} is a list of integers of at least {least}", key=where, found=repr(value))
-        found.append(int(number))
-    return tuple(found)
+        return DATASET.dump(vars(self))

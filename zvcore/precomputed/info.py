@@ -6,12 +6,13 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore import documents
-from zvcore.documents import Document, as_json, is_number
+from zvcore.documents import Document, as_json
+from zvcore.documents.members import Anything, Integer, Items, Kind, Made, Member, Number, Place, Table, Text
 from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.precomputed.encodings import ChunkEncoding, get_encoding
 from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits, grid_of
@@ -70,7 +71,7 @@ class InfoFile(Document):
         return encode_info(content)
 
 
-def resolve_key(key: Any, where: str) -> str:
+def resolve_key(key: Any, where: str | None) -> str:
     """A scale's folder relative to the volume's root, which it may not leave."""
     if not isinstance(key, str) or not key:
         raise MetadataError("a scale's key is not a string", key=where, found=repr(key))
@@ -89,15 +90,17 @@ def resolve_key(key: Any, where: str) -> str:
     return "/".join(parts)
 
 
-def _whole(value: Any) -> TypeGuard[int]:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _three(document: Mapping[str, Any], name: str, where: str, check: Callable[[Any], bool], what: str) -> list[Any]:
-    value = document.get(name)
-    if not isinstance(value, list) or len(value) != 3 or not all(check(item) for item in value):
-        raise MetadataError(f"{name} is missing or wrong", key=where, expected=f"three {what}", found=repr(value))
-    return value
+_RESOLUTION = Items(Number(positive=True), 3)
+_SCALE = Table(
+    Member("key", Text()),
+    Member("size", Items(Integer(1, _LARGEST_EXTENT), 3)),
+    Member("resolution", _RESOLUTION),
+    Member("voxel_offset", Items(Integer(-_LARGEST_EXTENT, _LARGEST_EXTENT), 3), default=(0, 0, 0), null=True),
+    Member("chunk_sizes", Items(Items(Integer(1, 2**31 - 1), 3), least=1)),
+    Member("encoding", Text()),
+    Member("sharding", Made(ShardingSpec.from_json, ShardingSpec.to_json), default=None, null=True),
+    Member("hidden", Anything(), default=False),
+)
 
 
 @dataclass(frozen=True)
@@ -131,61 +134,39 @@ class Scale:
         return grid_of(self.size, self.chunk)
 
     @classmethod
-    def from_json(cls, document: Any, where: str) -> Scale:
-        if not isinstance(document, Mapping):
-            raise MetadataError("a scale is not a JSON object", key=where, found=repr(document))
-        folder = resolve_key(document.get("key"), where)
-        where = f"{where}: scale {document['key']!r}"
-        size = _three(document, "size", where, lambda n: _whole(n) and 0 < n <= _LARGEST_EXTENT, "positive integers")
-        resolution = _three(document, "resolution", where, _positive, "positive numbers")
-        offset = [0, 0, 0]
-        if document.get("voxel_offset") is not None:
-            offset = _three(
-                document, "voxel_offset", where, lambda n: _whole(n) and abs(n) <= _LARGEST_EXTENT, "integers"
-            )
-        chunks = document.get("chunk_sizes")
-        if not isinstance(chunks, list) or not chunks:
-            raise MetadataError(
-                "chunk_sizes is missing or wrong", key=where, expected="a list of sizes", found=repr(chunks)
-            )
-        for chunk in chunks:
-            _three(
-                {"chunk_sizes": chunk}, "chunk_sizes", where, lambda n: _whole(n) and 0 < n < 2**31, "positive integers"
-            )
-        name = document.get("encoding")
-        if not isinstance(name, str):
-            raise MetadataError("encoding is missing or wrong", key=where, expected="a string", found=repr(name))
+    def from_json(cls, document: Any, place: Place) -> Scale:
+        found = _SCALE.load(document, place)
+        folder = Made(lambda key, place: resolve_key(key, place.key)).load(found["key"], place.member("key"))
+        at = place.member("encoding")
+        encoding = Made(lambda name, place: get_encoding(name, where=place.key)).load(found["encoding"], at)
         try:
-            encoding = get_encoding(name, where=where).from_scale(document)
+            found["encoding"] = encoding.from_scale(document)
         except MetadataError as error:
-            raise error.located(key=where)
-        sharding = None
-        if document.get("sharding") is not None:
-            try:
-                sharding = ShardingSpec.from_json(document["sharding"])
-            except MetadataError as error:
-                raise error.located(key=where)
-            if len(chunks) != 1:
-                raise MetadataError("a sharded scale has one chunk size", key=where, found=len(chunks))
-            needed = sum(grid_bits(grid_of(size, chunks[0])))
+            raise error.located(key=place.key, member=place.path)
+        if found["sharding"] is not None:
+            if len(found["chunk_sizes"]) != 1:
+                raise place.member("chunk_sizes").error(
+                    "a sharded scale has one chunk size", found=len(found["chunk_sizes"])
+                )
+            needed = sum(grid_bits(grid_of(found["size"], found["chunk_sizes"][0])))
             if needed > 64:
-                raise MetadataError("the chunk ids of a sharded scale do not fit into 64 bits", key=where, found=needed)
-        return cls(
-            document["key"],
-            folder,
-            (size[0], size[1], size[2]),
-            (resolution[0], resolution[1], resolution[2]),
-            (offset[0], offset[1], offset[2]),
-            tuple((chunk[0], chunk[1], chunk[2]) for chunk in chunks),
-            encoding,
-            sharding,
-            document.get("hidden") is True,
-            document,
-        )
+                raise place.error("the chunk ids of a sharded scale do not fit into 64 bits", found=needed)
+        found["hidden"] = found["hidden"] is True
+        return cls(folder=folder, document=document, **found)
 
 
-def _positive(value: Any) -> bool:
-    return is_number(value) and value > 0
+def _lower(kind: Kind) -> Kind:
+    """What may be written in capitals too."""
+    return Made(lambda value, place: kind.load(value.lower() if isinstance(value, str) else value, place), one=kind.one)
+
+
+_VOLUME = Table(
+    Member("@type", Text(VOLUME_TYPE), default=VOLUME_TYPE, field="kind", always=True),
+    Member("type", _lower(Text())),
+    Member("data_type", _lower(Text(*DATA_TYPES))),
+    Member("num_channels", Integer(1, 2**20 - 1)),
+    Member("scales", Items(Anything("a scale", "scales"), least=1)),
+)
 
 
 @dataclass(frozen=True)
@@ -202,30 +183,8 @@ class VolumeInfo:
     def from_json(cls, document: Mapping[str, Any], where: str = INFO) -> VolumeInfo:
         if isinstance(document.get("redirect"), str):
             raise UnsupportedError("this volume has moved; open it there", key=where, found=document["redirect"])
-        kind = document.get("@type", VOLUME_TYPE)
-        if kind != VOLUME_TYPE:
-            raise MetadataError(
-                "not the info file of a volume", key=where, expected=repr(VOLUME_TYPE), found=repr(kind)
-            )
-        dtype = document.get("data_type")
-        if not isinstance(dtype, str) or dtype.lower() not in DATA_TYPES:
-            raise MetadataError(
-                "data_type is missing or wrong", key=where, expected=", ".join(DATA_TYPES), found=repr(dtype)
-            )
-        channels = document.get("num_channels")
-        if not _whole(channels) or not 0 < channels < 2**20:
-            raise MetadataError(
-                "num_channels is missing or wrong", key=where, expected="a positive integer", found=repr(channels)
-            )
-        type_ = document.get("type")
-        if not isinstance(type_, str):
-            raise MetadataError(
-                "type is missing or wrong", key=where, expected="'image' or 'segmentation'", found=repr(type_)
-            )
-        scales = document.get("scales")
-        if not isinstance(scales, list) or not scales:
-            raise MetadataError("scales is missing or empty", key=where, found=repr(scales)[:80])
-        return cls(np.dtype(dtype.lower()), int(channels), type_.lower(), document, where)
+        found = _VOLUME.load(document, Place(where))
+        return cls(np.dtype(found["data_type"]), found["num_channels"], found["type"], document, where)
 
     @property
     def keys(self) -> list[str]:
@@ -248,11 +207,12 @@ class VolumeInfo:
             which = places[0]
         elif not -len(scales) <= which < len(scales):
             raise NotFoundError(f"there is no scale {which}; there are {len(scales)}", key=self.where)
-        scale = Scale.from_json(scales[which], self.where)
+        place = Place(self.where, "$.scales").item(which % len(scales))
+        scale = Scale.from_json(scales[which], place)
         try:
             scale.encoding.check(self.dtype, self.channels)
         except MetadataError as error:
-            raise error.located(key=f"{self.where}: scale {scale.key!r}")
+            raise error.located(key=self.where, member=place.member("encoding").path)
         return scale
 
 
@@ -269,13 +229,15 @@ def with_scale(
     """A document with one scale more; finer scales stand before coarser ones."""
     if document is None:
         kind = type or ("segmentation" if scale["encoding"] == "compressed_segmentation" else "image")
-        return {
-            "@type": VOLUME_TYPE,
-            "type": kind,
-            "data_type": dtype.name,
-            "num_channels": channels,
-            "scales": [scale],
-        }
+        return _VOLUME.dump(
+            {
+                "kind": VOLUME_TYPE,
+                "type": kind,
+                "data_type": dtype.name,
+                "num_channels": channels,
+                "scales": [scale],
+            }
+        )
     document = copy.deepcopy(document)
     info = VolumeInfo.from_json(document, where)
     others = [old for old in document["scales"] if not (isinstance(old, Mapping) and old.get("key") == scale["key"])]
@@ -299,7 +261,7 @@ def with_scale(
 
 
 def _volume(scale: Mapping[str, Any]) -> float:
-    resolution = scale.get("resolution")
-    if isinstance(resolution, list) and all(_positive(item) for item in resolution):
-        return math.prod(resolution)
-    return 0.0
+    try:
+        return float(math.prod(_RESOLUTION.load(scale.get("resolution"), Place(None))))
+    except MetadataError:
+        return 0.0

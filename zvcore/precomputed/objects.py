@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 import numpy as np
 
 from zvcore import codecs
-from zvcore.documents.values import is_number
+from zvcore.documents.members import Items, Made, Member, Number, Place, Table
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.ids import MAX_ID, as_id, as_ids
 from zvcore.precomputed.info import read_info
@@ -21,29 +21,18 @@ if TYPE_CHECKING:
     from zvcore.format import Node
     from zvcore.stores import Store
 
-__all__ = ["IDENTITY", "SegmentFiles", "SegmentMapping", "SegmentObjects", "read_transform", "sharding_of"]
+__all__ = ["IDENTITY", "SegmentFiles", "SegmentMapping", "SegmentObjects"]
 
 T = TypeVar("T")
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
-def sharding_of(info: Mapping[str, Any], where: str) -> ShardingSpec | None:
-    """The sharding that an info document gives, if it gives one."""
-    if info.get("sharding") is None:
-        return None
-    try:
-        return ShardingSpec.from_json(info["sharding"])
-    except MetadataError as error:
-        raise error.located(key=where)
-
-
-def read_transform(info: Mapping[str, Any], where: str) -> npt.NDArray[np.float64]:
-    """The 3 x 4 matrix from stored coordinates to nanometers."""
-    value = info.get("transform", IDENTITY)
-    if not isinstance(value, (list, tuple)) or len(value) != 12 or not all(map(is_number, value)):
-        raise MetadataError("transform is wrong", key=where, expected="12 numbers", found=repr(value)[:80])
-    return np.array(value, np.float64).reshape(3, 4)
+_OBJECTS = Table(
+    Member("sharding", Made(ShardingSpec.from_json, ShardingSpec.to_json), default=None, null=True),
+    # From stored coordinates to nanometers: three rows of four.
+    Member("transform", Items(Number(), 12), default=IDENTITY),
+)
 
 
 class SegmentFiles:
@@ -101,8 +90,9 @@ class SegmentObjects:
         self.info = read_info(store)
         if self.info.get("@type") != type:
             raise MetadataError("wrong @type", key=self.where, expected=repr(type), found=repr(self.info.get("@type")))
-        self.transform = read_transform(self.info, self.where)
-        self.sharding = sharding_of(self.info, self.where)
+        found = _OBJECTS.load(self.info, Place(self.where))
+        self.transform: npt.NDArray[np.float64] = np.array(found["transform"], np.float64).reshape(3, 4)
+        self.sharding: ShardingSpec | None = found["sharding"]
         self.shards = (
             None if self.sharding is None else ShardedStore(store, self.sharding, "r" if mode == "r" else "r+")
         )

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs, kernels
+from zvcore.documents import parse
+from zvcore.documents.members import Integer, Made, Member, Place, Table, Text
 from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError
 from zvcore.precomputed._minishard import place
 from zvcore.precomputed.ids import as_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["SHARDING_TYPE", "ShardingSpec", "grid_bits", "grid_of"]
 
 SHARDING_TYPE = "neuroglancer_uint64_sharded_v1"
 HASHES = ("identity", "murmurhash3_x86_128")
-_BITS = ("preshift_bits", "minishard_bits", "shard_bits")
 # How many codes are turned into places at once.
 _RUNS = 1 << 12
-_ENCODINGS = ("minishard_index_encoding", "data_encoding")
-_MEMBERS = ("@type", "hash", *_BITS, *_ENCODINGS)
 
 
 def grid_of(shape: Sequence[int], chunk: Sequence[int]) -> tuple[int, ...]:
@@ -74,6 +74,33 @@ def _is_encoding(name: str) -> bool:
     return True
 
 
+def _hash(value: Any, place: Place) -> str:
+    if value == "identity_hash":
+        raise place.error("the name is spelled 'identity'", found=repr(value))
+    return Text(*HASHES).load(value, place)
+
+
+def _encoding(value: Any, place: Place) -> str:
+    if value not in ("raw", "gzip") and not (isinstance(value, str) and _is_encoding(value)):
+        raise place.wrong("'raw', 'gzip' or the name of an installed codec", value)
+    return str(value)
+
+
+_HASH = Made(_hash, one=Text(*HASHES).one)
+_ENCODING = Made(_encoding)
+_SPEC = Table(
+    Member("@type", Text(SHARDING_TYPE), field="type"),
+    Member("hash", _HASH),
+    Member("preshift_bits", Integer(0, 64)),
+    Member("minishard_bits", Integer(0, 64)),
+    Member("shard_bits", Integer(0, 64)),
+    Member("minishard_index_encoding", _ENCODING, default="raw", always=True),
+    Member("data_encoding", _ENCODING, default="raw", always=True),
+)
+# A specification that stands in no document.
+_ALONE = Place(None, "sharding")
+
+
 @dataclass(frozen=True)
 class ShardingSpec:
     """How ids are spread over shard files, and how values and indices are compressed.
@@ -91,60 +118,45 @@ class ShardingSpec:
     extra: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for name in _BITS:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise MetadataError(f"sharding: {name} is not an integer", expected="0 to 64", found=repr(value))
-            if not 0 <= value <= 64:
-                raise MetadataError(f"sharding: {name} is out of range", expected="0 to 64", found=int(value))
-            object.__setattr__(self, name, int(value))
+        for member in _SPEC.members:
+            if not member.field:
+                value = getattr(self, member.name)
+                value = value.item() if isinstance(value, np.integer) else value
+                object.__setattr__(self, member.name, member.kind.load(value, _ALONE.member(member.name)))
         if self.minishard_bits + self.shard_bits > 64:
             raise MetadataError(
-                "sharding: minishard_bits and shard_bits together take more bits than a hash has",
+                "minishard_bits and shard_bits together take more bits than a hash has",
                 expected="at most 64",
                 found=self.minishard_bits + self.shard_bits,
             )
-        if self.hash not in HASHES:
-            hint = "; 'identity_hash' is spelled 'identity'" if self.hash == "identity_hash" else ""
-            raise MetadataError(f"sharding: unknown hash{hint}", expected=" or ".join(HASHES), found=repr(self.hash))
-        for name in _ENCODINGS:
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                raise MetadataError(f"sharding: {name} is not a string", expected="raw or gzip", found=repr(value))
-            if value not in ("raw", "gzip") and not _is_encoding(value):
-                raise MetadataError(f"sharding: unknown {name}", expected="raw or gzip", found=repr(value))
 
     # JSON
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any] | str | bytes, *, strict: bool = False) -> ShardingSpec:
+    def from_json(
+        cls, document: Mapping[str, Any] | str | bytes, place: Place | None = None, *, strict: bool = False
+    ) -> ShardingSpec:
         """Read the `sharding` member of an `info` file, as a mapping or as JSON text.
 
         A missing encoding means raw, as every reader of the format has it. Members that the format does not define are
-        kept, or refused when `strict`.
+        kept, or refused when `strict`. `place` is where it stands, for errors.
         """
+        place = place or _ALONE
         if isinstance(document, (str, bytes, bytearray)):
-            try:
-                document = json.loads(document)
-            except ValueError as error:
-                raise MetadataError(f"sharding: not valid JSON: {error}") from None
-        if not isinstance(document, Mapping):
-            raise MetadataError("sharding: not a JSON object", found=type(document).__name__)
-        if document.get("@type") != SHARDING_TYPE:
-            raise MetadataError(
-                "sharding: wrong @type", expected=repr(SHARDING_TYPE), found=repr(document.get("@type"))
-            )
-        missing = [name for name in ("hash", *_BITS) if name not in document]
-        if missing:
-            raise MetadataError(f"sharding: missing {', '.join(missing)}")
-        extra = {name: value for name, value in document.items() if name not in _MEMBERS}
+            document = parse(document.encode() if isinstance(document, str) else bytes(document), "sharding")
+        found = _SPEC.load(document, place)
+        extra = {name: value for name, value in document.items() if name not in _SPEC.names}
         if strict and extra:
-            raise MetadataError(f"sharding: unknown members {', '.join(map(repr, extra))}")
-        return cls(**{name: document[name] for name in _MEMBERS[1:] if name in document}, extra=extra)
+            raise place.error(f"unknown members {', '.join(map(repr, extra))}")
+        del found["type"]
+        try:
+            return cls(**found, extra=extra)
+        except MetadataError as error:
+            raise error.located(key=place.key, member=place.path)
 
     def to_json(self) -> dict[str, Any]:
         """The `sharding` member of an `info` file."""
-        return {"@type": SHARDING_TYPE, **{name: getattr(self, name) for name in _MEMBERS[1:]}, **self.extra}
+        return {**_SPEC.dump({"type": SHARDING_TYPE, **vars(self)}), **self.extra}
 
     # Where an id lives
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from zvcore.documents.members import Items, Made, Place
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError
 from zvcore.precomputed.ids import as_id
 from zvcore.precomputed.info import write_info
@@ -68,6 +69,9 @@ class VertexAttribute:
 
     def to_json(self) -> dict[str, Any]:
         return {"id": self.id, "data_type": self.data_type, "num_components": self.num_components}
+
+
+_VERTEX_ATTRIBUTES = Items(Made(lambda document, _: VertexAttribute.from_json(document), VertexAttribute.to_json))
 
 
 @dataclass
@@ -151,13 +155,9 @@ class Skeletons(SegmentMapping[Skeleton]):
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
         super().__init__(SegmentObjects(open_store(path, mode), mode, SKELETONS_TYPE))
-        try:
-            declared = self.info.get("vertex_attributes") or []
-            if not isinstance(declared, list):
-                raise MetadataError("vertex_attributes is not a list", found=repr(declared))
-            self.vertex_attributes = tuple(VertexAttribute.from_json(document) for document in declared)
-        except MetadataError as error:
-            raise error.located(key=self._objects.where)
+        declared = self.info.get("vertex_attributes") or []
+        place = Place(self._objects.where, "$.vertex_attributes")
+        self.vertex_attributes: tuple[VertexAttribute, ...] = _VERTEX_ATTRIBUTES.load(declared, place)
 
     def _parsed(self, id: int, data: bytes) -> Skeleton:
         return Skeleton.from_bytes(data, self.vertex_attributes)

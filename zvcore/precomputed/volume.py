@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.array import Array
+from zvcore.documents.members import Integer, Items, Place
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.precomputed.attributes import ScaleAttributes, VolumeAttributes
 from zvcore.precomputed.encodings import ChunkEncoding, get_encoding
@@ -307,14 +309,14 @@ def create_volume(
         "key": key or "_".join(f"{number:g}" for number in resolution),
         "size": list(size[:3]),
         "resolution": [int(number) if float(number).is_integer() else float(number) for number in resolution],
-        "voxel_offset": list(_integers(voxel_offset, "voxel_offset", (3,), signed=True)),
+        "voxel_offset": list(_integers(voxel_offset, "voxel_offset", (3,), least=None)),
         "chunk_sizes": [list(grain[:3])],
         "encoding": encoder.name,
         **encoder.to_scale(),
     }
     if spec is not None:
         scale["sharding"] = spec.to_json()
-    checked = Scale.from_json(scale, "create")
+    checked = Scale.from_json(scale, Place(None, "scale"))
     replaced: list[str] = []
 
     def change(document: dict[str, Any] | None) -> dict[str, Any]:
@@ -334,15 +336,13 @@ def create_volume(
     return ScaleArray(layout, document, read_only=False)
 
 
-def _integers(values: Sequence[int], name: str, lengths: tuple[int, ...], signed: bool = False) -> tuple[int, ...]:
+def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: int | None = 1) -> tuple[int, ...]:
+    """What a caller gave, as integers."""
     try:
-        numbers = tuple(value.__index__() for value in values)
-    except (TypeError, AttributeError):
-        raise MetadataError(f"{name} is not a sequence of integers", found=repr(values)) from None
-    if len(numbers) not in lengths or (not signed and any(number < 1 for number in numbers)):
-        expected = f"{' or '.join(map(str, lengths))} {'' if signed else 'positive '}integers"
-        raise MetadataError(f"{name} is wrong", expected=expected, found=values)
-    return numbers
+        numbers = [operator.index(value) for value in values]
+    except TypeError:
+        numbers = values  # type: ignore[assignment]
+    return Items(Integer(least), *counts).load(numbers, Place(None, name))
 
 
 def _encoder(name: str, parameters: Mapping[str, Any]) -> ChunkEncoding:

@@ -266,9 +266,9 @@ class Handler(BaseHTTPRequestHandler):
             try:
                 unpacked = Unpacked(found.descriptor)
             except UnsupportedError as error:
-                return self._send_text(HTTPStatus.NOT_ACCEPTABLE, error.message)
+                return self._send_text(HTTPStatus.NOT_ACCEPTABLE, error.told)
             except CorruptDataError as error:
-                return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, error.message)
+                return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, error.told)
             return self._send_file(unpacked, unpacked.size, found, names)
         with open(found.descriptor, "rb", closefd=False, buffering=0) as file:
             return self._send_file(file, found.status.st_size, found, names)

@@ -189,7 +189,7 @@ class Site:
                     limits = self.picture(dataset)[1]
             except UnsupportedError as error:
                 facts["preview"] = None
-                facts["why"] = error.message
+                facts["why"] = error.told
             except Busy:
                 pass  # the picture comes when it is asked for
             except Exception as error:
@@ -244,7 +244,7 @@ class Site:
             try:
                 refuse_if_too_large(view.arrays[-1])
             except UnsupportedError as error:
-                return links | {"why": links["why"] or error.message}
+                return links | {"why": links["why"] or error.told}
         made = f"precomputed://{base}/.zvcore/view/{url}-/"
         segments = view.segments() if isinstance(view, LinesView) else None
         place = None if isinstance(view, VoxelView) else view.place()

@@ -99,10 +99,7 @@ class ValidationResult:
 
     def caught(self, error: ZvcoreError, array: str | None = None, object_id: int | None = None) -> None:
         """An error that reading ran into."""
-        facts = [f"{word} {value}" for word, value in (("expected", error.expected), ("found", error.found))
-                 if value is not None]  # fmt: skip
-        text = f"{error.message} ({', '.join(facts)})" if facts else error.message
-        self.error(text, error.key or array, error.chunk, object_id)
+        self.error(error.told, error.key or array, error.chunk, object_id)
 
     def check(self, fine: bool, message: str, array: str | None = None) -> bool:
         if fine:
