@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import zvcore
 import zvcore.zvf as zvf
 
 from .test_reading import first_cell, rewrite_manifests
@@ -184,3 +185,11 @@ def test_progress(store: Path) -> None:
     zvf.validate(store, progress=lambda *call: calls.append(call))
     assert calls
     assert calls[-1][0] == calls[-1][1]
+
+
+def test_a_level_whose_document_cannot_be_read_is_a_finding(store: Path) -> None:
+    (store / "0/zarr.json").write_text("{")
+    result = zvf.validate(store)
+    assert [error.array for error in result.errors] == ["0/zarr.json"]
+    assert "not JSON" in result.errors[0].message
+    assert not zvcore.verify(store).ok

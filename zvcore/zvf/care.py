@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore import zarr3
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
+from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.salvage import settle
 from zvcore.zvf.store import Store
-from zvcore.zvf.validation import validate
+from zvcore.zvf.validation import Finding, validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from zvcore.stores import Store as ByteStore
-    from zvcore.zvf.validation import Finding
 
 __all__ = ["compact", "inspect", "repair", "verify"]
 
@@ -39,30 +40,21 @@ def verify(
     # What cannot be read is told once, by its bytes.
     broken = [problem for problem in report.problems if problem.fatal]
     for finding in validate(Store(store), level=2 if fast else 5).problems:
-        if not _told(finding, broken):
-            report.problems.append(_problem(finding))
+        if not any(_leads_to(problem, finding) for problem in broken):
+            report.problems.append(finding if finding.where else replace(finding, where=DOCUMENT))
     return report
 
 
-def _told(finding: Finding, broken: list[Problem]) -> bool:
-    """Whether a finding is what a problem with an array's bytes leads to."""
-    if finding.object_id is not None or not finding.array or not finding.fatal:
+def _leads_to(problem: Problem, finding: Problem) -> bool:
+    """Whether a finding is no more than what follows from a problem with an array's bytes."""
+    if not finding.fatal or not finding.where or (isinstance(finding, Finding) and finding.object_id is not None):
         return False
-    array = finding.array.removesuffix("/zarr.json")
-    for problem in broken:
-        if problem.where == finding.array:
-            return True
-        cell = finding.cell if isinstance(finding.cell, tuple) else None
-        below = problem.where.startswith(f"{array}/")
-        if below and (cell is None or problem.chunk is None or problem.chunk == cell):
-            return True
-    return False
-
-
-def _problem(finding: Finding) -> Problem:
-    where = finding.array or "zarr.json"
-    what = finding.message if finding.object_id is None else f"object {finding.object_id}: {finding.message}"
-    return Problem(where, what, finding.cell, fatal=finding.fatal)
+    if problem.where == finding.where:
+        return True
+    array = finding.where.removesuffix(f"/{DOCUMENT}")
+    if not problem.where.startswith(f"{array}/"):
+        return False
+    return not isinstance(finding.chunk, tuple) or problem.chunk in (None, finding.chunk)
 
 
 def repair(

@@ -91,7 +91,7 @@ def _translated() -> Iterator[None]:
             raise
         kind = ArrayError
         if isinstance(error, NotFoundError):
-            kind = ArrayError if error.message.startswith("Object ID") else StoreError
+            kind = ArrayError if isinstance(error, manifests.ObjectNotFoundError) else StoreError
         elif isinstance(error, ZvMetadataError):
             kind = MetadataError
         elif not isinstance(error, CorruptDataError):

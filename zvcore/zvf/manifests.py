@@ -468,8 +468,12 @@ def row_of(object_ids: Ints, order: Ints | None, wanted: Ints) -> Ints:
     return np.where(object_ids[rows] == wanted, rows, -1).astype(np.int64)
 
 
-def missing_object(object_id: Any, count: int, where: str) -> NotFoundError:
-    return NotFoundError(f"Object ID {object_id} is not in this level ({count} object(s))", key=where)
+class ObjectNotFoundError(NotFoundError):
+    """A level has no object of this id."""
+
+
+def missing_object(object_id: Any, count: int, where: str) -> ObjectNotFoundError:
+    return ObjectNotFoundError(f"Object ID {object_id} is not in this level ({count} object(s))", key=where)
 
 
 def _buffer(blob: Any) -> Any:

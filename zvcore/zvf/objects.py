@@ -11,7 +11,15 @@ import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.stores.indexes import Indexes
-from zvcore.zvf.manifests import Block, ManifestTable, concatenated, missing_object, row_of, table_from
+from zvcore.zvf.manifests import (
+    Block,
+    ManifestTable,
+    ObjectNotFoundError,
+    concatenated,
+    missing_object,
+    row_of,
+    table_from,
+)
 from zvcore.zvf.nodes import Column, Node, read_node, require_array
 
 if TYPE_CHECKING:
@@ -276,7 +284,7 @@ def id_array(ids: Any) -> Ints:
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(f"object ids are a sequence of integers, got {array.dtype} of shape {array.shape}")
     if array.dtype.kind == "u" and array.max() > 2**63 - 1:
-        raise NotFoundError(f"Object ID {array.max()} is not in this level")
+        raise ObjectNotFoundError(f"Object ID {array.max()} is not in this level")
     return array.astype(np.int64)
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from zvcore.documents.values import is_number
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 from zvcore.stores import open_store
+from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf import links as link_reading
 from zvcore.zvf import reading
 from zvcore.zvf.attributes import AttributeForm, object_attribute, read_groups
@@ -117,7 +118,7 @@ class Store:
     def levels(self) -> list[int]:
         """The levels that exist, finest first."""
         names = [name for name in self.store.list_dir("")[0] if name.isdecimal() and len(name) < 10]
-        return sorted(int(name) for name in names if read_node(self.store, name) is not None)
+        return sorted(int(name) for name in names if self.store.exists(join(name, DOCUMENT)))
 
     def level(self, number: int = 0) -> Level:
         return Level(self, number)

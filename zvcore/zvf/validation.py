@@ -6,10 +6,13 @@ its documentation promises; every finding names the array, the cell and the obje
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
+from zvcore.errors import MetadataError, ZvcoreError
+from zvcore.report import Problem, Report
 from zvcore.zvf.consistency import check_level
 from zvcore.zvf.nodes import Column, read_node
 from zvcore.zvf.objects import DENSE, LEGACY, V1, V2, open_objects
@@ -39,71 +42,70 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Something that is wrong, or may be: in which array, which cell of it, with which object."""
+class Finding(Problem):
+    """Something that is wrong with a store, or may be: in which array, which cell of it, with which object."""
 
-    message: str
-    array: str | None = None
-    cell: Any = None
     object_id: int | None = None
-    fatal: bool = True
 
     @property
-    def where(self) -> str:
-        return self.array or ""
+    def array(self) -> str | None:
+        return self.where or None
 
     @property
-    def what(self) -> str:
-        return self.message
+    def cell(self) -> Any:
+        return self.chunk
+
+    @property
+    def message(self) -> str:
+        return self.what
 
     def __contains__(self, text: str) -> bool:
         return text in str(self)
 
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "object_id": self.object_id}
+
     def __str__(self) -> str:
         parts = [
-            *([self.array] if self.array else []),
-            *([f"chunk {self.cell}"] if self.cell is not None else []),
-            *([f"object {self.object_id}"] if self.object_id is not None else []),
+            self.where,
+            "" if self.chunk is None else f"chunk {self.chunk}",
+            "" if self.object_id is None else f"object {self.object_id}",
         ]
-        return ": ".join([", ".join(parts), self.message]) if parts else self.message
+        return ": ".join(filter(None, [", ".join(filter(None, parts)), self.what]))
 
 
 @dataclass
-class ValidationResult:
-    """What a validation found; `problems` holds errors and warnings alike, in the order of finding."""
+class ValidationResult(Report):
+    """What a validation found; `problems` holds errors and warnings alike, in the order of finding.
 
-    level: int
+    level   how strict it was
+    passed  what is as it should be
+    """
+
+    level: int = 3
     passed: list[str] = field(default_factory=list)
-    problems: list[Finding] = field(default_factory=list)
 
     @property
-    def errors(self) -> list[Finding]:
+    def errors(self) -> list[Problem]:
         return [finding for finding in self.problems if finding.fatal]
 
     @property
-    def warnings(self) -> list[Finding]:
+    def warnings(self) -> list[Problem]:
         return [finding for finding in self.problems if not finding.fatal]
 
-    @property
-    def ok(self) -> bool:
-        return not any(finding.fatal for finding in self.problems)
+    def error(self, message: str, array: str = "", cell: Any = None, object_id: int | None = None) -> None:
+        self.problems.append(Finding(array, message, cell, object_id=object_id))
 
-    def __bool__(self) -> bool:
-        return self.ok
+    def warn(self, message: str, array: str = "", cell: Any = None) -> None:
+        self.problems.append(Finding(array, message, cell, fatal=False))
 
-    def error(self, message: str, array: str | None = None, cell: Any = None, object_id: int | None = None) -> None:
-        self.problems.append(Finding(message, array, cell, object_id))
-
-    def warn(self, message: str, array: str | None = None, cell: Any = None, object_id: int | None = None) -> None:
-        self.problems.append(Finding(message, array, cell, object_id, fatal=False))
-
-    def caught(self, error: ZvcoreError, array: str | None = None, object_id: int | None = None) -> None:
+    def caught(self, error: ZvcoreError, array: str = "") -> None:
         """An error that reading ran into."""
-        self.error(error.told, error.key or array, error.chunk, object_id)
+        self.problems.append(Finding.of(error, array))
 
-    def check(self, fine: bool, message: str, array: str | None = None) -> bool:
+    def check(self, fine: bool, message: str, array: str = "") -> bool:
         if fine:
-            self.passed.append(message if array is None else f"{array}: {message}")
+            self.passed.append(f"{array}: {message}" if array else message)
         else:
             self.error(f"not so: {message}", array)
         return fine
@@ -128,7 +130,7 @@ def validate(
     """
     if isinstance(level, bool) or not 1 <= level <= 5:
         raise ValueError(f"Conformance level must be 1-5, got {level}")
-    result = ValidationResult(level)
+    result = ValidationResult(level=level)
     try:
         store = store_path if isinstance(store_path, Store) else open(store_path)
     except ZvcoreError as error:
@@ -316,11 +318,8 @@ def _geometry(store: Store, levels: list[Level], result: ValidationResult) -> No
 def _pyramid(levels: list[Level], result: ValidationResult) -> None:
     numbers = [level.number for level in levels]
     result.check(numbers == list(range(len(numbers))), "levels are numbered without gaps")
-    before: Level | None = None
-    for level in levels:
-        if before is not None:
-            _coarser(before, level, result)
-        before = level
+    for fine, coarse in itertools.pairwise(levels):
+        _coarser(fine, coarse, result)
 
 
 def _coarser(fine: Level, coarse: Level, result: ValidationResult) -> None:
@@ -328,12 +327,7 @@ def _coarser(fine: Level, coarse: Level, result: ValidationResult) -> None:
     if fine.vertex_count is not None and coarse.vertex_count is not None:
         fewer = coarse.vertex_count <= fine.vertex_count
         result.check(fewer, "has no more vertices than the level before", key)
-    volumes = []
-    for level in (fine, coarse):
-        volume = 1
-        for ratio in level.metadata.get("bin_ratio") or ():
-            volume *= int(ratio)
-        volumes.append(volume)
+    volumes = [prod(map(int, level.metadata.get("bin_ratio") or ())) for level in (fine, coarse)]
     if coarse.metadata.get("bin_ratio") is not None:
         result.check(volumes[1] >= volumes[0], "has bins no smaller than the level before", key)
     parent = coarse.metadata.get("parent_level")
@@ -344,5 +338,5 @@ def _coarser(fine: Level, coarse: Level, result: ValidationResult) -> None:
             if fine.objects is not None and coarse.objects is not None:
                 same = len(coarse.objects) == len(fine.objects)
                 result.check(same, "keeps a row for every object of the level before", key)
-        except (ZvcoreError, UnsupportedError) as error:
+        except ZvcoreError as error:
             result.caught(error, key)
