@@ -31,7 +31,8 @@ SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 BASICS = {"errors", "plugins", "lazy"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
-    "format", "report", "progress", "threads", "shard_writer", "care", "wording", "casting", "placement", "walking",
+    "format", "report", "progress", "threads", "shard_writer", "care", "wording", "casting", "exchange",
+    "placement", "walking",
 }  # fmt: skip
 MAY_IMPORT = {
     "system": BASICS,
@@ -42,6 +43,7 @@ MAY_IMPORT = {
     "engine": {*BASICS, "system", "kernels", "codecs", "stores", "layout", "threads"},
     "transfer": {*BASICS, "system", "kernels", "codecs", "stores", "engine", "layout", "placement", "threads"},
     "images": {*BASICS, "documents", "array"},
+    "exchange": {*BASICS, "documents", "array", "images"},
     "n5": BELOW_FORMATS,
     "zarr3": BELOW_FORMATS,
     "precomputed": BELOW_FORMATS,
@@ -61,11 +63,11 @@ class Limit:
 
 LIMITS = {
     "functions over 60 lines": Limit(9, 0),
-    "functions with over 8 parameters": Limit(12, 0),
+    "functions with over 8 parameters": Limit(11, 0),
     "files over 600 lines": Limit(0, 0),
-    "type: ignore": Limit(41, 20),
-    "format names outside the formats": Limit(72, 0),
-    "imports that a room may not have": Limit(4, 0),
+    "type: ignore": Limit(33, 20),
+    "format names outside the formats": Limit(0, 0),
+    "imports that a room may not have": Limit(0, 0),
     "import circles": Limit(1, 0),
 }
 

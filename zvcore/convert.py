@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore import opening
-from zvcore.converting.job import Job
-from zvcore.converting.target import Wishes
+from zvcore.converting.converting import Converting
+from zvcore.converting.planning import Request
+from zvcore.errors import UnsupportedError
+from zvcore.exchange import Target
+from zvcore.format import Format, formats, get_format
 from zvcore.stores import Store, open_store
 from zvcore.stores.opening import shared_options
 
@@ -57,7 +60,7 @@ def convert(
 
     What is not said stays as the source has it. Memory order stays too: N5 (x, y, z) becomes Zarr (z, y, x).
 
-    format      "zarr3", "n5" or "precomputed"
+    format      one of `zvcore.formats()` that makes arrays
     chunks      the shape of chunks, and
     shards      of shards, in the destination's order of axes; shards=False: none, True: of a suitable size
     sharding    for precomputed volumes a specification or "advise"; for Zarr "advise"
@@ -78,8 +81,8 @@ def convert(
     format_options  what only the format has, as `zvcore.create` takes it
     """
     started = time.monotonic()
-    wishes = Wishes(
-        format,
+    target = Target(
+        writable(format),
         None if chunks is None else tuple(int(n) for n in chunks),
         shards if shards is None or isinstance(shards, bool) else tuple(int(n) for n in shards),
         codec,
@@ -90,11 +93,20 @@ def convert(
     from_there, to_there = shared_options(storage_options, src, dst)
     source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
     store = open_store(dst, "w", to_there)
-    job = Job(
-        source, store, wishes, region=region, dtype=None if dtype is None else np.dtype(dtype), clip=clip,
-        levels=levels or 0, method=method, factors=None if factors is None else tuple(int(n) for n in factors),
-        memory=int(memory), overwrite=overwrite, resume=resume,
+    request = Request(
+        target, region, None if dtype is None else np.dtype(dtype), clip, levels or 0, method,
+        None if factors is None else tuple(int(n) for n in factors),
     )  # fmt: skip
-    report = job.run(threads=threads, client=client, progress=progress, verify=verify)
+    conversion = Converting(source, store, request, memory=int(memory), overwrite=overwrite, resume=resume)
+    report = conversion.run(threads=threads, client=client, progress=progress, verify=verify)
     report.seconds = time.monotonic() - started
     return report
+
+
+def writable(format: str) -> Format:
+    """The format of this name, whose arrays can be made."""
+    found = get_format(format)
+    if not found.makes_arrays:
+        known = ", ".join(name for name, one in formats().items() if one.makes_arrays)
+        raise UnsupportedError(f"arrays cannot be written as {format!r}", expected=known)
+    return found

@@ -38,8 +38,9 @@ def downsample(
 
     A pyramid is a volume, or a group of N5 or Zarr whose attributes name its levels. An array alone needs a `dst`, and
     `options` are then those of `convert`. Each level is made of the one before it: method="mean" for images, "mode"
-    (the most frequent value, of several the smallest) for labels; by default labels are what is marked so, and whole
-    numbers of 64 bits, uint32 and booleans. Boxes at odd ends hold fewer voxels and are the mean, or mode, of those.
+    (the most frequent value, of several the smallest) for labels. Labels are what is marked so, and where nothing says
+    what values are, booleans and whole numbers of 32 and 64 bits. Boxes at odd ends hold fewer voxels and are the mean,
+    or mode, of those.
     """
     if dst is not None:
         from_there, to_there = shared_options(storage_options, src, dst)

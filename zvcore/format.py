@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from zvcore.array import Array
+    from zvcore.exchange import Exchange
     from zvcore.images import Axes, Image
     from zvcore.report import Report
     from zvcore.stores import Store
@@ -181,6 +182,17 @@ class Format(ABC):
     def fastest_first(self, array: Array) -> bool:
         """Whether the first axis is the one along which neighbours lie beside each other, called x by convention."""
         return False
+
+    # --- converting
+
+    def exchange(self) -> Exchange:
+        """What conversions ask: which attributes and codecs go along from here, what arrays and images are made here.
+
+        This one is enough for a format of single arrays in C order, whose `create` takes `shape`, `dtype`, `chunks`.
+        """
+        from zvcore.exchange import Exchange
+
+        return Exchange(self)
 
     # --- looking after data
 

@@ -88,7 +88,7 @@ class Report:
 
     status  "sound", or the worst of what its fatal problems say: "damaged", "unfinished", "unsupported"
     counts  what was looked at, or done
-    losses  what a repair had to leave out
+    losses  what a repair had to leave out, or what has no place in the destination of a conversion
     watch   is told how many more objects have been looked at, while that goes on
     """
 
@@ -213,7 +213,7 @@ class ConversionReport(Report):
         return {**super().to_json(), **numbers}
 
     def __str__(self) -> str:
-        lines = [*map(str, self.problems)]
+        lines = [*map(str, self.problems), *(f"lost: {loss}" for loss in self.losses)]
         lines.append(
             f"{human_size(self.bytes_in)} read, {human_size(self.bytes_out)} written, ratio {self.ratio:.2f}, "
             f"{self.seconds:.1f} s, {human_size(self.throughput)}/s of values"

@@ -13,9 +13,11 @@ import pytest
 from distributed import Client, LocalCluster
 
 import zvcore
-from zvcore.converting.job import Job
-from zvcore.converting.target import Wishes
+from zvcore.converting.converting import Converting
+from zvcore.converting.planning import Request
 from zvcore.distributed import run_tasks
+from zvcore.exchange import Target
+from zvcore.format import get_format
 from zvcore.stores import open_store
 
 MEMORY = 1 << 18
@@ -104,13 +106,13 @@ def test_a_worker_dies(client, source, tmp_path):
 
 
 def test_tasks_are_small(source, tmp_path):
-    job = Job(
-        zvcore.open(tmp_path / "src"), open_store(tmp_path / "dst", "w"), Wishes("zarr3", shards=(32, 32, 32)),
-        region=None, dtype=None, clip=False, levels=2, method=None, factors=None, memory=MEMORY, overwrite=False,
+    request = Request(Target(get_format("zarr3"), shards=(32, 32, 32)), levels=2)
+    job = Converting(
+        zvcore.open(tmp_path / "src"), open_store(tmp_path / "dst", "w"), request, memory=MEMORY, overwrite=False,
         resume=True,
     )  # fmt: skip
     job.prepare()
-    for step in job.steps:
+    for step in job.made.steps:
         packed = pickle.dumps(step.work)
         assert len(packed) < 16_000
         assert len(pickle.loads(packed)) == len(step.work)

@@ -218,7 +218,7 @@ def test_shards_as_asked(tmp_path):
 
 def test_what_cannot_be_converted(tmp_path):
     n5(tmp_path / "src", volume())
-    with pytest.raises(UnsupportedError, match="zarr3, n5, precomputed"):
+    with pytest.raises(UnsupportedError, match="n5, zarr3, precomputed"):
         zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zvf")
     for options in ({"levels": -1}, {"memory": 0}, {"levels": 1, "method": "median"}, {"levels": 1, "factors": (2, 2)}):
         with pytest.raises(ValueError):
@@ -249,11 +249,11 @@ def test_a_broken_source_is_named(tmp_path):
 @pytest.mark.parametrize("target", [{"format": "zarr3"}, {"format": "n5"}, {"format": "precomputed", "levels": 1}])
 def test_a_planted_difference_is_found(target, tmp_path, monkeypatch):
     """One voxel is changed after the conversion, before the comparison."""
-    from zvcore.converting import undertaking
+    from zvcore.converting.conversion import Conversion
 
     values = volume()
     n5(tmp_path / "src", values)
-    original = undertaking.Undertaking._verify
+    original = Conversion._verify
 
     def planted(self, *args):
         with pytest.warns(UnfinishedConversionWarning, match="1 of 1 units|2 of 2 units"):
@@ -263,7 +263,7 @@ def test_a_planted_difference_is_found(target, tmp_path, monkeypatch):
         made[at] = made[at] + 1
         original(self, *args)
 
-    monkeypatch.setattr(undertaking.Undertaking, "_verify", planted)
+    monkeypatch.setattr(Conversion, "_verify", planted)
     report = zvcore.convert(tmp_path / "src", tmp_path / "dst", verify=True, **target)
     assert report.verified is False and not report.ok
     first = report.problems[0]

@@ -20,6 +20,7 @@ from zvcore.engine import Buffers, StaleSourcesError
 from zvcore.engine.recode import recode_chunks
 from zvcore.engine.selection import Selection
 from zvcore.errors import CorruptDataError
+from zvcore.format import get_format
 from zvcore.stores import MemoryStore
 
 
@@ -297,7 +298,7 @@ def test_what_is_recoded():
     source = zvcore.create(MemoryStore(), format="n5", shape=(64, 64), dtype="u2", chunks=(16, 16), codec="gzip")
 
     def opened(chunks: tuple[int, int], region: Any = ..., limit: int = 1 << 20, **options: Any) -> bool:
-        view = make_view(source, "zarr3", parse_region(region, source.shape), **options)
+        view = make_view(source, get_format("zarr3"), parse_region(region, source.shape), **options)
         target = zvcore.create(
             MemoryStore(), format="zarr3", shape=view.shape, dtype=view.value_dtype, chunks=chunks, codec="gzip"
         )

@@ -97,8 +97,8 @@ class Passage:
         if source.value_codec is None and target.value_codec is None:
             return True
         return (
-            type(source.value_codec) is type(target.value_codec)
-            and self.view.array.format == "zarr3"
+            source.value_codec is not None
+            and type(source.value_codec) is type(target.value_codec)
             and vars(source.value_codec) == vars(target.value_codec)
         )
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.converting.steps import Copying, Outcome, nbytes_of, parts_of, plan_copy, store_values
-from zvcore.converting.view import Box, View, make_view, parse_region
+from zvcore.converting.view import Box, View, whole
 from zvcore.errors import UnsupportedError
 from zvcore.kernels.downsample import downsample_mean, downsample_mode
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
 
-__all__ = ["CoarseView", "Pyramiding", "downsampled", "factors_of", "level_shapes", "plan_levels"]
+__all__ = ["CoarseView", "Pyramiding", "downsampled", "level_shapes", "plan_levels"]
 
 Factors = tuple[int, ...]
 
@@ -36,30 +36,6 @@ _UNIT_BYTES = 2 << 30
 _LEAST_UNITS = 16
 # Slices of at least this many bytes are worth a thread.
 _SLICE_BYTES = 1 << 20
-
-
-def factors_of(given: Factors | None, format: str, shape: Sequence[int], names: Sequence[str | None]) -> Factors:
-    """How much coarser a level is along each axis of the destination: 2 along x, y and z unless said otherwise."""
-    rank = len(shape)
-    if given is not None:
-        factors = (*given, 1) if format == "precomputed" and len(given) == 3 else tuple(given)
-        if len(factors) != rank or any(n < 1 for n in factors):
-            raise ValueError(f"factors has a number of at least 1 for each of {rank} axes, not {given}")
-        if format == "precomputed" and factors[3] != 1:
-            raise ValueError("the channels of a volume stay as they are")
-        if math.prod(factors) == 1:
-            raise ValueError("factors of 1 make no coarser level")
-        return factors
-    if format == "precomputed":
-        return (2, 2, 2, 1)
-    if all(name is not None for name in names):
-        spatial = tuple(2 if str(name).lower() in ("x", "y", "z") else 1 for name in names)
-        if max(spatial, default=1) > 1:
-            return spatial
-    # The three fastest axes.
-    fast = range(rank) if format == "n5" else range(rank - 1, -1, -1)
-    chosen = set(list(fast)[:3])
-    return tuple(2 if axis in chosen else 1 for axis in range(rank))
 
 
 def level_shapes(shape: Sequence[int], factors: Factors, levels: int) -> list[tuple[tuple[int, ...], Factors]]:
@@ -270,11 +246,6 @@ class Pyramiding:
             below = tuple(i * factor + n for i, factor, n in zip(place, factors, step, strict=True))
             if all(i * extent < bound for i, extent, bound in zip(below, self.cell, finer, strict=True)):
                 yield below
-
-
-def whole(array: Array) -> View:
-    """An array as a source for another of the same format."""
-    return make_view(array, array.format, parse_region(..., array.shape))
 
 
 def plan_levels(

@@ -17,6 +17,7 @@ from zvcore.converting.recoding import Recoding
 from zvcore.converting.view import Box, View, file_sizes
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
+from zvcore.exchange import grow
 from zvcore.layout import ABSENT
 from zvcore.placement import Streamed
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.converting.pyramids import CoarseView
 
-__all__ = ["Copying", "Outcome", "grow", "nbytes_of", "parts_of", "plan_copy", "put", "store_values"]
+__all__ = ["Copying", "Outcome", "nbytes_of", "parts_of", "plan_copy", "put", "store_values"]
 
 Positions = npt.NDArray[np.int64]
 
@@ -56,21 +57,6 @@ class Outcome:
 
 def nbytes_of(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
     return math.prod(shape) * dtype.itemsize
-
-
-def grow(base: Sequence[int], shape: Sequence[int], itemsize: int, target: int) -> tuple[int, ...]:
-    """A multiple of `base` of at most about `target` bytes, as close to a cube as can be."""
-    cell = list(base)
-    while True:
-        axes = [axis for axis in range(len(cell)) if cell[axis] < shape[axis]]
-        if not axes:
-            return tuple(cell)
-        axis = min(axes, key=lambda i: cell[i])
-        wider = [*cell]
-        wider[axis] *= 2
-        if math.prod(min(a, b) for a, b in zip(wider, shape, strict=True)) * itemsize > target:
-            return tuple(cell)
-        cell = wider
 
 
 def parts_of(box: Box, grain: Sequence[int], itemsize: int, limit: int, order: str) -> list[Box]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.converting.steps import grow, nbytes_of
+from zvcore.converting.steps import nbytes_of
 from zvcore.errors import ZvcoreError
+from zvcore.exchange import grow
+from zvcore.format import get_format
 from zvcore.kernels import crc32c
 from zvcore.report import Problem
 
@@ -20,14 +22,9 @@ if TYPE_CHECKING:
     from zvcore.converting.pyramids import CoarseView
     from zvcore.converting.view import Box, View
 
-__all__ = ["Comparison", "compare", "is_lossy"]
+__all__ = ["Comparison", "compare"]
 
 _PART_BYTES = 32 << 20
-
-
-def is_lossy(array: Array) -> bool:
-    """Whether an array's encoding keeps only what the eye sees."""
-    return getattr(getattr(array, "encoding", None), "name", "") == "jpeg"
 
 
 @dataclass
@@ -51,7 +48,8 @@ class Comparison:
         return tuple(-(-bound // extent) for bound, extent in zip(self.target.shape, self.cell, strict=True))
 
     def __len__(self) -> int:
-        return 0 if is_lossy(self.target) else math.prod(self.grid)
+        lossy = get_format(self.target.format).exchange().is_lossy(self.target)
+        return 0 if lossy else math.prod(self.grid)
 
     @property
     def unit_memory(self) -> int:

@@ -13,22 +13,20 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.engine.fetching import at_hand
 from zvcore.engine.selection import Selection
-from zvcore.errors import UnsupportedError
+from zvcore.format import get_format
 from zvcore.layout import ABSENT, Box, Layout, Sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from zvcore.array import Array
+    from zvcore.exchange import Exchange
+    from zvcore.format import Format
 
-__all__ = ["Box", "Region", "View", "box_of", "make_view", "parse_region"]
+__all__ = ["Box", "Region", "View", "make_view", "parse_region", "whole"]
 
 # Per axis of an array: where the part begins and ends, and whether the axis stays (it goes where an integer stood).
 Region = tuple[tuple[int, int, bool], ...]
-
-
-def box_of(shape: Sequence[int]) -> Box:
-    return tuple((0, int(n)) for n in shape)
 
 
 def parse_region(region: Any, shape: tuple[int, ...]) -> Region:
@@ -128,6 +126,11 @@ class View:
     clip: bool = False
 
     @property
+    def source(self) -> Exchange:
+        """What the array's format says of conversions."""
+        return get_format(self.array.format).exchange()
+
+    @property
     def value_dtype(self) -> np.dtype[Any]:
         return self.array.dtype if self.dtype is None else self.dtype
 
@@ -198,7 +201,7 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], clip: bool, box: Box = 
 
 def make_view(
     array: Array,
-    format: str,
+    format: Format,
     region: Region,
     *,
     channel_axis: int | None = None,
@@ -209,54 +212,17 @@ def make_view(
 
     `channel_axis` is the array's axis of channels, where that is known and not the slowest.
     """
-    if format not in ("zarr3", "n5", "precomputed"):
-        raise UnsupportedError(f"arrays cannot be written as {format!r}", expected="zarr3, n5 or precomputed")
-    kept = [axis for axis, (_, _, stays) in enumerate(region) if stays]
-    if array.format == "precomputed" and format != "precomputed" and array.shape[3] == 1:
-        kept = [axis for axis in kept if axis != 3]
-    # From the slowest to the fastest.
-    slow_first: list[int | None] = [*(reversed(kept) if array.order == "F" else kept)]
-    axes: list[int | None]
-    if format == array.format:
-        axes = [*kept]
-        if format == "n5" and array.order == "C" and array.ndim > 1:
-            axes.reverse()
-        order = array.order if format == "zarr3" else "F"
-    elif format == "zarr3":
-        axes, order = slow_first, "C"
-    elif format == "n5":
-        axes, order = slow_first[::-1], "F"
-    else:
-        axes, order = _volume_axes(slow_first, region, channel_axis, array), "F"
-    if format == "precomputed" and array.format == "precomputed" and len(axes) != 4:
-        axes = _volume_axes(slow_first, region, 3 if 3 in axes else None, array)
-    shape = tuple(1 if axis is None else region[axis][1] - region[axis][0] for axis in axes)
+    source = get_format(array.format).exchange()
+    spare = () if source.format is format else source.spare_axes(array)
+    kept = [axis for axis, (_, _, stays) in enumerate(region) if stays and axis not in spare]
+    lengths = [stop - first for first, stop, _ in region]
+    axes, order = format.exchange().axes_for(array, kept, lengths, channel_axis)
+    shape = tuple(1 if axis is None else lengths[axis] for axis in axes)
     start = tuple(first for first, _, _ in region)
     wanted = None if dtype is None or np.dtype(dtype) == array.dtype else np.dtype(dtype)
-    return View(array, tuple(axes), start, shape, order, wanted, clip)
+    return View(array, axes, start, shape, order, wanted, clip)
 
 
-def _volume_axes(
-    slow_first: list[int | None], region: Region, channel_axis: int | None, array: Array
-) -> list[int | None]:
-    """Axes x, y, z, channel."""
-
-    def length(axis: int | None) -> int:
-        return 1 if axis is None else region[axis][1] - region[axis][0]
-
-    rest = list(slow_first)
-    channels: int | None = None
-    if channel_axis is not None and channel_axis in rest:
-        channels = channel_axis
-        rest.remove(channel_axis)
-    while len(rest) > 3 and length(rest[0]) == 1:
-        rest.pop(0)
-    if len(rest) == 4 and channels is None:
-        channels = rest.pop(0)
-    if len(rest) > 3 or not rest:
-        raise UnsupportedError(
-            "a precomputed volume has axes x, y, z and channels; choose the rest with a region",
-            key=array.layout.store.root, found=f"{len(slow_first)} axes",
-        )  # fmt: skip
-    fast_first = rest[::-1]
-    return [*fast_first, *[None] * (3 - len(rest)), channels]
+def whole(array: Array) -> View:
+    """An array as a source for another of the same format."""
+    return make_view(array, get_format(array.format), parse_region(..., array.shape))

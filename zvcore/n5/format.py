@@ -8,6 +8,7 @@ from zvcore.format import Format, ViewerSource
 
 if TYPE_CHECKING:
     from zvcore.array import Array
+    from zvcore.exchange import Exchange
     from zvcore.format import Care
     from zvcore.images import Axes, Image
     from zvcore.stores import Store
@@ -57,6 +58,11 @@ class N5(Format):
         from zvcore.n5.image import fastest_first
 
         return fastest_first(array)
+
+    def exchange(self) -> Exchange:
+        from zvcore.n5.exchange import N5Exchange
+
+        return N5Exchange(self)
 
     def care(self) -> Care:
         from zvcore.n5 import verification

@@ -8,6 +8,7 @@ from zvcore.format import Format, Glimpse, ViewerSource
 
 if TYPE_CHECKING:
     from zvcore.array import Array
+    from zvcore.exchange import Exchange
     from zvcore.format import Care
     from zvcore.images import Axes, Image
     from zvcore.stores import Store
@@ -67,6 +68,11 @@ class Precomputed(Format):
 
     def fastest_first(self, array: Array) -> bool:
         return True
+
+    def exchange(self) -> Exchange:
+        from zvcore.precomputed.exchange import VolumeExchange
+
+        return VolumeExchange(self)
 
     def care(self) -> Care:
         from zvcore import precomputed

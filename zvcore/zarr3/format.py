@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from zvcore.array import Array
+    from zvcore.exchange import Exchange
     from zvcore.format import Care
     from zvcore.images import Axes, Image
     from zvcore.stores import Store
@@ -51,6 +52,11 @@ class Zarr3(Format):
         from zvcore.zarr3.image import read_image
 
         return read_image(node) if isinstance(node, Zarr3Group) else super().read_image(node)
+
+    def exchange(self) -> Exchange:
+        from zvcore.zarr3.exchange import ZarrExchange
+
+        return ZarrExchange(self)
 
     def described_levels(self, attributes: Mapping[str, Any]) -> list[tuple[str, Axes]]:
         from zvcore.zarr3.ome import read_ome

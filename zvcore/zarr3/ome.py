@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from zvcore.images import Axes
 
-__all__ = ["OmeSet", "ome_attributes", "read_ome"]
+__all__ = ["MOST_AXES", "OmeSet", "ome_attributes", "read_ome"]
+
+# OME-Zarr has images of 2 to so many axes.
+MOST_AXES = 5
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,15 @@
-"""What conversions have in common: steps that are done one after the other, a journal, a report."""
+"""One conversion from beginning to end: it is drafted, made, run, and in the end a report is given."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from zvcore.converting.pyramids import CoarseView, plan_levels, whole
+from zvcore.converting.making import Made, Step, make, path_in
 from zvcore.converting.running import run_units
-from zvcore.converting.steps import Copying, plan_copy
 from zvcore.converting.verifying import Comparison
 from zvcore.errors import ZvcoreError
 from zvcore.progress import shown
@@ -18,71 +17,59 @@ from zvcore.report import ConversionReport
 from zvcore.stores import LocalStore, MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from zvcore.array import Array
-    from zvcore.converting.destination import Destination
+    from zvcore.converting.drafts import Draft
     from zvcore.converting.journal import Journal
-    from zvcore.converting.pyramids import Factors
-    from zvcore.converting.view import View
     from zvcore.stores import Store
 
-__all__ = ["Undertaking"]
+__all__ = ["Conversion"]
 
 
-@dataclass
-class Step:
-    """A part of the work whose units need nothing of each other; steps are done one after the other."""
-
-    name: str
-    work: Any
-
-
-class Undertaking(ABC):
+class Conversion(ABC):
     """Something that fills arrays of a destination.
 
-    steps      the work
-    pairs      what to compare in the end: (name, what an array should hold, the array)
+    made       what it has made there
+    effort     whether a codec that encodes with another effort counts as another codec
     left_out   what the destination will lack: (path, why)
     """
 
     journal: Journal
+    effort = False
 
     def __init__(self, store: Store, memory: int) -> None:
+        if memory < 1:
+            raise ValueError(f"memory is a number of bytes, not {memory}")
         self.store = store
         self.memory = memory
-        self.steps: list[Step] = []
-        self.pairs: list[tuple[str, View | CoarseView, Array]] = []
+        self.made = self._nothing()
         self.left_out: list[tuple[str, str]] = []
 
-    def rehearse(self, make: Callable[[Store], Any]) -> Store:
+    @abstractmethod
+    def _draft(self) -> Draft: ...
+
+    @cached_property
+    def draft(self) -> Draft:
+        """What will be made."""
+        return self._draft()
+
+    def _nothing(self, rehearsing: bool = False) -> Made:
+        return Made(self.memory, self.effort, rehearsing)
+
+    def rehearse(self) -> MemoryStore:
         """Make the destination in memory first: what cannot be made is refused before anything is written."""
         scratch = MemoryStore()
-        make(scratch)
-        self.steps.clear()
-        self.pairs.clear()
+        make(self.draft, self.draft.format.exchange().writer(scratch, False), self._nothing(True))
         return scratch
 
+    def make(self, found: bool) -> None:
+        """Make the arrays, and the steps that fill them. `found`: an earlier run has begun to."""
+        self.made = self._nothing()
+        make(self.draft, self.draft.format.exchange().writer(self.store, found), self.made)
+
     @abstractmethod
-    def prepare(self) -> Destination:
-        """Make the arrays, and the steps that fill them."""
-
-    def fill(self, view: View, target: Array, name: str, effort: bool) -> None:
-        """A step that fills an array from a view."""
-        work = plan_copy(view, target, effort, self.memory, name)
-        self._add(work)
-        self.pairs.append((name, view, target))
-
-    def fill_levels(self, base: Copying, added: Sequence[Array], factors: Sequence[Factors], method: str) -> None:
-        """Steps that fill an array as `base` says, and coarser ones above it."""
-        for work in plan_levels(base, added, factors, method, self.memory):
-            self._add(work)
-        self.pairs.append((base.name, base.view, base.target))
-        for finer, target, step in zip([base.target, *added], added, factors, strict=False):
-            self.pairs.append((f"{base.name}: coarser", CoarseView(whole(finer), step, method, base.part), target))
-
-    def _add(self, work: Any) -> None:
-        self.steps.append(Step(f"{len(self.steps)}:{work.name}", work))
+    def prepare(self) -> None:
+        """Make the destination, or find what an earlier run has made."""
 
     # --- running
 
@@ -105,19 +92,18 @@ class Undertaking(ABC):
 
     def _run(self, threads: int | None, client: Any, progress: Any, verify: bool) -> ConversionReport:
         report = ConversionReport()
-        destination = self.prepare()
+        self.prepare()
+        steps = self.made.steps
         self.journal.plan({
-            step.name: (len(step.work), [destination.path_of(array) for array in step.work.targets])
-            for step in self.steps
+            step.name: (len(step.work), [path_in(self.store, array) for array in step.work.targets]) for step in steps
         })  # fmt: skip
         for path, why in self.left_out:
             report.add(path, f"left out: {why}")
-        for note in destination.notes:
-            report.add("", note, fatal=False)
-        total = sum(len(step.work) for step in self.steps)
+        report.losses.extend(self.draft.losses)
+        total = sum(len(step.work) for step in steps)
         report.units = total
         with shown(progress, total, "converting") as tell:
-            for step in self.steps:
+            for step in steps:
                 self._run_step(step, report, threads, client, tell)
         if verify:
             self._verify(report, threads, client, progress)
@@ -151,7 +137,7 @@ class Undertaking(ABC):
             self.journal.flush()
 
     def _verify(self, report: ConversionReport, threads: int | None, client: Any, progress: Any) -> None:
-        comparisons = [Comparison(view, target, name, self.memory) for name, view, target in self.pairs]
+        comparisons = [Comparison(view, target, name, self.memory) for name, view, target in self.made.pairs]
         total = sum(len(one) for one in comparisons)
         report.verified = True
         with shown(progress, total, "verifying") as tell:

@@ -1,0 +1,79 @@
+"""What a conversion will make, before anything is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from zvcore.report import Problem
+
+if TYPE_CHECKING:
+    from zvcore.array import Array
+    from zvcore.converting.view import View
+    from zvcore.format import Format
+    from zvcore.images import Axes
+
+__all__ = ["Draft", "DraftArray", "DraftFolder", "DraftImage"]
+
+Factors = tuple[int, ...]
+
+
+@dataclass
+class DraftFolder:
+    path: str
+    attrs: dict[str, Any]
+
+
+@dataclass
+class DraftArray:
+    """One array.
+
+    path     below the destination
+    name     of the steps that fill it
+    options  of the format's `create`
+    view     what of the source it will hold, or for a coarser level nothing: it is made
+    factors  so much coarser than the level below it
+    """
+
+    path: str
+    name: str
+    options: dict[str, Any]
+    attrs: dict[str, Any]
+    view: View | None = None
+    factors: Factors = ()
+
+
+@dataclass
+class DraftImage:
+    """Levels of an image.
+
+    attrs    of its folder; None: it has none
+    names    and axes of all levels, the finest first
+    called   what the image is called, and
+    method   how its levels were made, where that is to be said
+    levels   the arrays to make
+    by       the method by which coarser levels are made
+    base     the array that these stand on, where it is there already
+    """
+
+    path: str
+    attrs: dict[str, Any] | None
+    names: list[str]
+    axes: list[Axes]
+    called: str | None
+    method: str | None
+    levels: list[DraftArray]
+    by: str
+    base: Array | None = None
+
+
+@dataclass
+class Draft:
+    """All that a conversion will make, in this order, and what has no place in the destination."""
+
+    format: Format
+    entries: list[DraftFolder | DraftArray | DraftImage] = field(default_factory=list)
+    losses: list[Problem] = field(default_factory=list)
+
+    def lose(self, where: str, what: str) -> None:
+        self.losses.append(Problem(where, what, fatal=False))

@@ -1,0 +1,117 @@
+"""Makes the documents of what was drafted, and says in which steps its arrays are filled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
+from zvcore.converting.pyramids import CoarseView, plan_levels
+from zvcore.converting.steps import PART_BYTES, Copying, plan_copy
+from zvcore.converting.view import whole
+
+if TYPE_CHECKING:
+    from zvcore.array import Array
+    from zvcore.converting.view import View
+    from zvcore.exchange import ImageWriter
+    from zvcore.stores import Store
+
+__all__ = ["Made", "Step", "make", "path_in"]
+
+
+@dataclass
+class Step:
+    """A part of the work whose units need nothing of each other; steps are done one after the other."""
+
+    name: str
+    work: Any
+
+
+@dataclass
+class Made:
+    """The arrays of a destination and the work that fills them.
+
+    rehearsing  whether this is not the destination itself: levels that are there already are not
+    arrays      what was made of each draft, in order
+    steps       the work
+    pairs       what to compare in the end: (name, what an array should hold, the array)
+    """
+
+    memory: int
+    effort: bool
+    rehearsing: bool = False
+    arrays: list[tuple[DraftArray, Array]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    pairs: list[tuple[str, View | CoarseView, Array]] = field(default_factory=list)
+
+    def fill(self, draft: DraftArray, target: Array) -> None:
+        """A step that fills an array from the source."""
+        assert draft.view is not None
+        self._add(plan_copy(draft.view, target, self.effort, self.memory, draft.name))
+        self.pairs.append((draft.name, draft.view, target))
+
+    def fill_image(self, draft: DraftImage, made: list[tuple[DraftArray, Array]]) -> None:
+        """Steps that fill the levels that the source has, and those above them."""
+        shown = [one for one in made if one[0].view is not None]
+        coarser = made[len(shown) :]
+        for one, target in shown if not coarser else shown[:-1]:
+            self.fill(one, target)
+        if coarser:
+            self._fill_coarser(draft, shown, coarser)
+
+    def _fill_coarser(
+        self, draft: DraftImage, shown: list[tuple[DraftArray, Array]], coarser: list[tuple[DraftArray, Array]]
+    ) -> None:
+        if shown:
+            (last, target), *_ = shown[-1:]
+            assert last.view is not None
+            base = plan_copy(last.view, target, self.effort, self.memory, last.name, needed=True)
+        else:
+            assert draft.base is not None
+            (first, target), *coarser = coarser
+            part = max(1, min(PART_BYTES, self.memory // 8))
+            view = CoarseView(whole(draft.base), first.factors, draft.by, part)
+            name = first.name or str(draft.base.shape)
+            base = plan_copy(view, target, False, self.memory, name, needed=True)
+        self._fill_levels(base, coarser, draft.by)
+
+    def _fill_levels(self, base: Copying, coarser: list[tuple[DraftArray, Array]], method: str) -> None:
+        """Steps that fill an array as `base` says, and coarser ones above it."""
+        added = [target for _, target in coarser]
+        factors = [one.factors for one, _ in coarser]
+        for work in plan_levels(base, added, factors, method, self.memory):
+            self._add(work)
+        self.pairs.append((base.name, base.view, base.target))
+        for finer, target, step in zip([base.target, *added], added, factors, strict=False):
+            self.pairs.append((f"{base.name}: coarser", CoarseView(whole(finer), step, method, base.part), target))
+
+    def _add(self, work: Any) -> None:
+        self.steps.append(Step(f"{len(self.steps)}:{work.name}", work))
+
+
+def make(draft: Draft, writer: ImageWriter, made: Made) -> None:
+    """Make all that was drafted: the only stage that writes documents."""
+    for entry in draft.entries:
+        if isinstance(entry, DraftFolder):
+            writer.folder(entry.path, entry.attrs)
+        elif isinstance(entry, DraftArray):
+            made.fill(entry, _made(entry, writer, made))
+        elif entry.levels:
+            if entry.attrs is not None:
+                writer.folder(entry.path, entry.attrs)
+            levels = [(level, _made(level, writer, made)) for level in entry.levels]
+            if entry.base is None or not made.rehearsing:
+                writer.image(entry.path, entry.names, entry.axes, entry.called, entry.method)
+            made.fill_image(entry, levels)
+
+
+def _made(draft: DraftArray, writer: ImageWriter, made: Made) -> Array:
+    array = writer.array(draft.path, draft.options, draft.attrs)
+    made.arrays.append((draft, array))
+    return array
+
+
+def path_in(store: Store, array: Array) -> str:
+    """Where an array lies, counted from a store in which it does."""
+    folder = array.store.root.removeprefix(store.root).strip("/")
+    return "/".join(filter(None, (folder, array.path)))

@@ -1,0 +1,208 @@
+"""From what there is and what is asked for to what will be made: nothing is read but metadata, and nothing written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
+from zvcore.converting.geometry import seen
+from zvcore.converting.pyramids import level_shapes
+from zvcore.converting.sources import Leaf, Node, Pyramid
+from zvcore.converting.view import View, make_view, parse_region, whole
+from zvcore.errors import UnsupportedError
+from zvcore.exchange import Place, Target
+from zvcore.format import get_format
+from zvcore.images import Level, coarser, is_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from zvcore.array import Array
+    from zvcore.exchange import Exchange
+    from zvcore.images import Axes
+
+__all__ = ["Request", "draft_conversion", "draft_levels"]
+
+
+@dataclass
+class Request:
+    """What is asked of a conversion: a destination, a part of the source, and coarser levels."""
+
+    target: Target
+    region: Any = None
+    dtype: np.dtype[Any] | None = None
+    clip: bool = False
+    levels: int = 0
+    method: str | None = None
+    factors: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.levels < 0:
+            raise ValueError(f"levels is how many coarser levels to make, not {self.levels}")
+        if self.method not in (None, "mean", "mode"):
+            raise ValueError(f"method is 'mean' or 'mode', not {self.method!r}")
+
+    @property
+    def exchange(self) -> Exchange:
+        return self.target.format.exchange()
+
+
+def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
+    """What becomes of these nodes."""
+    draft = Draft(request.target.format)
+    source = next(array for node in nodes for array in arrays_of(node)).format
+    for node in nodes:
+        held = _as_held(node, request)
+        if isinstance(held, Leaf):
+            _draft_array(draft, held, request)
+        elif isinstance(held, Pyramid):
+            _draft_image(draft, held, request)
+        elif request.exchange.holds != "group":
+            raise UnsupportedError(
+                f"{request.target.format.title} holds one image: choose one array or one multiscale set to convert",
+                key=node.path or None,
+            )
+        else:
+            draft.entries.append(DraftFolder(node.path, _attributes(draft, held.path, held.attrs, source, True)))
+    return draft
+
+
+def arrays_of(node: Node) -> list[Array]:
+    """The arrays of a node, the finest first."""
+    return [node.array] if isinstance(node, Leaf) else node.arrays if isinstance(node, Pyramid) else []
+
+
+def _as_held(node: Node, request: Request) -> Node:
+    """A node as the destination has such things: one level alone is an array, an array with levels an image."""
+    holds = request.exchange.holds
+    if isinstance(node, Leaf) and (request.levels or holds == "image"):
+        node = Pyramid(node.path, [Level("", node.array, node.axes)], node.array.attrs)
+    if isinstance(node, Pyramid) and len(node.levels) == 1 and not request.levels:
+        only = node.levels[0]
+        if holds == "array" or (holds == "group" and not node.attrs):
+            return Leaf(node.path, only.array, only.axes)
+    if isinstance(node, Pyramid) and holds == "array":
+        raise UnsupportedError(f"{request.target.format.title} holds one array, and no levels: choose one to convert")
+    return node
+
+
+def _view(leaf: Leaf | Level, region: Any, request: Request) -> View:
+    names = [axis.name for axis in leaf.axes]
+    channel = next((i for i, name in enumerate(names) if name in ("c", "channel")), None)
+    parsed = parse_region(region, leaf.array.shape)
+    leaf.array.check_items()
+    return make_view(
+        leaf.array, request.target.format, parsed, channel_axis=channel, dtype=request.dtype, clip=request.clip
+    )
+
+
+def _attributes(draft: Draft, path: str, attrs: Mapping[str, Any], source: str, same_place: bool) -> dict[str, Any]:
+    """The attributes that go along; those that cannot are lost."""
+    target = draft.format.exchange()
+    carried = get_format(source).exchange().carried_attributes(attrs, target, same_place)
+    kept, lost = target.kept_attributes(carried)
+    for name in lost:
+        draft.lose(path, f"the attribute {name!r} has no place in {draft.format.title}")
+    return kept
+
+
+def _draft_array(draft: Draft, leaf: Leaf, request: Request) -> None:
+    view = _view(leaf, request.region, request)
+    same_place = request.region is None and view.axes == tuple(range(leaf.array.ndim))
+    axes = seen(leaf.axes, view)
+    options = request.exchange.array_options(view, request.target, Place(axes, axes))
+    attrs = _attributes(draft, leaf.path, leaf.array.attrs, leaf.array.format, same_place)
+    if not (same_place and leaf.array.format == draft.format.name):
+        attrs.update(request.exchange.placing_attributes(axes))
+    attrs.update(options.pop("attrs", None) or {})
+    path = leaf.path if request.exchange.holds == "group" else ""
+    draft.entries.append(DraftArray(path, leaf.path, options, attrs, view))
+
+
+# --- images
+
+
+def _draft_image(draft: Draft, node: Pyramid, request: Request) -> None:
+    exchange = request.exchange
+    finest = node.levels[0]
+    region = parse_region(request.region, finest.array.shape)
+    views = [
+        _view(leaf, None if request.region is None else _region_of(region, finest, leaf), request)
+        for leaf in node.levels
+    ]
+    axes = [seen(leaf.axes, view) for leaf, view in zip(node.levels, views, strict=True)]
+    kind = node.kind or ("segmentation" if is_labels(views[0].value_dtype) else None)
+    method = request.method or ("mode" if kind == "segmentation" else "mean")
+    last = views[-1]
+    factors = exchange.factors([axis.name for axis in axes[-1]], request.factors, last.order)
+    shapes = level_shapes(last.shape, factors, request.levels)
+    names_levels = get_format(finest.array.format).exchange().names_levels
+    wanted = [leaf.path if leaf.path and names_levels else None for leaf in node.levels]
+    names = exchange.level_names([*wanted, *[None] * len(shapes)])
+    attrs = _attributes(draft, node.path, node.attrs, finest.array.format, False)
+    below = f"{node.path}/" if node.path else ""
+    levels = []
+    for view, place, name in zip(views, axes, names, strict=False):
+        options = exchange.array_options(view, request.target, Place(place, axes[0], kind))
+        levels.append(_level(below + name, options, view))
+    made = _coarser_levels(request, last, axes, shapes, kind)
+    levels.extend(_level(below + name, *one) for name, one in zip(names[len(views) :], made, strict=True))
+    for what in exchange.image_losses(axes):
+        draft.lose(node.path, what)
+    draft.entries.append(
+        DraftImage(
+            node.path, attrs if exchange.holds == "group" else None, names, axes, node.name,
+            node.method or (method if shapes else None), levels, method,
+        )
+    )  # fmt: skip
+
+
+def _level(path: str, options: dict[str, Any], view: View | None, factors: tuple[int, ...] = ()) -> DraftArray:
+    extra = options.pop("attrs", None) or {}
+    return DraftArray(path, path, options, dict(extra), view, factors)
+
+
+def _coarser_levels(
+    request: Request, view: View, axes: list[Axes], shapes: Sequence[tuple[Any, Any]], kind: str | None
+) -> list[tuple[dict[str, Any], None, tuple[int, ...]]]:
+    """(options, no view, factors) of the levels above a view; their axes are added to those of the levels below."""
+    found = []
+    for shape, factors in shapes:
+        axes.append(coarser(axes[-1], factors))
+        place = Place(axes[-1], axes[0], kind, shape)
+        found.append((request.exchange.array_options(view, request.target, place), None, factors))
+    return found
+
+
+def _region_of(region: Any, finest: Level, leaf: Level) -> Any:
+    """The part of a coarser level that shows the region of the finest one."""
+    found: list[Any] = []
+    for (first, stop, stays), fine, coarse in zip(region, finest.array.shape, leaf.array.shape, strict=True):
+        factor = max(1, round(fine / coarse)) if coarse else 1
+        found.append(
+            slice(first // factor, min(coarse, -(-stop // factor))) if stays else min(first // factor, coarse - 1)
+        )
+    return tuple(found)
+
+
+def draft_levels(node: Pyramid, request: Request) -> Draft:
+    """Coarser levels above those that an image has."""
+    exchange = request.exchange
+    array = node.levels[-1].array
+    view = whole(array)
+    axes = [leaf.axes for leaf in node.levels]
+    method = request.method or node.method_of_ours or ("mode" if node.labels else "mean")
+    factors = exchange.factors([axis.name for axis in axes[-1]], request.factors, view.order)
+    shapes = level_shapes(array.shape, factors, request.levels)
+    paths = exchange.level_names([*(leaf.path for leaf in node.levels), *[None] * len(shapes)])
+    made = _coarser_levels(request, view, axes, shapes, node.kind)
+    levels = [_level(path, *one) for path, one in zip(paths[len(node.levels) :], made, strict=True)]
+    draft = Draft(request.target.format)
+    for what in exchange.image_losses(axes):
+        draft.lose(node.path, what)
+    said = node.method or method
+    draft.entries.append(DraftImage("", None, paths, axes, node.name, said, levels, method, array))
+    return draft

@@ -1,0 +1,188 @@
+"""The questions that conversions ask of a format, with answers for one that stores single arrays in C order."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from zvcore.errors import UnsupportedError
+from zvcore.exchange.target import chunk_shape
+from zvcore.exchange.writer import ImageWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from zvcore.array import Array
+    from zvcore.codecs.base import Codec
+    from zvcore.converting.view import View
+    from zvcore.exchange.target import Place, Target
+    from zvcore.format import Format
+    from zvcore.images import Axes
+    from zvcore.stores import Store
+
+__all__ = ["Exchange"]
+
+
+class Exchange:
+    """What of a source goes along, and what arrays are like in a destination; all but `writer` is asked of both before
+    anything is written.
+
+    holds           what a dataset is: "array" (one), "image" (one, with its levels) or "group" (of groups and arrays)
+    common_codecs   what every reader of the format knows: taken over from other formats without being asked for
+    default_codec   in place of codecs that are not; None: what the format's `create` takes by itself
+    has_attributes  whether arrays, and groups, have attributes of their users
+    reserved        names of attributes that the format keeps for itself
+    placing         names of attributes by which conventions say where voxels lie: they are written by the destination
+    names_levels    whether levels have names that other formats may give them
+    """
+
+    holds: ClassVar[str] = "array"
+    common_codecs: ClassVar[tuple[str, ...]] = ()
+    default_codec: ClassVar[str | None] = None
+    has_attributes: ClassVar[bool] = False
+    reserved: ClassVar[frozenset[str]] = frozenset()
+    placing: ClassVar[frozenset[str]] = frozenset()
+    names_levels: ClassVar[bool] = True
+
+    def __init__(self, format: Format) -> None:
+        self.format = format
+
+    # --- as a source
+
+    def codecs_of(self, array: Array) -> list[Codec]:
+        """The codecs of bytes by which chunks are compressed."""
+        chains = array.layout.chains
+        return [codec for codec in chains[0].codecs if not codec.identity] if chains else []
+
+    def spare_axes(self, array: Array) -> Collection[int]:
+        """Axes of length 1 that are there because the format has them; other formats leave them out."""
+        return ()
+
+    def carried_attributes(self, attrs: Mapping[str, Any], target: Exchange, same_place: bool) -> dict[str, Any]:
+        """The user's attributes that go along.
+
+        `same_place`: nothing changes about the voxels' places, so that within one format all attributes hold.
+        """
+        if same_place and target.format is self.format:
+            return dict(attrs.items())
+        return {name: value for name, value in attrs.items() if name not in self.placing}
+
+    def is_lossy(self, array: Array) -> bool:
+        """Whether an array's encoding keeps only what the eye sees, so that there is nothing to compare."""
+        return False
+
+    # --- as a destination
+
+    def axes_for(
+        self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
+    ) -> tuple[tuple[int | None, ...], str]:
+        """(for each axis of the destination, which axis of a source it is, memory order).
+
+        kept      the source's axes that stay, in its own order
+        shape     how long each of the source's axes is, and
+        channel   which is that of channels, where that is known
+        None is an axis of length 1 that the source has not. Memory order stays, so that chunks can be copied.
+        """
+        return tuple(slow_first(array, kept)), "C"
+
+    def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
+        """The arguments of the format's `create` for what a view becomes, apart from attributes."""
+        chunks = chunk_shape(view, target.chunks)
+        return {
+            "shape": place.shape or view.shape, "dtype": view.value_dtype, "chunks": chunks,
+            **self.codec_option(view, target), **self.shard_option(view, target, chunks), **target.options,
+        }  # fmt: skip
+
+    def codec_option(self, view: View, target: Target) -> dict[str, Any]:
+        """What was asked for; else the source's own codecs, where readers of this format know them."""
+        own = view.source.codecs_of(view.array)
+        if target.codec is not None:
+            asked = target.codec
+            if isinstance(asked, str):
+                # Named without parameters: the source's own, if it has such a codec, so that its chunks can stay.
+                same = [codec for codec in own if codec.name == asked]
+                if len(same) == 1 and len(own) == 1 and view.dtype is None and self.spells(same[0]):
+                    asked = same[0]
+            elif isinstance(asked, list | tuple) and not asked:
+                asked = "raw"
+            return {"codec": asked}
+        if view.source.format is self.format:
+            return self.own_codecs(view, own)
+        if len(own) == 1 and own[0].name in self.common_codecs and self.spells(own[0]):
+            return {"codec": own[0]}
+        return {} if self.default_codec is None else {"codec": self.default_codec}
+
+    def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
+        """Those of a source of the same format."""
+        return {"codec": own[0] if len(own) == 1 else list(own)} if own else {"codec": "raw"}
+
+    def spells(self, codec: Codec) -> bool:
+        """Whether the format can name this codec so that others decode the same."""
+        return codec.name in self.common_codecs
+
+    def shard_option(self, view: View, target: Target, chunks: tuple[int, ...]) -> dict[str, Any]:
+        """How chunks are gathered in objects, as was asked for or as the source has it."""
+        target.check_sharding()
+        if target.sharding is not None:
+            raise UnsupportedError(f"sharding={target.sharding!r} is not for {self.format.name}")
+        if target.shards not in (None, False):
+            raise UnsupportedError(f"{self.format.title} has no shards")
+        return {}
+
+    def kept_attributes(self, attrs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """(attributes that have a place here, the names of those that have none)."""
+        if not self.has_attributes:
+            return {}, sorted(attrs)
+        kept = {name: value for name, value in attrs.items() if name not in self.reserved}
+        return kept, sorted(attrs.keys() - kept.keys())
+
+    def placing_attributes(self, axes: Axes) -> dict[str, Any]:
+        """The attributes by which an array says itself where its voxels lie."""
+        return {}
+
+    def factors(self, names: Sequence[str | None], given: Sequence[int] | None, order: str) -> tuple[int, ...]:
+        """How much coarser a level is along each axis: 2 along x, y and z unless said otherwise."""
+        rank = len(names)
+        if given is not None:
+            if len(given) != rank or any(n < 1 for n in given):
+                raise ValueError(f"factors has a number of at least 1 for each of {rank} axes, not {tuple(given)}")
+            if math.prod(given) == 1:
+                raise ValueError("factors of 1 make no coarser level")
+            return tuple(given)
+        if all(name is not None for name in names):
+            spatial = tuple(2 if str(name).lower() in ("x", "y", "z") else 1 for name in names)
+            if max(spatial, default=1) > 1:
+                return spatial
+        fastest = range(rank) if order == "F" else range(rank - 1, -1, -1)
+        return tuple(2 if axis in fastest[:3] else 1 for axis in range(rank))
+
+    def level_names(self, wanted: Sequence[str | None]) -> list[str]:
+        """What the levels of an image are called; `wanted` are their names in the source, where they have some."""
+        return distinct(wanted, "")
+
+    def image_losses(self, levels: Sequence[Axes]) -> list[str]:
+        """What of the places of an image's levels cannot be said here, in words."""
+        return []
+
+    def writer(self, store: Store, found: bool) -> ImageWriter:
+        """What makes the arrays; `found`: an earlier run has begun to."""
+        return ImageWriter(self.format, store, found)
+
+
+def slow_first(array: Array, kept: Sequence[int]) -> list[int]:
+    """Axes of an array, from the slowest to the fastest."""
+    return [*(reversed(kept) if array.order == "F" else kept)]
+
+
+def distinct(wanted: Sequence[str | None], prefix: str) -> list[str]:
+    """Names of levels: as wanted, else numbers, which begin where no name is taken."""
+    names: list[str] = []
+    for i, one in enumerate(wanted):
+        if one is None:
+            one = f"{prefix}{i}"
+            if names and names[-1].startswith("s") and names[-1][1:].isdigit():
+                one = f"s{int(names[-1][1:]) + 1}"
+            while one in names or one in wanted:
+                one += "_"
+        names.append(one)
+    return names

@@ -1,0 +1,60 @@
+"""Makes the folders and arrays of a destination, or finds them again when an interrupted conversion is resumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore.array import Array
+from zvcore.errors import NotFoundError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zvcore.format import Format
+    from zvcore.images import Axes
+    from zvcore.stores import Store
+
+__all__ = ["ImageWriter"]
+
+
+class ImageWriter:
+    """Where a conversion writes. Paths count from the store's root; "" is the root itself.
+
+    found   whether an earlier run has begun here, so that what it made is used
+    """
+
+    def __init__(self, format: Format, store: Store, found: bool) -> None:
+        self.format = format
+        self.store = store
+        self.found = found
+
+    def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
+        """Make a group."""
+        raise UnsupportedError(f"{self.format.title} has no groups", key=self.store.root)
+
+    def array(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
+        """Make an array, or open what an earlier run has made of it."""
+        return self.made_before(path) or self.create(path, options, attrs)
+
+    def create(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
+        """Make an array: `options` are those of the format's `create`."""
+        return self.format.create(self.child(path), **options, **({"attrs": dict(attrs)} if attrs else {}))
+
+    def image(
+        self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None
+    ) -> None:
+        """Describe the arrays of these names in a folder as the levels of one image."""
+
+    def child(self, path: str) -> Store:
+        """The store of what lies at a path."""
+        return self.store.child(path) if path else self.store
+
+    def made_before(self, path: str) -> Array | None:
+        """What an earlier run has made."""
+        if not self.found:
+            return None
+        try:
+            made = self.format.open(self.child(path), "r+")
+        except NotFoundError:
+            return None
+        return made if isinstance(made, Array) else None

@@ -1,0 +1,132 @@
+"""N5 in conversions: groups of datasets, images as n5-viewer or COSEM describe them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore import codecs
+from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.exchange.exchange import Exchange, distinct, slow_first
+from zvcore.exchange.writer import ImageWriter
+from zvcore.images import default_names
+from zvcore.images.axes import known, plain, short_unit, size_of
+from zvcore.images.cosem import transform
+from zvcore.n5.creating import create_dataset, create_group
+from zvcore.n5.metadata import RESERVED
+from zvcore.n5.multiscale import Level, Multiscale
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zvcore.array import Array
+    from zvcore.codecs.base import Codec
+    from zvcore.converting.view import View
+    from zvcore.exchange.target import Place, Target
+    from zvcore.images import Axes
+    from zvcore.n5.group import N5Group
+    from zvcore.stores import Store
+
+__all__ = ["N5Exchange"]
+
+
+class N5Exchange(Exchange):
+    holds = "group"
+    common_codecs = ("gzip", "zstd", "blosc", "bzip2", "xz", "lz4")
+    default_codec = "zstd"
+    has_attributes = True
+    reserved = RESERVED
+    placing = frozenset({
+        "axes", "units", "resolution", "offset", "transform", "pixelResolution", "downsamplingFactors", "scales",
+        "multiscales", "coordinateArrays", "multiScale",
+    })  # fmt: skip
+
+    def codecs_of(self, array: Array) -> list[Codec]:
+        return [codec for codec in super().codecs_of(array) if codec.name != "crc32c"]
+
+    def axes_for(
+        self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
+    ) -> tuple[tuple[int | None, ...], str]:
+        return tuple(reversed(slow_first(array, kept))), "F"
+
+    def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
+        options = super().array_options(view, target, place)
+        if view.array.dtype.kind == "b" and view.dtype is None:
+            raise UnsupportedError("N5 has no booleans; convert with dtype='uint8'", key=view.array.store.root)
+        return options
+
+    def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
+        return {"codec": list(own)}
+
+    def spells(self, codec: Codec) -> bool:
+        try:
+            spelled = codec.to_n5()
+            return "framing" not in spelled and codecs.from_n5(spelled).decodes_alike(codec)
+        except ZvcoreError:
+            return False
+
+    def placing_attributes(self, axes: Axes) -> dict[str, Any]:
+        if not known(axes):
+            return {}
+        said: dict[str, Any] = {"resolution": [size_of(axis) for axis in axes]}
+        said["units"] = ["" if axis.unit is None else short_unit(axis.unit) for axis in axes]
+        if all(axis.name for axis in axes):
+            said["axes"] = [axis.name for axis in axes]
+        if any(axis.offset for axis in axes):
+            said["transform"] = transform(axes[::-1], short=True)
+        return said
+
+    def level_names(self, wanted: Sequence[str | None]) -> list[str]:
+        good = all(one is not None and one.rpartition("/")[2].startswith("s") for one in wanted)
+        return distinct(wanted if good else [None] * len(wanted), "s")
+
+    def writer(self, store: Store, found: bool) -> ImageWriter:
+        return N5Writer(self.format, store, found)
+
+
+class N5Writer(ImageWriter):
+    """Groups, datasets in them, and images in the conventions of N5."""
+
+    def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
+        create_group(self.child(path), dict(attrs), member=bool(path))
+
+    def create(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
+        if path and not self.store.exists("attributes.json"):
+            self.folder("", {})
+        return create_dataset(self.child(path), attrs=dict(attrs), member=bool(path), **options)
+
+    def image(
+        self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None
+    ) -> None:
+        """As n5-viewer reads it, and where that cannot say all of it, as COSEM and CellMap do."""
+        group: N5Group = self.format.open(self.child(path), "r+")
+        called = default_names(len(levels[0]))[::-1]
+        described = []
+        for one, axes in zip(names, levels, strict=True):
+            sizes = [1.0 if axis.scale is None else axis.scale for axis in axes]
+            base = [1.0 if axis.scale is None else axis.scale for axis in levels[0]]
+            described.append(
+                Level(
+                    one,
+                    tuple(plain(a / b) for a, b in zip(sizes, base, strict=True)),
+                    tuple(plain(n) for n in sizes),
+                    tuple(plain(axis.offset) for axis in axes),
+                    tuple(short_unit(axis.unit) for axis in axes),
+                    tuple(axis.name or known for axis, known in zip(axes, called, strict=True)),
+                )
+            )
+        try:
+            group.write_multiscale(Multiscale(tuple(described), "n5-viewer"), "n5-viewer")
+        except UnsupportedError:
+            _write_cosem(group, described, name)
+
+
+def _write_cosem(group: N5Group, levels: Sequence[Level], name: str | None) -> None:
+    entries = []
+    for level in levels:
+        place = {
+            "axes": list(level.axes[::-1]), "scale": list(level.resolution[::-1]),
+            "translate": list(level.offset[::-1]), "units": list(level.units[::-1]),
+        }  # fmt: skip
+        group[level.path].attrs.update({"transform": place})
+        entries.append({"path": level.path, "transform": place})
+    group.attrs.update({"multiscales": [{"name": name or "", "datasets": entries}]})

@@ -1,0 +1,190 @@
+"""Precomputed volumes in conversions: one image, whose levels are scales with axes x, y, z and channels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore import codecs
+from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.exchange.exchange import Exchange, slow_first
+from zvcore.exchange.target import carried_shards, chunk_shape
+from zvcore.exchange.writer import ImageWriter
+from zvcore.images.axes import nanometers, plain
+from zvcore.precomputed.volume import ScaleArray, Volume, create_volume
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from zvcore.array import Array
+    from zvcore.codecs.base import Codec
+    from zvcore.converting.view import View
+    from zvcore.exchange.target import Place, Target
+    from zvcore.images import Axes
+    from zvcore.stores import Store
+
+__all__ = ["VolumeExchange"]
+
+_CHANNELS = 3
+
+
+class VolumeExchange(Exchange):
+    holds = "image"
+    common_codecs = ("gzip", "raw")
+    names_levels = False
+
+    # --- as a source
+
+    def codecs_of(self, array: Array) -> list[Codec]:
+        """What follows the chunk encoding."""
+        codec = array.codec
+        return [] if codec is None or codec.identity else [codec]
+
+    def spare_axes(self, array: Array) -> Collection[int]:
+        return (_CHANNELS,) if array.shape[_CHANNELS] == 1 else ()
+
+    def carried_attributes(self, attrs: Mapping[str, Any], target: Exchange, same_place: bool) -> dict[str, Any]:
+        """None: the members of `info` are the format's."""
+        return {}
+
+    def is_lossy(self, array: Array) -> bool:
+        return isinstance(array, ScaleArray) and array.encoding.name == "jpeg"
+
+    # --- as a destination
+
+    def axes_for(
+        self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
+    ) -> tuple[tuple[int | None, ...], str]:
+        """Axes x, y, z, channel."""
+        rest = slow_first(array, kept)
+        channels: int | None = None
+        if channel is not None and channel in rest:
+            channels = channel
+            rest.remove(channel)
+        while len(rest) > 3 and shape[rest[0]] == 1:
+            rest.pop(0)
+        if len(rest) == 4 and channels is None:
+            channels = rest.pop(0)
+        if len(rest) > 3 or not rest:
+            raise UnsupportedError(
+                "a precomputed volume has axes x, y, z and channels; choose the rest with a region",
+                key=array.store.root, found=f"{len(kept)} axes",
+            )  # fmt: skip
+        return (*rest[::-1], *[None] * (3 - len(rest)), channels), "F"
+
+    def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
+        asked = target.chunks
+        if asked is not None and len(asked) == 3:
+            asked = (*asked, view.shape[_CHANNELS])
+        chunks = chunk_shape(view, asked)
+        if asked is None:
+            chunks = (*chunks[:_CHANNELS], view.shape[_CHANNELS])
+        offset, _ = _voxel_offset(place.axes, place.finest)
+        options: dict[str, Any] = {
+            "shape": view.shape, "dtype": view.value_dtype, "chunks": chunks, "voxel_offset": offset,
+            "resolution": tuple(
+                plain((1.0 if axis.scale is None else axis.scale) * nanometers(axis.unit)) for axis in place.axes[:3]
+            ),
+        }  # fmt: skip
+        if place.kind is not None:
+            options["type"] = place.kind
+        source = view.array
+        if "encoding" not in target.options and isinstance(source, ScaleArray) and view.dtype is None:
+            options["encoding"] = source.encoding
+        sharding = self.shard_option(view, target, chunks)
+        options.update(sharding)
+        if target.codec is not None or (sharding and target.sharding in (None, "advise")):
+            # Only what lies in shards is compressed once more, and a specification says itself how.
+            options.update(self.codec_option(view, target))
+        options.update(target.options)
+        options.setdefault("key", "_".join(f"{plain(float(n)):.15g}" for n in options["resolution"]))
+        return options if place.shape is None else _smaller({**options, "shape": place.shape})
+
+    def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
+        return {} if view.array.codec is None else {"codec": view.array.codec}
+
+    def codec_option(self, view: View, target: Target) -> dict[str, Any]:
+        if target.codec is None and view.source.format is not self.format:
+            return {}
+        return super().codec_option(view, target)
+
+    def spells(self, codec: Codec) -> bool:
+        try:
+            return codecs.from_neuroglancer(codec.to_neuroglancer()).decodes_alike(codec)
+        except ZvcoreError:
+            return False
+
+    def shard_option(self, view: View, target: Target, chunks: tuple[int, ...]) -> dict[str, Any]:
+        target.check_sharding()
+        if target.sharding is not None:
+            return {"sharding": target.sharding}
+        if target.shards is True:
+            return {"sharding": "advise"}
+        if target.shards is not None:
+            return {"shards": target.shards} if target.shards else {}
+        source = view.array
+        if not source.layout.sharded:
+            return {}
+        shards = carried_shards(view, chunks)
+        same_grid = view.shape == source.shape and chunks == source.chunks
+        if shards is not None and isinstance(source, ScaleArray) and view.axes == tuple(range(4)) and same_grid:
+            return {"sharding": source.sharding}
+        return {"sharding": "advise"}
+
+    def factors(self, names: Sequence[str | None], given: Sequence[int] | None, order: str) -> tuple[int, ...]:
+        if given is None:
+            return (2, 2, 2, 1)
+        found = super().factors(names, (*given, 1) if len(given) == 3 else given, order)
+        if found[_CHANNELS] != 1:
+            raise ValueError("the channels of a volume stay as they are")
+        return found
+
+    def level_names(self, wanted: Sequence[str | None]) -> list[str]:
+        """None: the scales have keys, within the volume."""
+        return ["" for _ in wanted]
+
+    def image_losses(self, levels: Sequence[Axes]) -> list[str]:
+        return [
+            f"the offset of level {number} is no whole number of voxels, and is rounded"
+            for number, axes in enumerate(levels)
+            if not _voxel_offset(axes, levels[0])[1]
+        ]
+
+    def writer(self, store: Store, found: bool) -> ImageWriter:
+        return VolumeWriter(self.format, store, found)
+
+
+class VolumeWriter(ImageWriter):
+    """Scales of the volume at the root of the store."""
+
+    def array(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
+        if self.found and self.store.exists("info"):
+            volume = Volume(self.store, "r+")
+            if options["key"] in volume:
+                return volume[options["key"]]
+        return create_volume(self.store, attrs=attrs, **options)
+
+
+def _voxel_offset(axes: Axes, finest: Axes) -> tuple[tuple[int, ...], bool]:
+    """(voxel_offset of a scale, whether it is exact). Offsets of volumes are whole numbers of voxels."""
+    offset = []
+    exact = True
+    for axis, first in zip(axes[:3], finest[:3], strict=True):
+        size = 1.0 if axis.scale is None else axis.scale
+        base = 1.0 if first.scale is None else first.scale
+        place = (axis.offset - (size - base) / 2) / size
+        offset.append(round(place))
+        exact = exact and abs(place - round(place)) < 1e-6
+    return tuple(offset), exact
+
+
+def _smaller(options: dict[str, Any]) -> dict[str, Any]:
+    """Bits that suit the size of a coarser scale, in place of those of the finest."""
+    if options.get("sharding") not in (None, "advise"):
+        options["sharding"] = "advise"
+    if options.get("shards") is not None:
+        chunks = options["chunks"]
+        grid = [-(-n // c) for n, c in zip(options["shape"], chunks, strict=True)]
+        options["shards"] = tuple(
+            min(s, 2 ** (g - 1).bit_length() * c) for s, g, c in zip(options["shards"], grid, chunks, strict=False)
+        )
+    return options
