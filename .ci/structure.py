@@ -32,7 +32,7 @@ BASICS = {"errors", "plugins", "lazy"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
     "format", "report", "progress", "threads", "shard_writer", "care", "wording", "casting", "exchange",
-    "placement", "walking",
+    "choices", "placement", "walking",
 }  # fmt: skip
 MAY_IMPORT = {
     "system": BASICS,
@@ -41,7 +41,18 @@ MAY_IMPORT = {
     "stores": {*BASICS, "system", "kernels", "threads"},
     "documents": {*BASICS, "stores"},
     "engine": {*BASICS, "system", "kernels", "codecs", "stores", "layout", "threads"},
-    "transfer": {*BASICS, "system", "kernels", "codecs", "stores", "engine", "layout", "placement", "threads"},
+    "transfer": {
+        *BASICS,
+        "system",
+        "kernels",
+        "codecs",
+        "stores",
+        "engine",
+        "layout",
+        "choices",
+        "placement",
+        "threads",
+    },
     "images": {*BASICS, "documents", "array"},
     "exchange": {*BASICS, "documents", "array", "images"},
     "n5": BELOW_FORMATS,

@@ -6,6 +6,7 @@ a format by its name. `docs/write-a-format.md` shows how one is written.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -119,7 +120,8 @@ class Format(ABC):
     precedence    who is asked first, when several formats have the same marks: what is a special case of another format
                   has the higher number
     open_options  what only this format's `open` takes
-    makes_arrays  whether `create` works
+    makes_arrays  whether `create` works: then `creator` gives the function that does it
+    begins_groups whether mode "w" begins an empty group
     tensorstore_driver  what tensorstore calls it, and
     zarr_python   whether zarr-python reads it: for comparisons of speed
     """
@@ -131,6 +133,7 @@ class Format(ABC):
     precedence: ClassVar[int] = 0
     open_options: ClassVar[tuple[str, ...]] = ()
     makes_arrays: ClassVar[bool] = True
+    begins_groups: ClassVar[bool] = False
     tensorstore_driver: ClassVar[str | None] = None
     zarr_python: ClassVar[bool] = False
 
@@ -155,7 +158,24 @@ class Format(ABC):
 
     def create(self, store: Store, **options: Any) -> Array:
         """Make an array at the root of the store; the arguments are those of `zvcore.create`."""
-        raise UnsupportedError(f"arrays cannot be written as {self.name!r}", key=store.root)
+        if not self.makes_arrays:
+            raise UnsupportedError(f"arrays cannot be written as {self.name!r}", key=store.root)
+        make = self.creator()
+        self._refuse_unknown(make, options)
+        return make(store, **options)
+
+    def creator(self) -> Callable[..., Array]:
+        """The function that makes arrays; its parameters by keyword are what `create` takes."""
+        raise NotImplementedError
+
+    def _refuse_unknown(self, make: Callable[..., Array], options: Mapping[str, Any]) -> None:
+        parameters = inspect.signature(make).parameters.values()
+        if any(one.kind is one.VAR_KEYWORD for one in parameters):
+            return  # it tells its options apart itself
+        known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+        unknown = sorted(options.keys() - set(known))
+        if unknown:
+            raise TypeError(f"{self.name} has no option {unknown[0]!r} for creating; it has {', '.join(known)}")
 
     # --- images
 

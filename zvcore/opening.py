@@ -7,6 +7,7 @@ import warnings
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
+from zvcore.choices import AUTO
 from zvcore.conversion_note import KEY as NOTE
 from zvcore.conversion_note import unfinished_at
 from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
@@ -57,7 +58,10 @@ def open(
         raise ValueError("mode 'w' needs a format")
     store = open_store(path, mode, storage_options)
     if mode == "w":
-        return _opened(get_format(str(format)), store, mode, options)
+        begun = get_format(str(format))
+        if not begun.begins_groups:
+            raise UnsupportedError(f"{begun.name} has no empty groups that mode 'w' could begin", key=store.root)
+        return _opened(begun, store, mode, options)
     with _looking(store, format, (NOTE,)):
         opened = open_silently(store, mode, format, **options)
         unfinished = unfinished_at(store)
@@ -98,8 +102,8 @@ def create(
     dtype: Any,
     chunks: tuple[int, ...] | None = None,
     shards: tuple[int, ...] | None = None,
-    codec: Any = "zstd",
-    fill_value: Any = 0,
+    codec: Any = AUTO,
+    fill_value: Any = AUTO,
     attrs: dict[str, Any] | None = None,
     overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
@@ -107,7 +111,9 @@ def create(
 ) -> Array:
     """Make a new array and open it for writing.
 
-    codec             a name, {"name": ..., parameters}, a Codec, or a list of these
+    codec             a name, {"name": ..., parameters}, a Codec, a list of these, or None for none; what the format
+                      chooses (zstd, where it can) unless it is given
+    fill_value        what is not stored reads as; 0, or what is nothing to the data type, unless it is given
     shards            the shape of what one object holds, for formats that have shards
     overwrite         replace what lies at the path; else that is an error
     storage_options   for object stores, as in `open`

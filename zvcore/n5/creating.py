@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import zvcore.codecs
+from zvcore.choices import AUTO, chosen
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.n5.array import N5Array
 from zvcore.n5.attributes import Attributes
@@ -31,8 +32,8 @@ def create_dataset(
     shape: Sequence[int],
     dtype: Any,
     chunks: Sequence[int] | None = None,
-    codec: Any = "zstd",
-    fill_value: Any = 0,
+    codec: Any = AUTO,
+    fill_value: Any = AUTO,
     attrs: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     n5_version: str | None = None,
@@ -52,6 +53,7 @@ def create_dataset(
     shape = tuple(int(n) for n in shape)
     data_type = data_type_of(dtype)
     items = NUMERIC.get(data_type, np.dtype(np.uint8))
+    fill_value = chosen(fill_value, 0)
     if not isinstance(fill_value, int | float | np.number) or fill_value != 0:
         raise MetadataError("N5 has no fill value: what is not stored is 0", found=repr(fill_value))
     chunks = default_chunks(shape, items.itemsize) if chunks is None else tuple(int(n) for n in chunks)
@@ -59,7 +61,7 @@ def create_dataset(
     metadata = DatasetMetadata.parse(
         {
             "dataType": data_type,
-            "compression": compression_of(codec, items),
+            "compression": compression_of(chosen(codec, "zstd"), items),
             "blockSize": list(chunks)[::turn],
             "dimensions": list(shape)[::turn],
         },

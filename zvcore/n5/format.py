@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from zvcore.format import Format, ViewerSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zvcore.array import Array
     from zvcore.exchange import Exchange
     from zvcore.format import Care
@@ -26,6 +28,7 @@ class N5(Format):
     # A folder that holds the metadata of both N5 and Zarr for the same blocks is N5.
     precedence = 10
     tensorstore_driver = "n5"
+    begins_groups = True
     open_options = ("n5_version", "order", "pad_edges", "strict", "threads", "write_empty_blocks")
 
     def adopts(self, store: Store) -> bool:
@@ -38,10 +41,10 @@ class N5(Format):
 
         return n5.open(store, mode, **options)
 
-    def create(self, store: Store, **options: Any) -> Array:
+    def creator(self) -> Callable[..., Array]:
         from zvcore.n5.creating import create_dataset
 
-        return create_dataset(store, **options)
+        return create_dataset
 
     def read_axes(self, array: Array) -> Axes:
         from zvcore.n5.image import read_axes

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from zvcore.format import Format, Glimpse, ViewerSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zvcore.array import Array
     from zvcore.exchange import Exchange
     from zvcore.format import Care
@@ -48,10 +50,10 @@ class Precomputed(Format):
 
         return precomputed.open(store, mode, **options)
 
-    def create(self, store: Store, **options: Any) -> Array:
+    def creator(self) -> Callable[..., Array]:
         from zvcore.precomputed.volume import create_volume
 
-        return create_volume(store, **options)
+        return create_volume
 
     def read_axes(self, array: Array) -> Axes:
         from zvcore.precomputed.image import read_axes

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.array import Array
+from zvcore.choices import AUTO
 from zvcore.documents.members import Integer, Items, Place
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.precomputed.attributes import ScaleAttributes, VolumeAttributes
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["ScaleArray", "Volume", "create_volume"]
 
 _DEFAULT_CHUNK = 64
-# What `zvcore.create` gives when nobody chose a codec.
-_UNCHOSEN_CODEC = "zstd"
 
 
 class ScaleArray(Array):
@@ -263,8 +262,8 @@ def create_volume(
     dtype: npt.DTypeLike,
     chunks: Sequence[int] | None = None,
     shards: Sequence[int] | None = None,
-    codec: Any = _UNCHOSEN_CODEC,
-    fill_value: Any = 0,
+    codec: Any = AUTO,
+    fill_value: Any = AUTO,
     attrs: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     encoding: str | ChunkEncoding = "raw",
@@ -292,7 +291,7 @@ def create_volume(
     kind = np.dtype(dtype)
     if kind.name not in DATA_TYPES:
         raise MetadataError("volumes do not hold this data type", expected=", ".join(DATA_TYPES), found=kind)
-    if fill_value not in (0, None):
+    if fill_value not in (AUTO, 0, None):
         raise MetadataError("missing chunks of a volume are zeros", expected=0, found=fill_value)
     size = _integers(shape, "shape", (3, 4))
     channels = size[3] if len(size) == 4 else 1
@@ -350,7 +349,7 @@ def _encoder(name: str, parameters: Mapping[str, Any]) -> ChunkEncoding:
     unknown = [option for option in parameters if option not in cls.members]
     if unknown:
         known = f"; {name!r} has {', '.join(cls.members)}" if cls.members else ""
-        raise TypeError(f"unknown options: {', '.join(unknown)}{known}")
+        raise TypeError(f"precomputed has no option {unknown[0]!r} for creating{known}")
     members = {option: list(value) if isinstance(value, tuple) else value for option, value in parameters.items()}
     return cls.from_scale({**cls.defaults, **members})
 
@@ -386,7 +385,7 @@ def _sharding(
 
 def _data_encoding(codec: Any) -> str | None:
     """What a `codec=` asks for, None when nobody asked."""
-    if codec is None or codec == _UNCHOSEN_CODEC:
+    if codec is AUTO or codec is None:
         return None
     chosen: Codec = codecs.as_codec(codec)
     return "raw" if chosen.name == "raw" else chosen.to_neuroglancer()

@@ -67,9 +67,11 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
     from zvcore.zarr3.array import Zarr3Array
     from zvcore.zarr3.group import Zarr3Group, create_group
     from zvcore.zarr3.metadata import ArrayMetadata, read_metadata
+    from zvcore.zarr3.sharding import check_write_options
 
+    check_write_options(**options)
     if mode == "w":
-        return create_group(store, overwrite=True)
+        return create_group(store, overwrite=True, **options)
     read_only = mode == "r"
     metadata = read_metadata(store)
     if isinstance(metadata, ArrayMetadata):

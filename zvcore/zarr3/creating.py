@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import zvcore.codecs
+from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.attributes import Attributes
@@ -31,8 +32,8 @@ def create_array(
     dtype: Any,
     chunks: Sequence[int] | None = None,
     shards: Sequence[int] | None = None,
-    codec: Any = "zstd",
-    fill_value: Any = None,
+    codec: Any = AUTO,
+    fill_value: Any = AUTO,
     attrs: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     filters: Sequence[Any] | None = None,
@@ -58,7 +59,7 @@ def create_array(
     if chunks is None:
         chunks = default_chunks(shape, data_type, shards)
     chunks = _shape(chunks, "chunks", shape)
-    codecs = chunk_codecs(data_type, codec, filters, endian)
+    codecs = chunk_codecs(data_type, chosen(codec, "zstd"), filters, endian)
     outer = chunks
     if shards is not None:
         outer = _shape(shards, "shards", shape)
@@ -67,14 +68,8 @@ def create_array(
         index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
         given = index if index_codecs is None else list(index_codecs)
         codecs = sharded_codecs(chunks, codecs, {"index_codecs": given, "index_location": index_location})
-    if fill_value is None:
+    if fill_value is AUTO or fill_value is None:
         fill_value = data_type.default_fill
-    elif data_type.kind == "text" and not isinstance(fill_value, str):
-        fill_value = "" if fill_value == 0 else str(fill_value)
-    elif data_type.kind == "bytes" and not isinstance(fill_value, bytes):
-        fill_value = b""
-    elif data_type.dtype.kind == "V" and isinstance(fill_value, int):
-        fill_value = bytes([fill_value] * data_type.dtype.itemsize)
     try:
         written_fill = data_type.write_fill(fill_value)
     except (TypeError, ValueError, OverflowError) as error:

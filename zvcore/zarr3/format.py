@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.format import Format, Glimpse, ViewerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from zvcore.array import Array
     from zvcore.exchange import Exchange
@@ -28,6 +28,7 @@ class Zarr3(Format):
     marks = ("zarr.json", ".zarray", ".zgroup")
     tensorstore_driver = "zarr3"
     zarr_python = True
+    begins_groups = True
     open_options = ("dead_bytes_threshold", "order_in_shard", "threads", "write_empty_chunks", "write_mode")
 
     def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
@@ -35,10 +36,10 @@ class Zarr3(Format):
 
         return zarr3.open(store, mode, **options)
 
-    def create(self, store: Store, **options: Any) -> Array:
+    def creator(self) -> Callable[..., Array]:
         from zvcore.zarr3.creating import create_array
 
-        return create_array(store, **options)
+        return create_array
 
     def read_axes(self, array: Array) -> Axes:
         from zvcore.zarr3.array import Zarr3Array

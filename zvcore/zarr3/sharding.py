@@ -36,6 +36,18 @@ Uints = npt.NDArray[np.uint64]
 _NONE = np.uint64(ABSENT)
 
 
+def check_write_options(
+    write_mode: str = "rewrite", order_in_shard: str = "C", dead_bytes_threshold: float = 0.5, **others: Any
+) -> None:
+    """How shards are to be written, looked at also where nothing that is opened has any."""
+    if write_mode not in ("rewrite", "append", "inplace"):
+        raise ValueError(f"write_mode is 'rewrite', 'append' or 'inplace', not {write_mode!r}")
+    if order_in_shard not in ("C", "F", "morton"):
+        raise ValueError(f"order_in_shard is 'C', 'F' or 'morton', not {order_in_shard!r}")
+    if not 0 <= dead_bytes_threshold <= 1:
+        raise ValueError(f"dead_bytes_threshold lies between 0 and 1, not at {dead_bytes_threshold}")
+
+
 class ShardLayout(Layout):
     """An array whose chunks lie together in shards, nested as deep as its metadata say."""
 
@@ -48,12 +60,7 @@ class ShardLayout(Layout):
         order_in_shard: Order = "C",
         dead_bytes_threshold: float = 0.5,
     ) -> None:
-        if write_mode not in ("rewrite", "append", "inplace"):
-            raise ValueError(f"write_mode is 'rewrite', 'append' or 'inplace', not {write_mode!r}")
-        if order_in_shard not in ("C", "F", "morton"):
-            raise ValueError(f"order_in_shard is 'C', 'F' or 'morton', not {order_in_shard!r}")
-        if not 0 <= dead_bytes_threshold <= 1:
-            raise ValueError(f"dead_bytes_threshold lies between 0 and 1, not at {dead_bytes_threshold}")
+        check_write_options(write_mode, order_in_shard, dead_bytes_threshold)
         self.dead_bytes_threshold = dead_bytes_threshold
         self.store = store
         self.metadata = metadata

@@ -1,0 +1,78 @@
+"""`zvcore.open` and `zvcore.create`: what is asked for is done or refused, in the words in which it was asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.errors import UnsupportedError, ZvcoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAKERS = [name for name, one in zvcore.formats().items() if one.makes_arrays]
+SMALL = {"shape": (8, 8, 8), "dtype": "u1", "chunks": (4, 4, 4)}
+
+
+def test_a_codec_that_is_asked_for_is_never_replaced_in_silence(tmp_path: Path) -> None:
+    with pytest.raises(ZvcoreError, match="zstd"):
+        zvcore.create(tmp_path / "v", format="precomputed", sharding="advise", codec="zstd", **SMALL)
+    made = zvcore.create(tmp_path / "w", format="precomputed", sharding="advise", **SMALL)
+    assert made.codec.name == "gzip"
+
+
+@pytest.mark.parametrize("format", MAKERS)
+def test_unknown_options_are_refused_in_the_words_of_the_user(tmp_path: Path, format: str) -> None:
+    with pytest.raises(TypeError, match=f"{format} has no option 'chunk'"):
+        zvcore.create(tmp_path / "a", format=format, chunk=(2, 2, 2), **SMALL)
+    assert not any(tmp_path.rglob("*.json")) and not any(tmp_path.rglob("info"))
+    zvcore.create(tmp_path / "a", format=format, **SMALL)
+    with pytest.raises(TypeError, match=f"{format} has no option 'threadz' for opening; it has .*threads"):
+        zvcore.open(tmp_path / "a", threadz=1)
+
+
+def test_a_shape_of_shards_for_a_format_without_shards_is_an_option_that_it_has_not(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"n5 has no option 'shards' for creating; it has .*chunks"):
+        zvcore.create(tmp_path / "a", format="n5", shards=(8, 8, 8), **SMALL)
+
+
+def test_values_of_options_are_looked_at_where_nothing_is_sharded(tmp_path: Path) -> None:
+    zvcore.open(tmp_path / "g", "w", format="zarr3").create_dataset("a", shape=(4,), dtype="u1", chunks=(2,))
+    for path in ("g", "g/a"):
+        with pytest.raises(ValueError, match="write_mode is 'rewrite', 'append' or 'inplace', not 'nonsense'"):
+            zvcore.open(tmp_path / path, write_mode="nonsense")
+        with pytest.raises(ValueError, match="write_mode"):
+            zvcore.open(tmp_path / path, "r+", format="zarr3", write_mode="nonsense")
+
+
+@pytest.mark.parametrize("format", zvcore.formats())
+def test_mode_w_begins_an_empty_group_or_says_that_there_is_none(tmp_path: Path, format: str) -> None:
+    if zvcore.formats()[format].begins_groups:
+        group = zvcore.open(tmp_path / "g", "w", format=format)
+        assert group.kind == "group" and not list(group.children())
+    else:
+        with pytest.raises(UnsupportedError, match="no empty groups"):
+            zvcore.open(tmp_path / "g", "w", format=format)
+        assert not (tmp_path / "g").exists()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill"), [("U3", ""), ("S3", b""), ("M8[s]", np.datetime64(0, "s")), ("u1", 0), ("f4", 0.0), ("?", False)]
+)
+def test_nothing_is_the_fill_value_of_what_nobody_gave_one(tmp_path: Path, dtype: str, fill: object) -> None:
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(2,), dtype=dtype, chunks=(2,))
+    assert array[0] == fill and array.fill_value == fill
+
+
+@pytest.mark.parametrize("format", MAKERS)
+def test_what_is_opened_says_what_it_is(tmp_path: Path, format: str) -> None:
+    zvcore.create(tmp_path / "a", format=format, **SMALL)[...] = 1
+    node = zvcore.open(tmp_path / "a")
+    assert isinstance(node, zvcore.format.Node) and node.format == format and node.path == ""
+    array = node if node.kind == "array" else next(iter(node.children().values()))
+    assert array.kind == "array" and array.store.root == node.store.root and not array.children()
+    image = zvcore.formats()[format].read_image(node)
+    assert image is not None and len(image.axes) == array.ndim and image.labels == (image.kind == "segmentation")
