@@ -14,7 +14,7 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.converting.passage import Passage, Taken
 from zvcore.converting.recoding import Recoding
-from zvcore.converting.view import Box, View, file_sizes
+from zvcore.converting.view import Box, View
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
 from zvcore.exchange import grow
@@ -318,9 +318,7 @@ def stored(target: Array, positions: Positions) -> tuple[int, int]:
     layout = target.layout
     store = layout.store
     sources = layout.locate(positions)
-    keys = list(sources.keys)
-    sizes = file_sizes(store.local_root, keys) if store.local_root is not None else store.each(store.size, keys)
-    found = [size for size in sizes if size is not None]
+    found = [size for size in store.sizes(sources.keys) if size is not None]
     if sources.length is not None:
         present = int((sources.length != ABSENT).sum())
     elif sources.blobs is not None:
@@ -335,9 +333,9 @@ def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome)
     layout = target.layout
     transfer.put(layout, positions, encoded)
     outcome.empty += int((encoded.sizes == ABSENT).sum())
-    if layout.sharded and layout.store.local_root is not None:
+    if layout.sharded and not layout.store.remote:
         keys = [group.key for group in layout.placement.groups(positions)]
-        outcome.bytes_out += sum(size or 0 for size in file_sizes(layout.store.local_root, keys))
+        outcome.bytes_out += sum(size or 0 for size in layout.store.sizes(keys))
     else:
         outcome.bytes_out += encoded.nbytes
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,6 @@ from zvcore.format import get_format
 from zvcore.layout import ABSENT, Box, Layout, Sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from zvcore.array import Array
     from zvcore.exchange import Exchange
     from zvcore.format import Format
@@ -85,24 +82,12 @@ def _counting(layout: Layout, tally: Tally) -> Layout:
         elif sources.length is not None:
             tally.nbytes += int(sources.length[sources.length != ABSENT].sum())
         else:
-            assert store.local_root is not None
-            tally.nbytes += sum(size or 0 for size in file_sizes(store.local_root, sources.keys))
+            tally.nbytes += sum(size or 0 for size in store.sizes(sources.keys))
         return sources
 
     clone.locate = locate
     clone.open_shards = None
     return clone  # type: ignore[no-any-return]
-
-
-def file_sizes(root: bytes, keys: Iterable[str]) -> list[int | None]:
-    """The sizes of these files; None for missing ones."""
-    sizes: list[int | None] = []
-    for key in keys:
-        try:
-            sizes.append(os.stat(os.path.join(root, os.fsencode(key))).st_size)
-        except FileNotFoundError:
-            sizes.append(None)
-    return sizes
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,10 @@ class Store(ABC):
     def size(self, key: str) -> int | None:
         """How many bytes an object has; None if there is no such object."""
 
+    def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
+        """`size` for each of these objects."""
+        return self.each(self.size, [*keys])
+
     @abstractmethod
     def stamp(self, key: str) -> Stamp | None:
         """What identifies the object's present content, as cheaply as the store can tell; None: no such object."""
