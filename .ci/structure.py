@@ -74,9 +74,9 @@ class Limit:
 
 LIMITS = {
     "functions over 60 lines": Limit(9, 0),
-    "functions with over 8 parameters": Limit(11, 0),
+    "functions with over 8 parameters": Limit(12, 0),
     "files over 600 lines": Limit(0, 0),
-    "type: ignore": Limit(33, 20),
+    "type: ignore": Limit(30, 20),
     "format names outside the formats": Limit(0, 0),
     "imports that a room may not have": Limit(0, 0),
     "import circles": Limit(1, 0),

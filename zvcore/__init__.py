@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zvcore.care import repair as repair
     from zvcore.care import verify as verify
     from zvcore.convert import convert as convert
+    from zvcore.convert import plan as plan
     from zvcore.downsample import downsample as downsample
     from zvcore.format import formats as formats
     from zvcore.opening import create as create
@@ -50,6 +51,7 @@ _ORIGINS = {
     "kernels": "zvcore",
     "n5": "zvcore",
     "open": "zvcore.opening",
+    "plan": "zvcore.convert",
     "precomputed": "zvcore",
     "repair": "zvcore.care",
     "show_versions": "zvcore.versions",

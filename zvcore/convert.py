@@ -1,4 +1,4 @@
-"""`zvcore.convert`: from any array format to any other, and between layouts of one."""
+"""`zvcore.convert`: from any array format to any other, and between layouts of one. `zvcore.plan`: what it would do."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from zvcore.stores.opening import shared_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from zvcore.converting.plan import Plan
     from zvcore.report import ConversionReport
 
-__all__ = ["convert"]
+__all__ = ["convert", "plan"]
 
 # What values and encoded chunks may take together, unless said otherwise.
 DEFAULT_MEMORY = 1 << 30
@@ -81,26 +82,90 @@ def convert(
     format_options  what only the format has, as `zvcore.create` takes it
     """
     started = time.monotonic()
-    target = Target(
+    target = _target(format, chunks, shards, codec, sharding, format_options)
+    request = _request(target, region, dtype, clip, levels, method, factors)
+    conversion = _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options)
+    report = conversion.run(threads=threads, client=client, progress=progress, verify=verify)
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def plan(
+    src: Path | Any,
+    dst: Path,
+    *,
+    format: str,
+    chunks: Sequence[int] | None = None,
+    shards: Sequence[int] | bool | None = None,
+    codec: Any = None,
+    levels: int | None = None,
+    region: Any = None,
+    sharding: Any = None,
+    dtype: Any = None,
+    clip: bool = False,
+    method: str | None = None,
+    factors: Sequence[int] | None = None,
+    memory: int = DEFAULT_MEMORY,
+    overwrite: bool = False,
+    resume: bool = True,
+    source_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **format_options: Any,
+) -> Plan:
+    """What `convert` would do if it were asked the same: which arrays it would make, how it would fill them, and what
+    would be lost. Nothing is written or created, and of the source only metadata are read.
+
+    What `convert` refuses is refused here too. `print(plan)` shows it; `plan.to_json()` is for programs.
+    """
+    target = _target(format, chunks, shards, codec, sharding, format_options)
+    request = _request(target, region, dtype, clip, levels, method, factors)
+    return _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options).plan()
+
+
+def _target(
+    format: str,
+    chunks: Sequence[int] | None,
+    shards: Sequence[int] | bool | None,
+    codec: Any,
+    sharding: Any,
+    options: Mapping[str, Any],
+) -> Target:
+    return Target(
         writable(format),
         None if chunks is None else tuple(int(n) for n in chunks),
         shards if shards is None or isinstance(shards, bool) else tuple(int(n) for n in shards),
         codec,
         sharding,
-        dict(format_options),
+        dict(options),
     )
+
+
+def _request(
+    target: Target, region: Any, dtype: Any, clip: bool, levels: int | None, method: str | None,
+    factors: Sequence[int] | None,
+) -> Request:  # fmt: skip
+    return Request(
+        target, region, None if dtype is None else np.dtype(dtype), clip, levels or 0, method,
+        None if factors is None else tuple(int(n) for n in factors),
+    )  # fmt: skip
+
+
+def _conversion(
+    src: Path | Any,
+    dst: Path,
+    request: Request,
+    manner: tuple[bool, bool],
+    memory: int,
+    source_options: Mapping[str, Any] | None,
+    storage_options: Mapping[str, Any] | None,
+) -> Converting:
+    """The conversion that was asked for; `manner`: whether it overwrites, and whether it resumes."""
+    overwrite, resume = manner
     by_path = isinstance(src, str | os.PathLike | Store)
     from_there, to_there = shared_options(storage_options, src, dst)
     source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
     store = open_store(dst, "w", to_there)
-    request = Request(
-        target, region, None if dtype is None else np.dtype(dtype), clip, levels or 0, method,
-        None if factors is None else tuple(int(n) for n in factors),
-    )  # fmt: skip
-    conversion = Converting(source, store, request, memory=int(memory), overwrite=overwrite, resume=resume)
-    report = conversion.run(threads=threads, client=client, progress=progress, verify=verify)
-    report.seconds = time.monotonic() - started
-    return report
+    return Converting(source, store, request, memory=int(memory), overwrite=overwrite, resume=resume)
 
 
 def writable(format: str) -> Format:

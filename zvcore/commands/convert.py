@@ -14,6 +14,7 @@ zvcore convert fly.n5/volumes/raw fly.zarr --format zarr3 --chunks 64,64,64 --sh
 zvcore convert fly.n5/volumes/raw fly --format precomputed --sharding advise --levels 4 --verify
 zvcore convert labels.zarr labels --format precomputed --set encoding=compressed_segmentation --set type=segmentation
 zvcore convert fly.zarr part.zarr --format zarr3 --region 0:512,0:512,:
+zvcore convert fly.zarr fly.n5 --format n5 --dry-run
 """
 
 
@@ -52,6 +53,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         help="what only the format has, as zvcore.create takes it: encoding=jpeg, resolution=[8,8,40]",
     )  # fmt: skip
     run_options(parser)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
     return parser
 
 
@@ -89,15 +91,30 @@ def run(options: argparse.Namespace) -> int:
     given: dict[str, Any] = dict(options.options)
     if options.sharding is not None:
         given["sharding"] = specification(options.sharding)
+    asked: dict[str, Any] = dict(
+        format=options.format, chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
+        method=options.method, factors=options.factors, region=region, dtype=options.dtype, clip=options.clip,
+        overwrite=options.overwrite, resume=not options.no_resume,
+        **({} if options.memory is None else {"memory": options.memory}),
+    )  # fmt: skip
+    if options.dry_run:
+        return tell_plan(options, zvcore.plan(source, options.dst, **asked, **given))
     with cluster(options.dask) as client:
         report = zvcore.convert(
-            source, options.dst, format=options.format, chunks=options.chunks, shards=options.shards,
-            codec=options.codec, levels=options.levels, method=options.method, factors=options.factors, region=region,
-            dtype=options.dtype, clip=options.clip, verify=options.verify, overwrite=options.overwrite,
-            resume=not options.no_resume, progress=not options.quiet, threads=options.threads, client=client,
-            **({} if options.memory is None else {"memory": options.memory}), **given,
+            source, options.dst, verify=options.verify, progress=not options.quiet, threads=options.threads,
+            client=client, **asked, **given,
         )  # fmt: skip
     return tell(options, report)
+
+
+def tell_plan(options: argparse.Namespace, plan: Any) -> int:
+    from zvcore.terminal import print_json
+
+    if options.json:
+        print_json(plan.to_json())
+    else:
+        print(plan)
+    return 1 if plan.left_out else 0
 
 
 def tell(options: argparse.Namespace, report: Any) -> int:

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.making import Made, Step, make, path_in
+from zvcore.converting.plan import Plan, planned
 from zvcore.converting.running import run_units
 from zvcore.converting.verifying import Comparison
 from zvcore.errors import ZvcoreError
 from zvcore.progress import shown
-from zvcore.report import ConversionReport
+from zvcore.report import ConversionReport, Problem
 from zvcore.stores import LocalStore, MemoryStore
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ class Conversion(ABC):
 
     made       what it has made there
     effort     whether a codec that encodes with another effort counts as another codec
+    replacing  whether something is removed from there first
     left_out   what the destination will lack: (path, why)
     """
 
     journal: Journal
     effort = False
+    replacing = False
 
     def __init__(self, store: Store, memory: int) -> None:
         if memory < 1:
@@ -54,13 +57,25 @@ class Conversion(ABC):
         return self._draft()
 
     def _nothing(self, rehearsing: bool = False) -> Made:
-        return Made(self.memory, self.effort, rehearsing)
+        return Made(self.memory, self.effort, self.store.local_root is not None, rehearsing)
 
-    def rehearse(self) -> MemoryStore:
+    def rehearse(self) -> tuple[MemoryStore, Made]:
         """Make the destination in memory first: what cannot be made is refused before anything is written."""
         scratch = MemoryStore()
-        make(self.draft, self.draft.format.exchange().writer(scratch, False), self._nothing(True))
-        return scratch
+        made = self._nothing(rehearsing=True)
+        make(self.draft, self.draft.format.exchange().writer(scratch, False), made)
+        return scratch, made
+
+    def plan(self) -> Plan:
+        """What would be done; nothing is written."""
+        scratch, made = self.rehearse()
+        self.check(scratch)
+        left_out = [Problem(path, f"left out: {why}") for path, why in self.left_out]
+        arrays = planned(self.draft, made, self.store, scratch)
+        return Plan(self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, left_out)
+
+    def check(self, scratch: Store) -> None:
+        """Refuse what would be written over others' objects, now that it was made in memory."""
 
     def make(self, found: bool) -> None:
         """Make the arrays, and the steps that fill them. `found`: an earlier run has begun to."""

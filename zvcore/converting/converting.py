@@ -50,7 +50,7 @@ class Converting(Conversion):
             except UnsupportedError as error:
                 if len(self.nodes) == 1:
                     raise
-                self.left_out.append((node.path, error.message))
+                self.left_out.append((node.path, error.told))
             else:
                 kept.append(node)
         if self.left_out and not any(map(arrays_of, kept)):
@@ -117,11 +117,10 @@ class Converting(Conversion):
 
     def prepare(self) -> None:
         if not self.resuming:
-            scratch = self.rehearse()
+            scratch, _ = self.rehearse()
+            self.check(scratch)
             if self.replacing:
                 self._clear()
-            else:
-                self._refuse_occupied(scratch)
         self.journal.begin()
         self.make(self.resuming)
 
@@ -136,8 +135,10 @@ class Converting(Conversion):
                 self.store.delete(key)
         self._clean()
 
-    def _refuse_occupied(self, scratch: Store) -> None:
+    def check(self, scratch: Store) -> None:
         """What others have stored within this place is not taken for what we have made, now or by the next run."""
+        if self.resuming or self.replacing:
+            return
         keys = [*scratch.list()]
         for key, taken in zip(keys, self.store.each(self.store.exists, keys), strict=True):
             if taken:

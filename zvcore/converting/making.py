@@ -31,6 +31,7 @@ class Step:
 class Made:
     """The arrays of a destination and the work that fills them.
 
+    local       whether the destination, not only what is made in its place, has files
     rehearsing  whether this is not the destination itself: levels that are there already are not
     arrays      what was made of each draft, in order
     steps       the work
@@ -39,6 +40,7 @@ class Made:
 
     memory: int
     effort: bool
+    local: bool = False
     rehearsing: bool = False
     arrays: list[tuple[DraftArray, Array]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -47,7 +49,7 @@ class Made:
     def fill(self, draft: DraftArray, target: Array) -> None:
         """A step that fills an array from the source."""
         assert draft.view is not None
-        self._add(plan_copy(draft.view, target, self.effort, self.memory, draft.name))
+        self._add(plan_copy(draft.view, target, self.effort, self.memory, draft.name, local=self.local))
         self.pairs.append((draft.name, draft.view, target))
 
     def fill_image(self, draft: DraftImage, made: list[tuple[DraftArray, Array]]) -> None:

@@ -140,7 +140,7 @@ class CoarseView:
 
     def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
         shape = [stop - first for first, stop in box]
-        values = np.empty(shape, self.value_dtype, order=self.finer.order)  # type: ignore[call-overload]
+        values = np.empty(shape, self.value_dtype, order="F" if self.finer.order == "F" else "C")
         total = 0
         itemsize = math.prod(self.factors) * self.value_dtype.itemsize
         # Boundaries of chunks are where it costs least to cut.
@@ -222,7 +222,7 @@ class Pyramiding:
         if level == 0:
             return self.base.store(box, threads, outcome)
         shape = [stop - first for first, stop in box]
-        values: npt.NDArray[Any] = np.empty(shape, target.dtype, order=target.order)  # type: ignore[call-overload]
+        values: npt.NDArray[Any] = np.empty(shape, target.dtype, order="F" if target.order == "F" else "C")
         factors = self.factors[level - 1]
         for below in self._below(level, place):
             finer = self._make(level - 1, below, threads, outcome)

@@ -121,13 +121,15 @@ class Copying:
         recoding = Recoding(self.view, self.target, self.part) if isinstance(self.view, View) else None
         return recoding if recoding is not None and recoding.open else None
 
-    @property
-    def can_spread(self) -> bool:
-        """Whether whole objects can be written without their values, or their stored chunks, being gathered."""
+    def can_spread(self, local: bool) -> bool:
+        """Whether whole objects can be written without their values, or their stored chunks, being gathered.
+
+        `local`: whether the target's objects are, or will be, files.
+        """
         recoding = self.recoding
         if recoding is None or self.passage is not None or self._scattered:
             return False
-        if recoding.source.store.local_root is None or recoding.target.store.local_root is None:
+        if not local or recoding.source.store.local_root is None:
             return False
         grain = self.target.shards or self.cell
         return not any(map(int.__mod__, grain, recoding.cell))
@@ -341,11 +343,18 @@ def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome)
 
 
 def plan_copy(
-    view: View | CoarseView, target: Array, effort: bool, memory: int, name: str = "", *, needed: bool = False
+    view: View | CoarseView,
+    target: Array,
+    effort: bool,
+    memory: int,
+    name: str = "",
+    *,
+    needed: bool = False,
+    local: bool = False,
 ) -> Copying:
     """How an array is filled from a view in at most about `memory` bytes, whatever is under way at once.
 
-    `needed`: the values are needed for coarser levels too.
+    `needed`: the values are needed for coarser levels too; `local`: the target's objects are files.
     """
     itemsize = max(view.value_dtype.itemsize, view.array.dtype.itemsize)
     base = target.shards or target.chunks
@@ -361,7 +370,7 @@ def plan_copy(
             base = common
     copying = Copying(view, target, grow(base, target.shape, itemsize, wanted), wanted, effort, name)
     room = min(_UNIT_BYTES, memory // 2, _UNIT_CHUNKS * nbytes_of(target.chunks, target.dtype))
-    if not needed and copying.can_spread and nbytes_of(base, target.dtype) <= room:
+    if not needed and copying.can_spread(local) and nbytes_of(base, target.dtype) <= room:
         copying.cell, copying.spread = grow(base, target.shape, itemsize, room), True
     return copying
 

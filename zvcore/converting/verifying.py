@@ -77,12 +77,12 @@ def compare(ours: npt.NDArray[Any], target: Array, box: Box, threads: int | None
             theirs = np.asarray(target.read(region, threads=threads))
             same = bool(np.array_equal(ours, theirs))
             return [] if same else [Problem(name, f"values of {region} differ", box)]
-        theirs = np.empty(ours.shape, target.dtype, order=target.order)  # type: ignore[call-overload]
+        theirs = np.empty(ours.shape, target.dtype, order="F" if target.order == "F" else "C")
         target.read(region, out=theirs, threads=threads)
     except ZvcoreError as error:
         return [Problem.of(error, name, box)]
     # Laid out alike, so that equal values are equal bytes.
-    expected = np.asarray(ours, target.dtype, order=target.order)  # type: ignore[call-overload]
+    expected = np.asarray(ours, target.dtype, order="F" if target.order == "F" else "C")
     first, second = checksum(expected), checksum(theirs)
     if first == second:
         return []

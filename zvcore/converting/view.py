@@ -130,7 +130,7 @@ class View:
             if axis is not None:
                 key[axis] = slice(self.start[axis] + first, self.start[axis] + stop)
         shape = [stop - first for first, stop in box]
-        values = np.empty(shape, self.array.dtype, order=self.order)  # type: ignore[call-overload]
+        values = np.empty(shape, self.array.dtype, order="F" if self.order == "F" else "C")
         kept = [axis for axis in self.axes if axis is not None]
         target = values[tuple(0 if axis is None else slice(None) for axis in self.axes)]
         target = np.asarray(target).transpose(np.argsort(kept).tolist()) if kept else target
