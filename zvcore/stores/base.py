@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from zvcore.errors import CorruptDataError, ReadOnlyError, UnsupportedError
 from zvcore.stores.again import BEING_REPLACED, again, changed
-from zvcore.stores.editing import Edit, edit, edit_all
+from zvcore.stores.editing import Edit, edit_all
 from zvcore.stores.files import encode_key
 from zvcore.stores.writing import ANYTHING, Anything, ObjectWriter, SpooledWriter
 
@@ -228,13 +228,13 @@ class Store(ABC):
         """
         raise UnsupportedError(f"{self.root}: objects here cannot be locked", key=key)
 
-    def edit(self, key: str) -> AbstractContextManager[Edit]:
+    def edit(self, key: str) -> Edit:
         """Replace an object by what is made of it, so that nobody's change is lost: see `Edit`.
 
         The lock of the object is held meanwhile, where the store has locks. Where it has none, somebody else may be
         quicker: then storing it raises `ConflictError`, and `again` begins again.
         """
-        return edit(self, key)
+        return Edit(self, key)
 
     def edit_all(self, keys: Iterable[str]) -> AbstractContextManager[dict[str, Edit]]:
         """`edit` for several objects at once, by their keys."""

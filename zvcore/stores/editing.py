@@ -4,8 +4,8 @@ condition that it is still the version that was read.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
 
 from zvcore.stores.again import changed
 from zvcore.stores.indexes import index_cache
@@ -13,17 +13,18 @@ from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from types import TracebackType
 
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Stamp, Store
     from zvcore.stores.writing import ObjectWriter
 
-__all__ = ["Edit", "edit", "edit_all"]
+__all__ = ["Edit", "edit_all"]
 
 
 class Edit:
-    """An object that may be replaced.
+    """A context manager: an object that may be replaced within it.
 
     What is put takes the place of the version that was read through the edit or named by `made_from`, else
     `ConflictError`; where nothing was read, of whatever is there. Under a lock nothing changes in between, unless by
@@ -33,13 +34,28 @@ class Edit:
     locked  whether the lock of the object is held
     """
 
-    __slots__ = ("_replaces", "_store", "key", "locked")
+    __slots__ = ("_lock", "_replaces", "_store", "key", "locked")
 
-    def __init__(self, store: Store, key: str, locked: bool) -> None:
+    def __init__(self, store: Store, key: str) -> None:
+        store._refuse_if_read_only(key)
         self._store = store
+        self._lock = store.lock(key) if store.can_lock else None
         self._replaces: Stamp | Anything | None = ANYTHING
         self.key = key
-        self.locked = locked
+        self.locked = store.can_lock
+
+    def __enter__(self) -> Self:
+        if self._lock is not None:
+            self._lock.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # It may have changed without another stamp.
+        index_cache().invalidate(self._store, self.key)
+        if self._lock is not None:
+            self._lock.__exit__(kind, error, trace)
 
     def get(self) -> bytes | memoryview | None:
         """The object as it is now; None if there is none."""
@@ -89,18 +105,8 @@ class Edit:
 
 
 @contextmanager
-def edit(store: Store, key: str) -> Iterator[Edit]:
-    store._refuse_if_read_only(key)
-    try:
-        with store.lock(key) if store.can_lock else nullcontext():
-            yield Edit(store, key, locked=store.can_lock)
-    finally:
-        # It may have changed without another stamp.
-        index_cache().invalidate(store, key)
-
-
-@contextmanager
 def edit_all(store: Store, keys: Iterable[str]) -> Iterator[dict[str, Edit]]:
+    """Several objects at once, by their keys."""
     with ExitStack() as stack:
         # In the same order for all, so that nobody waits for a lock whose holder waits for theirs.
-        yield {key: stack.enter_context(edit(store, key)) for key in sorted(keys)}
+        yield {key: stack.enter_context(Edit(store, key)) for key in sorted(keys)}

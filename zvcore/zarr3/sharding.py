@@ -97,7 +97,7 @@ class ShardLayout(Layout):
         return OpenShards(self._per_shard, self._strides, grid) if math.prod(grid) < 2**62 else None
 
     def __getstate__(self) -> dict[str, Any]:
-        made_anew = ("chains", "open_shards", "_known")
+        made_anew = ("chains", "open_shards", "placement", "_known")
         return {name: value for name, value in super().__getstate__().items() if name not in made_anew}
 
     # --- which shard
@@ -221,7 +221,7 @@ class ShardLayout(Layout):
         places[self.write_order] = np.arange(len(places))
         return places
 
-    @property
+    @cached_property
     def placement(self) -> ZarrShards:
         return ZarrShards(self)
 
