@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import zvcore.zvf as zvf
 from zvcore.errors import ConflictError, UnsupportedError
-from zvcore.zvf import batches, writing
+from zvcore.zvf import batches, inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,8 +43,8 @@ def test_lines_in_any_form_and_number_of_batches(
         return
     values = [np.random.default_rng(i).random((len(line), 2)) for i, line in enumerate(lines)]
     path = tmp_path_factory.mktemp("w") / "s"
-    original = writing._BATCH_VERTICES
-    writing._BATCH_VERTICES = batch
+    original = inputs.BATCH_VERTICES
+    inputs.BATCH_VERTICES = batch
     try:
         done = zvf.write_polylines(
             path, iter(lines[:cut]), chunk_shape=(7.0,) * ndim, dtype=dtype, object_attributes={"i": np.arange(cut)},
@@ -60,7 +60,7 @@ def test_lines_in_any_form_and_number_of_batches(
         else:
             lines, values = lines[:cut], values[:cut]
     finally:
-        writing._BATCH_VERTICES = original
+        inputs.BATCH_VERTICES = original
     level = zvf.open(path).level(0)
     assert level.dtype == dtype
     assert level.ndim == ndim
@@ -277,7 +277,7 @@ def test_memory_is_bounded_by_the_spool(tmp_path: Path, monkeypatch: pytest.Monk
     limit = batches.Spool.__init__.__defaults__
     assert limit == (256 << 20,)
     monkeypatch.setattr(batches.Spool.__init__, "__defaults__", (10_000,))
-    monkeypatch.setattr(writing, "_BATCH_VERTICES", 500)
+    monkeypatch.setattr(inputs, "BATCH_VERTICES", 500)
     held: list[int] = []
     add = batches.Spool.add
     monkeypatch.setattr(batches.Spool, "add", lambda self, batch: (add(self, batch), held.append(self._held))[0])

@@ -12,7 +12,7 @@ from zvcore.pictures.colours import label_colours
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from zvcore.zvf.store import Level, Store
+    from zvcore.zvf.store import Level, VectorStore
 
 __all__ = ["draw_vectors", "sample_of"]
 
@@ -23,7 +23,7 @@ _MOST_CHUNKS = 512
 _MOST_READ = 16_000_000
 
 
-def draw_vectors(store: Store, axis: int | None = None, size: int = 1024) -> npt.NDArray[np.uint8]:
+def draw_vectors(store: VectorStore, axis: int | None = None, size: int = 1024) -> npt.NDArray[np.uint8]:
     """uint8[rows, columns, 3]: each object in a colour of its own; the level is the finest that is not too large."""
     levels = store.levels
     if not levels:

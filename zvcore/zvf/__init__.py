@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from zvcore.zvf.repacking import shard_store as shard_store
     from zvcore.zvf.repacking import unshard_store as unshard_store
     from zvcore.zvf.store import Level as Level
-    from zvcore.zvf.store import Store as Store
+    from zvcore.zvf.store import VectorStore as Store
+    from zvcore.zvf.store import VectorStore as VectorStore
     from zvcore.zvf.store import detect as detect
     from zvcore.zvf.store import open as open
     from zvcore.zvf.validation import ValidationResult as ValidationResult
@@ -51,6 +52,7 @@ __all__ = [
     "ManifestTable",
     "Store",
     "ValidationResult",
+    "VectorStore",
     "Vectors",
     "accelerate",
     "compact",
@@ -92,7 +94,7 @@ _get, __dir__ = lazy_names(
         "pyramid": "write_coarser_level",
         "reading": "Vectors",
         "repacking": "get_shard_info is_sharded reshard shard_store unshard_store",
-        "store": "Level Store detect open",
+        "store": "Level VectorStore detect open",
         "validation": "ValidationResult validate",
         "writing": "write_points write_polylines",
     },
@@ -101,4 +103,7 @@ _get, __dir__ = lazy_names(
 
 def __getattr__(name: str) -> Any:
     # It imports `zarr-vectors`, if that is there, which takes a second that only those need who ask for it.
-    return importlib.import_module("zvcore.zvf.compat") if name == "compat" else _get(name)
+    if name == "compat":
+        return importlib.import_module("zvcore.zvf.compat")
+    # `Store` is the name by which users know it.
+    return _get("VectorStore" if name == "Store" else name)

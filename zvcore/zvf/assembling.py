@@ -14,7 +14,8 @@ from zvcore.kernels import fragments as fragment_kernel
 from zvcore.zvf.batches import Batch, Fragments, Spool
 from zvcore.zvf.building import LevelBuilder
 from zvcore.zvf.cells import GridCells
-from zvcore.zvf.composing import level_attributes
+from zvcore.zvf.composing import compressor_codecs, level_attributes
+from zvcore.zvf.inputs import GivenAttribute
 from zvcore.zvf.linkwriting import LinkCollector
 from zvcore.zvf.manifests import ManifestTable
 from zvcore.zvf.repacking import shard_shape_for
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from zvcore.stores import Store
-    from zvcore.zvf.attributes import AttributeForm
     from zvcore.zvf.building import CellWriter
     from zvcore.zvf.cells import Cells
+    from zvcore.zvf.inputs import Belongings
+    from zvcore.zvf.jobs import Job
     from zvcore.zvf.store import Level
-    from zvcore.zvf.writing import _Job
 
 __all__ = ["Assembler", "Old"]
 
@@ -72,6 +73,29 @@ class Old:
             yield self._bases.get(chunk, (0, 0))
 
 
+class OldCells:
+    """What some chunks of the level that is being added to hold."""
+
+    def __init__(self, old: Old, chunks: Ints) -> None:
+        self.level = old.level
+        self.vertices = old.level.vertices.read(chunks)
+        self._offsets, self._starts, self._sizes, self._listed, self.pool = fragment_columns(
+            old.level, old.level.fragments.read(chunks)
+        )
+        self._values = {name: (grid.read(chunks), form.dtype) for name, (grid, form) in old.attributes.items()}
+
+    def fragments(self, k: int) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+        """(first row, how many, whether they are listed in the pool) of each fragment of the k-th chunk."""
+        mine = slice(int(self._offsets[k]), int(self._offsets[k + 1]))
+        return self._starts[mine], self._sizes[mine], self._listed[mine]
+
+    def values(self, name: str, k: int, stored: np.dtype[Any]) -> bytes:
+        """The values of an attribute in the k-th chunk, as this type."""
+        cells, was = self._values[name]
+        raw = bytes(cells[k])
+        return raw if was == stored else np.frombuffer(raw, was).astype(stored).tobytes()
+
+
 def fragment_columns(level: Level, cells: Cells) -> Any:
     offsets, first, count, listed, pool, status = fragment_kernel.decode_cells(
         cells.data.data, cells.starts, cells.lengths
@@ -83,99 +107,28 @@ def fragment_columns(level: Level, cells: Cells) -> Any:
     return offsets, first, count, listed, pool
 
 
-class Column:
-    """A per-vertex attribute: its type, and the categories of one that is text."""
-
-    def __init__(self, name: str, values: npt.NDArray[Any], form: AttributeForm | None) -> None:
-        self.name = name
-        self.text = values.dtype.kind in "USO"
-        self.row_shape = tuple(values.shape[1:])
-        self.codes: dict[Any, int] = {}
-        self.missing = False
-        self.fixed = form
-        if self.text and self.row_shape:
-            raise ValueError(f"attribute {name!r} is text and must have one value per vertex, got {values.shape}")
-        if not self.text and values.dtype.kind not in "fiub":
-            raise TypeError(f"attribute {name!r} must be numbers or text, not {values.dtype}")
-        self.dtype = np.dtype(np.int32) if self.text else values.dtype.newbyteorder("=")
-        if form is not None:
-            if self.text != (form.categories is not None) or self.row_shape != form.row_shape:
-                raise ValueError(f"attribute {name!r} has another form than the store's")
-            if not self.text and form.dtype.newbyteorder("=") != self.dtype:
-                raise ValueError(f"attribute {name!r} is {self.dtype} and {form.dtype.newbyteorder('=')} in the store")
-            self.codes = {value: code for code, value in enumerate(form.categories or ())}
-
-    def taken(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What to keep of values: themselves, or codes in the order in which categories turn up."""
-        if values.shape[1:] != self.row_shape or (values.dtype.kind in "USO") != self.text:
-            raise ValueError(f"attribute {self.name!r} changes its form between batches")
-        if not self.text:
-            return np.ascontiguousarray(values, self.dtype)
-        out = np.empty(len(values), np.int32)
-        if values.dtype.kind == "O":
-            for i, value in enumerate(values.tolist()):
-                out[i] = -1 if value is None else self._code(value)
-            return out
-        names, inverse = np.unique(values, return_inverse=True)
-        known = np.array([self._code(name) for name in names.tolist()], np.int32)
-        return known[inverse.reshape(-1)]
-
-    def _code(self, value: Any) -> int:
-        text = value.decode() if isinstance(value, bytes) else value
-        return self.codes.setdefault(text, len(self.codes))
-
-    def settle(self) -> tuple[np.dtype[Any], dict[str, Any], npt.NDArray[Any] | None]:
-        """(stored type, attributes of the array, what each code becomes)."""
-        attributes: dict[str, Any] = {"zv_array": "attribute", "name": self.name}
-        if not self.text:
-            attributes["dtype"] = self.dtype.name
-            if len(self.row_shape) == 1:
-                attributes["channel_names"] = [f"ch{i}" for i in range(self.row_shape[0])]
-            return self.dtype, {**attributes, "row_shape": list(self.row_shape)}, None
-        names = list(self.codes)
-        if self.fixed is None:
-            order = sorted(range(len(names)), key=lambda code: str(names[code]))
-            names = [names[code] for code in order]
-        else:
-            order = list(range(len(names)))
-        becomes = np.empty(len(order) + 1, np.int64)
-        becomes[np.array(order, np.int64)] = np.arange(len(order))
-        becomes[-1] = -1
-        missing = self.missing or (self.fixed is not None and self.fixed.missing is not None)
-        bits = next(b for b in (8, 16, 32) if len(names) <= 2 ** (b - missing))
-        dtype = np.dtype(f"{'int' if missing else 'uint'}{bits}")
-        if self.fixed is not None and self.fixed.dtype.itemsize >= dtype.itemsize:
-            dtype = self.fixed.dtype.newbyteorder("=")
-        attributes |= {"dtype": dtype.name, "row_shape": [], "encoding": "dictionary", "categories": names,
-                       "ordered": False}  # fmt: skip
-        if missing:
-            attributes["_FillValue"] = -1
-        return dtype, attributes, becomes.astype(dtype)
-
-
 class Assembler:
     """Collects batches, then writes the level that they make together with the old one."""
 
-    def __init__(
-        self, job: _Job, store: Store, geometry: str, compressor: list[dict[str, Any]], shard_shape: Any
-    ) -> None:
+    def __init__(self, job: Job, store: Store) -> None:
+        wanted = job.wanted
         self.job = job
         self.old = job.old
         self.store = store
         self.ndim = len(job.chunk_shape)
         self.spool = Spool()
-        self.columns: dict[str, Column] = {}
+        self.columns: dict[str, GivenAttribute] = {}
         self.dtype: np.dtype[Any] | None = None
         self.links = LinkCollector(self.ndim, self.spool)
-        self.compressor = compressor
-        self.shard = None if shard_shape is None else shard_shape_for(shard_shape, self.ndim)
+        self.compressor = compressor_codecs(wanted.compressor)
+        self.shard = None if wanted.shard_shape is None else shard_shape_for(wanted.shard_shape, self.ndim)
         if self.old is not None:
-            if compressor or shard_shape is not None:
+            if self.compressor or self.shard is not None:
                 raise ValueError("what is appended is compressed and sharded as the store is")
             self.compressor = self.old.node.compressor
             self.shard = self.old.node.shard
             self.dtype = self.old.level.dtype.newbyteorder("=")
-            if self.old.objects is not None and geometry != "point_cloud":
+            if self.old.objects is not None and wanted.geometry != "point_cloud":
                 self.links.add_links(self.old.level.links())
         # How many bins a chunk has, where fragments are bins.
         self.bins = 0
@@ -203,7 +156,7 @@ class Assembler:
                 raise ValueError(f"the store has the attributes {sorted(known)}, not {sorted(names)}")
             for name in sorted(names):
                 form = known[name][1] if name in known else None
-                self.columns[name] = Column(name, batch.columns[name], form)
+                self.columns[name] = GivenAttribute(name, batch.columns[name], form)
         for name, column in self.columns.items():
             batch.columns[name] = column.taken(batch.columns[name])
             column.missing |= column.text and bool((batch.columns[name] < 0).any())
@@ -246,7 +199,7 @@ class Assembler:
             chunks = np.unique(np.concatenate([chunks.reshape(-1, self.ndim), self.old.chunks]), axis=0)
         if not len(chunks):
             raise ValueError("nothing is left to write")
-        low, high = self.job.bounds()
+        low, high = self.job.extent.bounds()
         shape = np.array(self.job.chunk_shape, float)
         first = np.minimum(np.floor(low / shape).astype(np.int64), chunks.min(0))
         last = np.maximum(np.floor(high / shape).astype(np.int64), chunks.max(0))
@@ -279,9 +232,9 @@ class Assembler:
         total = 0
         for begin in range(0, len(chunks), _GROUP):
             group = chunks[begin : begin + _GROUP]
-            old = self._old_cells(group)
+            old = None if self.old is None else OldCells(self.old, group)
             for k, chunk in enumerate(map(tuple, group.tolist())):
-                before = bytes(old["vertices"][k]) if old else b""
+                before = b"" if old is None else bytes(old.vertices[k])
                 index, order = self._index(old, k, chunk, len(before) // row_bytes)
                 payload = _joined(before, self.spool.rows(chunk, ""), little, (self.ndim,), order)
                 vertices.add(chunk, payload)
@@ -289,62 +242,42 @@ class Assembler:
                 total += len(payload) // row_bytes
                 for name, writer, dtype, becomes in columns:
                     stored = dtype.newbyteorder("<")
+                    had = b"" if old is None else old.values(name, k, stored)
                     new = [rows if becomes is None else becomes[rows] for rows in self.spool.rows(chunk, name)]
-                    shape = self.columns[name].row_shape
-                    writer.add(chunk, _joined(self._old_values(old, name, k, stored), new, stored, shape, order))
+                    writer.add(chunk, _joined(had, new, stored, self.columns[name].row_shape, order))
         return total
 
-    def _old_cells(self, chunks: Ints) -> dict[str, Any]:
-        if self.old is None:
-            return {}
-        level = self.old.level
-        found: dict[str, Any] = {"vertices": level.vertices.read(chunks), "": level.fragments.read(chunks)}
-        found[" columns"] = fragment_columns(level, found[""])
-        for name, (grid, _) in self.old.attributes.items():
-            found["/" + name] = grid.read(chunks)
-        return found
-
-    def _index(self, old: dict[str, Any], k: int, chunk: tuple[int, ...], had: int) -> tuple[bytes, Ints | None]:
+    def _index(self, old: OldCells | None, k: int, chunk: tuple[int, ...], had: int) -> tuple[bytes, Ints | None]:
         """The fragment index of one chunk, and how to sort its rows, None if they are in order."""
         counts, keys = self.spool.fragments(chunk)
         if self.bins:
             return self._bin_index(old, k, counts, keys, had)
         first = had + np.cumsum(counts) - counts
-        if not old:
+        if old is None:
             return fragment_kernel.encode_ranges(first, np.ascontiguousarray(counts)), None
-        offsets, starts, sizes, listed, pool = old[" columns"]
-        mine = slice(int(offsets[k]), int(offsets[k + 1]))
+        starts, sizes, listed = old.fragments(k)
         index = fragment_kernel.encode_mixed(
-            np.concatenate([listed[mine], np.zeros(len(counts), np.uint8)]),
-            np.concatenate([starts[mine], first]), np.concatenate([sizes[mine], counts]), pool,
+            np.concatenate([listed, np.zeros(len(counts), np.uint8)]),
+            np.concatenate([starts, first]), np.concatenate([sizes, counts]), old.pool,
         )  # fmt: skip
         return index, None
 
-    def _bin_index(self, old: dict[str, Any], k: int, counts: Ints, keys: Ints, had: int) -> tuple[bytes, Ints | None]:
+    def _bin_index(self, old: OldCells | None, k: int, counts: Ints, keys: Ints, had: int) -> tuple[bytes, Ints | None]:
         """Points without objects: fragment i of a chunk is its bin i, empty or not."""
-        if old and had:
-            offsets, starts, sizes, listed, _ = old[" columns"]
-            mine = slice(int(offsets[k]), int(offsets[k + 1]))
-            tiles = not listed[mine].any() and np.array_equal(starts[mine], np.cumsum(sizes[mine]) - sizes[mine])
-            if len(sizes[mine]) != self.bins or not tiles or sizes[mine].sum() != had:
+        if old is not None and had:
+            starts, sizes, listed = old.fragments(k)
+            tiles = not listed.any() and np.array_equal(starts, np.cumsum(sizes) - sizes)
+            if len(sizes) != self.bins or not tiles or sizes.sum() != had:
                 raise UnsupportedError(
                     f"the store's fragments are not its {self.bins} bins, so nothing can be appended to them",
-                    key=f"{self.old.level.path}/vertex_fragments" if self.old is not None else None,
+                    key=f"{old.level.path}/vertex_fragments",
                 )
-            counts = np.concatenate([sizes[mine], counts])
+            counts = np.concatenate([sizes, counts])
             keys = np.concatenate([np.arange(self.bins), keys])
         bins = np.repeat(keys, counts)
         per_bin = np.bincount(bins, minlength=self.bins).astype(np.int64)
         order = None if (keys[1:] >= keys[:-1]).all() else np.argsort(bins, kind="stable")
         return fragment_kernel.encode_ranges(np.cumsum(per_bin) - per_bin, per_bin), order
-
-    def _old_values(self, old: dict[str, Any], name: str, k: int, stored: np.dtype[Any]) -> bytes:
-        if not old:
-            return b""
-        assert self.old is not None
-        raw = bytes(old["/" + name][k])
-        was = self.old.attributes[name][1].dtype
-        return raw if was == stored else np.frombuffer(raw, was).astype(stored).tobytes()
 
     def _write_fragment_attributes(self, builder: LevelBuilder, extra: Mapping[str, Any]) -> None:
         for name, per_chunk in extra.items():
@@ -371,12 +304,9 @@ class Assembler:
                         raise ValueError(f"{where} has {len(rows)} rows but chunk has {have} fragments")
                     writer.add(chunk, np.ascontiguousarray(rows, sample.dtype.newbyteorder("<")).tobytes())
 
-    def finish_points(
-        self, object_attributes: Mapping[str, Any] | None, fragment_attributes: Mapping[str, Any] | None,
-        groups: Mapping[int, Any] | None, group_attributes: Mapping[str, Any] | None, owned: bool,
-    ) -> dict[str, int]:  # fmt: skip
+    def finish_points(self, given: Belongings, owned: bool) -> dict[str, int]:
         builder, chunks = self._builder()
-        total = self._write_cells(builder, chunks, fragment_attributes or {})
+        total = self._write_cells(builder, chunks, given.fragment_attributes)
         had = None if self.old is None else self.old.objects
         if had is not None and not owned:
             raise ValueError("the store's points belong to objects: object_ids are needed to append")
@@ -389,22 +319,17 @@ class Assembler:
                 csr = had.table().to_csr()
                 owners = np.repeat(csr.object_ids, np.diff(csr.offsets))
                 parts.insert(0, (owners, csr.chunk_coords, csr.fragment_idx))
-            owners = np.concatenate([part[0] for part in parts])
-            coords = np.concatenate([part[1] for part in parts])
-            numbers = np.concatenate([part[2] for part in parts])
+            owners, coords, numbers = (np.concatenate(column) for column in zip(*parts, strict=True))
             order = np.lexsort((numbers, *coords.T[::-1], owners))
             ids = np.unique(np.concatenate([owners, had.ids]) if had is not None else owners)
             offsets = np.append(np.searchsorted(owners[order], ids), len(owners)).astype(np.int64)
             builder.object_index(ManifestTable.from_csr(offsets, coords[order], numbers[order], ids))
-        self._finish(builder, ids, object_attributes, groups, group_attributes, total, owned)
+        self._finish(builder, ids if owned else None, given, total)
         return {"chunk_count": len(chunks), "object_count": len(ids)}
 
-    def finish_lines(
-        self, object_attributes: Mapping[str, Any] | None, fragment_attributes: Mapping[str, Any] | None,
-        groups: Mapping[int, Any] | None, group_attributes: Mapping[str, Any] | None,
-    ) -> dict[str, int]:  # fmt: skip
+    def finish_lines(self, given: Belongings) -> dict[str, int]:
         builder, chunks = self._builder()
-        total = self._write_cells(builder, chunks, fragment_attributes or {})
+        total = self._write_cells(builder, chunks, given.fragment_attributes)
         parts, ids = list(self._pieces), list(self._ids)
         if self.old is not None and self.old.objects is not None:
             csr = self.old.objects.table().to_csr()
@@ -423,32 +348,30 @@ class Assembler:
             table = table.select(order)
         builder.object_index(table)
         self.links.write(builder)
-        self._finish(builder, row_ids, object_attributes, groups, group_attributes, total, True)
+        self._finish(builder, row_ids, given, total)
         return {"chunk_count": len(chunks), "link_count": self.links.count}
 
-    def _finish(
-        self, builder: LevelBuilder, row_ids: Ints, object_attributes: Mapping[str, Any] | None,
-        groups: Mapping[int, Any] | None, group_attributes: Mapping[str, Any] | None, total: int, owned: bool,
-    ) -> None:  # fmt: skip
-        """What hangs on objects; `row_ids` are in the order in which values for them are given."""
-        for name, values in self._object_values(row_ids, object_attributes or {}).items():
+    def _finish(self, builder: LevelBuilder, row_ids: Ints | None, given: Belongings, total: int) -> None:
+        """What hangs on objects; `row_ids` are in the order in which values for them are given, None without any."""
+        ids = np.zeros(0, np.int64) if row_ids is None else row_ids
+        for name, values in self._object_values(ids, given.object_attributes).items():
             builder.object_attribute(name, values)
-        all_groups: dict[int, Any] = {} if self.old is None else dict(self.old.level.groups())
-        for number, members in (groups or {}).items():
+        groups: dict[int, Any] = {} if self.old is None else dict(self.old.level.groups())
+        for number, members in given.groups.items():
             if int(number) < 0:
                 raise ValueError(f"group ids must be >= 0, got {number}")
-            have = all_groups.get(int(number))
-            all_groups[int(number)] = list(members) if have is None else [*have.tolist(), *members]
-        if all_groups:
-            builder.groups(all_groups)
-        for name, values in (group_attributes or {}).items():
+            groups[int(number)] = [*groups.get(int(number), ()), *members]
+        if groups:
+            builder.groups(groups)
+        for name, values in given.group_attributes.items():
             builder.object_attribute(name, np.asarray(values), "group_attributes")
-        arrays = ["vertices", *(["vertex_attributes"] if self.columns else []), *(["object_index"] if owned else [])]
-        tile = self.old is None or self.old.level.metadata.get("fragments_tile") is True
-        own: dict[str, Any] = {}
-        if self.old is not None:
-            kept = ("chunk_shape", "bin_shape", "preserves_object_ids", "shared_fragments")
-            own = {name: self.old.level.metadata[name] for name in kept if name in self.old.level.metadata}
+        arrays = ["vertices", *(["vertex_attributes"] if self.columns else [])]
+        if row_ids is not None:
+            arrays.append("object_index")
+        had = {} if self.old is None else self.old.level.metadata
+        tile = self.old is None or had.get("fragments_tile") is True
+        kept = ("chunk_shape", "bin_shape", "preserves_object_ids", "shared_fragments")
+        own = {name: had[name] for name in kept if name in had}
         builder.group("", level_attributes(0, total, arrays, tile, **own))
 
     def _object_values(self, row_ids: Ints, given: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:

@@ -10,19 +10,19 @@ from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.salvage import settle
-from zvcore.zvf.store import Store
+from zvcore.zvf.store import VectorStore
 from zvcore.zvf.validation import Finding, validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from zvcore.stores import Store as ByteStore
+    from zvcore.stores import Store
 
 __all__ = ["compact", "inspect", "repair", "verify"]
 
 
 def verify(
-    store: ByteStore,
+    store: Store,
     *,
     only: Sequence[str] | None = None,
     fast: bool = False,
@@ -39,7 +39,7 @@ def verify(
         return report
     # What cannot be read is told once, by its bytes.
     broken = [problem for problem in report.problems if problem.fatal]
-    for finding in validate(Store(store), level=2 if fast else 5).problems:
+    for finding in validate(VectorStore(store), level=2 if fast else 5).problems:
         if not any(_leads_to(problem, finding) for problem in broken):
             report.problems.append(finding if finding.where else replace(finding, where=DOCUMENT))
     return report
@@ -58,8 +58,8 @@ def _leads_to(problem: Problem, finding: Problem) -> bool:
 
 
 def repair(
-    store: ByteStore,
-    out: ByteStore | None = None,
+    store: Store,
+    out: Store | None = None,
     *,
     only: Sequence[str] | None = None,
     threads: int | None = None,
@@ -77,16 +77,16 @@ def repair(
     return report
 
 
-def compact(store: ByteStore, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
+def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Write shards anew that hold bytes which belong to nothing."""
     return zarr3.compact(store, only=only, threads=threads)
 
 
-def inspect(store: ByteStore, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
     """What a store holds: its geometry, and objects, vertices and bytes of each level."""
     if only is not None:
         return zarr3.inspect(store, only=only)
-    opened = Store(store)
+    opened = VectorStore(store)
     levels = []
     for number in opened.levels:
         try:
@@ -106,7 +106,7 @@ def inspect(store: ByteStore, *, only: str | None = None, shards: bool = True) -
     }
 
 
-def _inspect_level(opened: Store, number: int) -> dict[str, Any]:
+def _inspect_level(opened: VectorStore, number: int) -> dict[str, Any]:
     level = opened.level(number)
     objects = size = 0
     for key in opened.store.list(level.path):

@@ -265,7 +265,7 @@ def read_points(
     path: Any, *, level: int = 0, bbox: Any = None, object_ids: Any = None, attribute_names: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Positions, their attributes and, where points belong to objects, the object of each."""
-    at = (path if isinstance(path, store.Store) else store.open(path)).level(level)
+    at = (path if isinstance(path, store.VectorStore) else store.open(path)).level(level)
     names = list(attribute_names or ())
     if object_ids is not None:
         present = at.require_objects().rows(np.asarray(object_ids, np.int64)) >= 0
@@ -285,7 +285,7 @@ def read_points(
 @_as_reference
 def read_polylines(path: Any, *, level: int = 0, object_ids: Any = None, bbox: Any = None) -> dict[str, Any]:
     """Lines as lists of one array each; absent ids and empty manifests are left out."""
-    at = (path if isinstance(path, store.Store) else store.open(path)).level(level)
+    at = (path if isinstance(path, store.VectorStore) else store.open(path)).level(level)
     names = at.attribute_names()
     if object_ids is not None:
         wanted = np.asarray(object_ids, np.int64)

@@ -19,7 +19,7 @@ from zvcore.zvf.manifests import ManifestTable
 from zvcore.zvf.nodes import document_bytes
 from zvcore.zvf.reading import Vectors, unique_cells
 from zvcore.zvf.staging import staging
-from zvcore.zvf.store import Level, Store
+from zvcore.zvf.store import Level, VectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def write_coarser_level(
     if every < 1 or every != int(every):
         raise ValueError(f"every must be a whole number of at least 1, got {every!r}")
     byte_store = open_store(store_path, "r+")
-    store = Store(byte_store)
+    store = VectorStore(byte_store)
     numbers = store.levels
     if not numbers or not isinstance(byte_store, LocalStore):
         raise UnsupportedError("a coarser level is added to a store in a local folder", key=byte_store.root)
@@ -158,7 +158,7 @@ def _write(
     return {"vertex_count": total, "object_count": int(wanted.sum()), "shared_fragment_count": shared, "shared": shared}
 
 
-def _state_level(byte_store: LocalStore, store: Store, number: int, shared: bool, preserved: bool) -> None:
+def _state_level(byte_store: LocalStore, store: VectorStore, number: int, shared: bool, preserved: bool) -> None:
     """The root's list of levels and what readers of this store must be able to do."""
     document = dict(store.node.document)
     attributes = dict(document["attributes"])

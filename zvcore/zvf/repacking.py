@@ -25,7 +25,7 @@ from zvcore.zarr3.sharding import ShardLayout, layout_of
 from zvcore.zvf.cells import GridCells, coords_key
 from zvcore.zvf.nodes import Column, Node, child_nodes, document_bytes, join, read_node
 from zvcore.zvf.staging import Staging, staging
-from zvcore.zvf.store import Store, open
+from zvcore.zvf.store import VectorStore, open
 
 if TYPE_CHECKING:
     import os
@@ -54,7 +54,7 @@ _MAYBE_EMPTY = 64
 
 
 def shard_store(
-    store_path: str | os.PathLike[str] | Store,
+    store_path: str | os.PathLike[str] | VectorStore,
     *,
     shard_shape: ShardShape = 8,
     arrays: Sequence[str] | None = None,
@@ -77,7 +77,7 @@ def shard_store(
 
 
 def unshard_store(
-    store_path: str | os.PathLike[str] | Store,
+    store_path: str | os.PathLike[str] | VectorStore,
     *,
     arrays: Sequence[str] | None = None,
     dry_run: bool = False,
@@ -90,7 +90,7 @@ def unshard_store(
 
 
 def reshard(
-    store_path: str | os.PathLike[str] | Store,
+    store_path: str | os.PathLike[str] | VectorStore,
     shard_shape: ShardShape | None,
     *,
     arrays: Sequence[str] | None = None,
@@ -112,7 +112,7 @@ def reshard(
     }
 
 
-def is_sharded(store_path: str | os.PathLike[str] | Store) -> bool:
+def is_sharded(store_path: str | os.PathLike[str] | VectorStore) -> bool:
     """Whether any array of the store is packed into shards; False for what is no store."""
     try:
         store = _opened(store_path, "r")
@@ -121,7 +121,7 @@ def is_sharded(store_path: str | os.PathLike[str] | Store) -> bool:
         return False
 
 
-def get_shard_info(store_path: str | os.PathLike[str] | Store) -> dict[str, Any]:
+def get_shard_info(store_path: str | os.PathLike[str] | VectorStore) -> dict[str, Any]:
     """Which arrays are packed into shards, of which shape, and how many shards their grids have."""
     found = [
         {
@@ -139,11 +139,11 @@ def get_shard_info(store_path: str | os.PathLike[str] | Store) -> dict[str, Any]
 # --- which arrays ---------------------------------------------------------------------------------------------------
 
 
-def _opened(path: str | os.PathLike[str] | Store, mode: str) -> Store:
-    return path if isinstance(path, Store) else open(path, mode)
+def _opened(path: str | os.PathLike[str] | VectorStore, mode: str) -> VectorStore:
+    return path if isinstance(path, VectorStore) else open(path, mode)
 
 
-def per_chunk_arrays(store: Store) -> Iterator[tuple[int, Column]]:
+def per_chunk_arrays(store: VectorStore) -> Iterator[tuple[int, Column]]:
     """(level, array) of every array on a chunk grid, in order of path."""
     for number in store.levels:
         for family in sorted(FAMILIES):
@@ -161,7 +161,7 @@ def _arrays_below(node: Node) -> Iterator[Column]:
         yield from _arrays_below(child)
 
 
-def _chosen(store: Store, names: Sequence[str] | None) -> list[Column]:
+def _chosen(store: VectorStore, names: Sequence[str] | None) -> list[Column]:
     found = [node for _, node in per_chunk_arrays(store)]
     if not found and store.levels:
         raise UnsupportedError(f"format {store.version} stores chunks as arrays of their own; there is no grid to pack",
@@ -247,7 +247,7 @@ def _convert(
     return done
 
 
-def _tasks(store: Store, shape: ShardShape | None, names: Sequence[str] | None, done: _Done) -> list[_Task]:
+def _tasks(store: VectorStore, shape: ShardShape | None, names: Sequence[str] | None, done: _Done) -> list[_Task]:
     tasks = []
     for node in _chosen(store, names):
         wanted = None if shape is None else shard_shape_for(shape, node.ndim)

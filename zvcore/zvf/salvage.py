@@ -18,13 +18,13 @@ from zvcore.zvf.cells import GridCells, coords_key
 from zvcore.zvf.links import deltas, family_node, link_arrays, parse_segment, read_links
 from zvcore.zvf.nodes import document_bytes, join, read_node
 from zvcore.zvf.objects import V1, V2
-from zvcore.zvf.store import Store
+from zvcore.zvf.store import VectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zvcore.report import Report
-    from zvcore.stores import Store as ByteStore
+    from zvcore.stores import Store
     from zvcore.zvf.cells import CellGrid
     from zvcore.zvf.store import Level
 
@@ -35,9 +35,9 @@ _GROUP = 1024
 Coords = tuple[int, ...]
 
 
-def settle(store: ByteStore, report: Report, keep: bool) -> None:
+def settle(store: Store, report: Report, keep: bool) -> None:
     """Give up what lost chunks leave without sense, in every level. Stores of before 0.9 are left as they are."""
-    opened = Store(store)
+    opened = VectorStore(store)
     for number in opened.levels:
         level = opened.level(number)
         if isinstance(level.vertices, GridCells) and isinstance(level.fragments, GridCells):
@@ -149,7 +149,7 @@ class _Settling:
 
     def _count_vertices(self) -> int:
         """How many vertices the fragments that are left hold."""
-        fragments = Store(self.store).level(self.level.number).fragments
+        fragments = VectorStore(self.store).level(self.level.number).fragments
         stored = fragments.stored()
         total = 0
         for begin in range(0, len(stored), _GROUP):

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from zvcore.format import Node as FormatNode
-    from zvcore.stores import Store as ByteStore
+    from zvcore.stores import Store
     from zvcore.zvf.manifests import Block, ManifestTable
     from zvcore.zvf.reading import Vectors
 
-__all__ = ["Level", "Store", "detect", "open"]
+__all__ = ["Level", "VectorStore", "detect", "open"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -41,12 +41,12 @@ _KNOWN = re.compile(r"0\.[6-9](\.|$)")
 SEQUENTIAL = ("polyline", "streamline", "line")
 
 
-def open(path: str | os.PathLike[str] | ByteStore, mode: str = "r") -> Store:
+def open(path: str | os.PathLike[str] | Store, mode: str = "r") -> VectorStore:
     """The Zarr Vectors store at a path or URL."""
-    return Store(open_store(path, mode))
+    return VectorStore(open_store(path, mode))
 
 
-def detect(store: ByteStore) -> bool:
+def detect(store: Store) -> bool:
     """Whether a Zarr Vectors store begins here."""
     try:
         node = read_node(store, "")
@@ -55,14 +55,14 @@ def detect(store: ByteStore) -> bool:
     return node is not None and "zarr_vectors" in node.attrs
 
 
-class Store:
+class VectorStore:
     """A Zarr Vectors store: a pyramid of levels over one space."""
 
     kind = "vectors"
     format = "zvf"
     path = ""
 
-    def __init__(self, store: ByteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         node = read_node(store, "")
         if node is None:
@@ -131,13 +131,13 @@ class Store:
         return _Levels(self)
 
     def __repr__(self) -> str:
-        return f"<zvcore.zvf.Store {self.store.root}: format {self.version}, {', '.join(self.geometry_types)}>"
+        return f"<zvcore.zvf.VectorStore {self.store.root}: format {self.version}, {', '.join(self.geometry_types)}>"
 
 
 class _Levels(Mapping[str, "Level"]):
     """The levels of a store by their names, opened when they are looked up."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: VectorStore) -> None:
         self._store = store
         self._names = [str(number) for number in store.levels]
 
@@ -162,7 +162,7 @@ class Level:
     def children(self) -> Mapping[str, FormatNode]:
         return {}
 
-    def __init__(self, parent: Store, number: int) -> None:
+    def __init__(self, parent: VectorStore, number: int) -> None:
         self.parent = parent
         self.number = int(number)
         self.path = str(self.number)

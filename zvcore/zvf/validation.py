@@ -16,7 +16,7 @@ from zvcore.report import Problem, Report
 from zvcore.zvf.consistency import check_level
 from zvcore.zvf.nodes import Column, read_node
 from zvcore.zvf.objects import DENSE, LEGACY, V1, V2, open_objects
-from zvcore.zvf.store import Store, open
+from zvcore.zvf.store import VectorStore, open
 
 if TYPE_CHECKING:
     import os
@@ -121,7 +121,10 @@ class ValidationResult(Report):
 
 
 def validate(
-    store_path: str | os.PathLike[str] | Store, *, level: int = 3, progress: Callable[[int, int], Any] | None = None
+    store_path: str | os.PathLike[str] | VectorStore,
+    *,
+    level: int = 3,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> ValidationResult:
     """Validate a store up to a level of strictness from 1 (structure) to 5 (pyramid).
 
@@ -132,7 +135,7 @@ def validate(
         raise ValueError(f"Conformance level must be 1-5, got {level}")
     result = ValidationResult(level=level)
     try:
-        store = store_path if isinstance(store_path, Store) else open(store_path)
+        store = store_path if isinstance(store_path, VectorStore) else open(store_path)
     except ZvcoreError as error:
         result.caught(error)
         return result
@@ -153,7 +156,7 @@ def validate(
 # --- 1: what must be there ------------------------------------------------------------------------------------------
 
 
-def _structure(store: Store, result: ValidationResult) -> list[Level]:
+def _structure(store: VectorStore, result: ValidationResult) -> list[Level]:
     numbers = store.levels
     if not result.check(bool(numbers), "there are resolution levels"):
         return []
@@ -198,7 +201,7 @@ def _object_index(level: Level, discrete: bool, result: ValidationResult) -> Non
 # --- 2: what metadata must say --------------------------------------------------------------------------------------
 
 
-def _metadata(store: Store, levels: list[Level], result: ValidationResult) -> None:
+def _metadata(store: VectorStore, levels: list[Level], result: ValidationResult) -> None:
     meta, key = store.metadata, "zarr.json"
     try:
         shape = store.chunk_shape
@@ -292,7 +295,7 @@ def _object_metadata(level: Level, result: ValidationResult) -> None:
 # --- 4 and 5 --------------------------------------------------------------------------------------------------------
 
 
-def _geometry(store: Store, levels: list[Level], result: ValidationResult) -> None:
+def _geometry(store: VectorStore, levels: list[Level], result: ValidationResult) -> None:
     convention = store.metadata.get("links_convention")
     for kind in store.geometry_types:
         needs = NEEDS.get(kind)
