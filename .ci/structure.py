@@ -1,7 +1,7 @@
 """What the house is built like: who imports whom, how long functions are, who spells a format's name.
 
 `make structure` prints the counts beside their limits and fails where one is passed. A limit that is not at its aim yet
-may only go down: whoever lowers a count lowers the limit with it.
+may only go down: lower the limit whenever you lower a count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How large the data of benchmarks is: small ones do when nobody looks at the times (`make bench-smoke`)."""
+"""How large the data of benchmarks is: small data is enough when the times do not matter (`make bench-smoke`)."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def lz4_case(framing: str) -> Case:
 
 
 def decode_stream(stored: bytes, size: int) -> bytes:
-    """lz4-java's stream, which nobody else reads from Python, put together from packages over the same libraries."""
+    """lz4-java's stream, which no other Python package reads, put together from packages over the same libraries."""
     parts = []
     view = memoryview(stored)
     at = 0

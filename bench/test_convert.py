@@ -1,6 +1,6 @@
 """Conversions beside tensorstore, zarr-python with z5py, and copying files. All have two threads.
 
-N5 (gzip) to sharded Zarr v3 (zstd), decoded and encoded anew: a tensorstore script that reads and writes whole shards,
+N5 (gzip) to sharded Zarr v3 (zstd), decoded and re-encoded: a tensorstore script that reads and writes whole shards,
 two of them under way at a time, and a script of z5py and zarr-python. Conversions that copy encoded chunks as they are,
 beside copying the same files with shutil.
 

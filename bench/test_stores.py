@@ -43,7 +43,7 @@ NEAR = [(i * 8192 + 5, 4096) for i in range(16)]
 
 
 class Bench:
-    """A folder with a small object, a shard and a folder of many objects, and who reads and writes it."""
+    """A folder with a small object, a shard and a folder of many objects, and the libraries that read and write it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -106,7 +106,7 @@ def opened_by_zarr(path: Path, who: str, mode: Any = "r") -> Any:
 
 
 def within(who: str, work: Callable[[], Any]) -> Callable[[], Any]:
-    """zarr-python asks for the pipeline of inner chunks anew whenever it needs one."""
+    """zarr-python asks for the pipeline of inner chunks again whenever it needs one."""
     config = {"codec_pipeline.path": PIPELINES[who]}
 
     def run() -> Any:

@@ -1,7 +1,7 @@
 """The workloads of the public zarr_benchmarks suite: read all, by shard, by inner chunk, and a round trip.
 
 Each tool runs in processes of its own, once with all processors and once on a single one, so that its peak of memory is
-its own and nobody's threads help another. "cold" reads all after the system was asked to forget the files.
+its own and no threads help another. "cold" reads everything after the system was asked to forget the files.
 
     python -m bench --suite workloads
 """
@@ -65,7 +65,7 @@ def make(path: Path, filled: bool = True) -> None:
             array[box] = tile
 
 
-# --- in a process of its own: who reads and writes what
+# --- in a process of its own: the readers and writers
 
 
 def tensorstore_array(path: str, write: bool) -> Any:

@@ -65,7 +65,7 @@ def target(name: str, seeds: Callable[[], Iterable[bytes]]) -> Callable[[Callabl
 
 
 def attempt(target: Target, data: bytes) -> bool:
-    """Whether the target takes these bytes. Anything but a refusal is a fault and goes on to the caller."""
+    """Whether the target takes these bytes. Anything but a refusal is a fault and is passed on to the caller."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -17,7 +17,7 @@ class Bzip2(LibraryCodec):
 
     name = "bzip2"
     encoding_only = ("block_size",)
-    # zarr-python knows it by numcodecs' name, and nobody by another.
+    # zarr-python knows it by numcodecs' name, and no program by another.
     spellings = {"zarr3": "numcodecs.bz2"}
     also_read = {"zarr3": {"bzip2": {}}}
 

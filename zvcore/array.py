@@ -35,8 +35,8 @@ class Array:
     """A chunked array in a store, indexed like a numpy array.
 
     `a[...]` reads and assigns with numpy's basic indexing; `a.oindex[...]` takes lists of coordinates per axis and
-    `a.vindex[...]` single points. Axes stand in the order in which the format declares them. An Array may be used from
-    many threads at once, and pickled: it is opened anew from its store.
+    `a.vindex[...]` single points. Axes are in the order in which the format declares them. An Array may be used from
+    many threads at once, and pickled: it is then reopened from its store.
     """
 
     def __init__(

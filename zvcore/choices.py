@@ -1,4 +1,4 @@
-"""What stands for "nobody asked for anything": then a format chooses, which it must not do where somebody did."""
+"""The value of an option that was not given: then the format chooses, which it must not do if the option was given."""
 
 from __future__ import annotations
 

@@ -59,27 +59,28 @@ def convert(
 ) -> ConversionReport:
     """Write what lies at `src` (an array, a group, a multiscale set; a path, URL, or an opened one) to `dst`.
 
-    What is not said stays as the source has it. Memory order stays too: N5 (x, y, z) becomes Zarr (z, y, x).
+    Options that are not given are taken from the source. The memory order stays the same: N5 (x, y, z) becomes Zarr
+    (z, y, x).
 
     format      one of `zvcore.formats()` that makes arrays
     chunks      the shape of chunks, and
     shards      of shards, in the destination's order of axes; shards=False: none, True: of a suitable size
     sharding    for precomputed volumes a specification or "advise"; for Zarr "advise"
     codec       a name, {"name": ..., parameters}, a Codec, or a list of these
-    levels      how many coarser levels to make besides: a pyramid
+    levels      how many coarser levels to add, which makes a pyramid
     method      "mean" or "mode" (the most frequent value, for labels), by which they are made
     factors     how much coarser each level is along each axis of the destination; by default 2 along z, y and x
     region      what would stand in the brackets of `src[...]`: integers and slices
     dtype       another data type; values that it cannot hold are an error, or with `clip` the nearest that it can
-    verify      read both sides back in the end and compare their checksums
+    verify      read both sides back at the end and compare their checksums
     progress    True for a bar (on a terminal), or a function that is called with (done, total) bytes of values
     client      a dask.distributed Client, to work on a cluster
     memory      how many bytes values and encoded chunks may take at once; one shard is the least
-    overwrite   replace what lies at `dst`; else that is an error
-    resume      go on with a conversion that was interrupted, if it is the same
+    overwrite   replace what is at `dst`; otherwise an existing destination is an error
+    resume      resume a conversion that was interrupted, if it is the same
     source_options   for opening the source, as `zvcore.open` takes them
     storage_options  for whichever of the two lies in an object store, as in `zvcore.open`
-    format_options  what only the format has, as `zvcore.create` takes it
+    format_options  options of the destination's format, as in `zvcore.create`
     """
     started = time.monotonic()
     target = _target(format, chunks, shards, codec, sharding, format_options)

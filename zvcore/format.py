@@ -1,7 +1,7 @@
 """What a format is to the rest of zvcore: one object, found by an entry point of the group `zvcore.formats`.
 
-Opening, converting, looking after data, showing and serving it ask `formats()`; outside of its own package nobody knows
-a format by its name. `docs/write-a-format.md` shows how one is written.
+Opening, converting, verifying, showing and serving data ask `formats()`; no module outside a format's own package knows
+it by name. `docs/write-a-format.md` shows how one is written.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Glimpse:
 
 
 class Care(Protocol):
-    """Looking after data at the root of a store: the same four questions to every format.
+    """Verifying and repairing data at the root of a store: the same four questions to every format.
 
     `only` has the keys of objects, or of folders, when not all of the dataset is meant (for `inspect`, one key); an
     empty one means its documents. `watch` is told how many more objects have been looked at.

@@ -55,7 +55,7 @@ class Problem:
         )
 
     def below(self, prefix: str) -> Problem:
-        """The same problem, for who looks from further up: `where` begins with the prefix."""
+        """The same problem as seen from further up: `where` begins with the prefix."""
         return replace(self, where=join(prefix, self.where))
 
     def to_json(self) -> dict[str, Any]:
@@ -87,9 +87,9 @@ class Report:
     """The outcome: `ok` when nothing is wrong.
 
     status  "sound", or the worst of what its fatal problems say: "damaged", "unfinished", "unsupported"
-    counts  what was looked at, or done
+    counts  what was checked, or done
     losses  what a repair had to leave out, or what has no place in the destination of a conversion
-    watch   is told how many more objects have been looked at, while that goes on
+    watch   is called with the number of further objects checked, while the check runs
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -118,12 +118,12 @@ class Report:
         self.counts[what] = self.counts.get(what, 0) + number
 
     def looked_at(self, objects: int = 1) -> None:
-        """Tell who watches."""
+        """Report progress to the watcher."""
         if self.watch is not None:
             self.watch(objects)
 
     def part(self) -> Report:
-        """An empty report, with the same to watch, of what this one will be extended by."""
+        """An empty report with the same watcher, by which this one will be extended."""
         return Report(watch=self.watch)
 
     def add(self, where: str, what: str, **place: Any) -> None:
@@ -171,12 +171,12 @@ class ConversionReport(Report):
     values       bytes of values, not compressed
     seconds      how long it took
     copied       chunks that were taken over as they are stored
-    encoded      chunks that were decoded and encoded anew
+    encoded      chunks that were decoded and re-encoded
     empty        chunks that hold nothing but the fill value and are not stored
     units        parts that the work was cut into, and
     resumed      those of them that an earlier run had done
     memory       the bound of the memory that values and encoded chunks took, in bytes
-    verified     whether both sides were read back and compared; None: nobody asked
+    verified     whether both sides were read back and compared; None: not requested
     """
 
     bytes_in: int = 0
@@ -220,7 +220,7 @@ class ConversionReport(Report):
         )
         resumed = f"; {self.resumed} of {self.units} parts were done before" if self.resumed else ""
         lines.append(
-            f"chunks: {self.copied} copied as they are, {self.encoded} encoded anew, {self.empty} empty{resumed}"
+            f"chunks: {self.copied} copied as they are, {self.encoded} re-encoded, {self.empty} empty{resumed}"
         )
         if self.verified is not None:
             lines.append("verified: both sides are the same" if self.verified else "verified: NOT the same")

@@ -10,7 +10,7 @@ _MOST = 256
 
 
 def default_thread_count() -> int:
-    """How many threads are used when nobody says otherwise: ZVCORE_THREADS, else the CPUs this process may use."""
+    """The number of threads used by default: ZVCORE_THREADS, else the number of CPUs that this process may use."""
     text = os.environ.get("ZVCORE_THREADS", "")
     if text:
         if not text.isdigit() or int(text) < 1:

@@ -298,7 +298,7 @@ def test_the_report(tmp_path):
     assert (report.bytes_in, report.bytes_out, report.values) == (size, out, values.nbytes)
     assert report.ratio == values.nbytes / out and report.throughput > 0 and report.encoded == 48
     assert json.loads(json.dumps(report.to_json()))["bytes_out"] == out
-    assert "0 copied as they are, 48 encoded anew" in str(report)
+    assert "0 copied as they are, 48 re-encoded" in str(report)
 
 
 # --- other stores, and the command

@@ -37,7 +37,7 @@ def test_chunks_are_copied_as_they_are(tmp_path: Path, shards: Any, wanted: dict
     assert new.shards == (wanted["shards"] or None)
     for position in np.ndindex(*old.grid):
         assert new.read_encoded(position) == old.read_encoded(position)
-    assert "0 encoded anew" in str(report)
+    assert "0 re-encoded" in str(report)
     with pytest.raises(zvcore.errors.CorruptDataError):
         new[...]
     new[20:25, 24:30] = values[20:25, 24:30]

@@ -43,7 +43,7 @@ __all__ = [
     "unregister",
 ]
 
-# The most bytes that `decode` makes of one stream when nobody told it how many to expect. May be assigned to.
+# The most bytes that `decode` makes of one stream when the caller does not say how many to expect. May be assigned to.
 max_decoded_size: int
 
 

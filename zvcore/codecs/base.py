@@ -274,7 +274,7 @@ class Codec:
                 members[name_here] = value
             elif parameter.written(format, value):
                 members[str(parameter.spelled(format))] = value
-        # What was read stays the document's: nobody changes it through the answer.
+        # A copy: callers must not be able to change the document through the answer.
         return name, {**members, **copy.deepcopy(kept)}, copy.deepcopy(beside)
 
     @classmethod

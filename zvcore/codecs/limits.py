@@ -1,4 +1,4 @@
-"""How much memory decoding may take when nobody says how much to expect."""
+"""How much memory decoding may take when the decoded size is not known."""
 
 from __future__ import annotations
 

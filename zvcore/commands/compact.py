@@ -1,4 +1,4 @@
-"""`zvcore compact PATH`: write shards anew without the bytes that belong to nothing."""
+"""`zvcore compact PATH`: rewrite shards without the bytes that belong to nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "compact",
         parents=[common],
         help="remove dead bytes from shards",
-        description="Write shards anew that hold bytes which belong to nothing, such as chunks that were replaced in "
+        description="Rewrite shards without the bytes that belong to nothing, such as chunks that were replaced in "
         "place. Damaged shards are left alone. Exit status 1 if there were any.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")

@@ -25,9 +25,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "convert",
         parents=[common],
         help="write an array, a group or a pyramid in another format or layout",
-        description="Write what lies at SRC to DST. What is not said stays as the source has it; sizes are in DST's "
-        "order of axes: memory order stays, so that N5 (x, y, z) becomes Zarr (z, y, x). Chunks that differ only in "
-        "what is around them are copied as they are. Interrupted, the same command goes on where it stopped.",
+        description="Write the data at SRC to DST. Options that are not given are taken from the source; sizes are in "
+        "DST's order of axes: the memory order stays the same, so that N5 (x, y, z) becomes Zarr (z, y, x). Chunks "
+        "that differ only in their container are copied as they are. The same command resumes an interrupted run.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,16 +44,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser.add_argument("--shards", type=shard_sizes, metavar="A,B,C|none", help="the shape of a shard, or no shards")
     parser.add_argument("--codec", type=codec, metavar="NAME[:KEY=VALUE,...]", help="such as zstd:level=5, or none")
     parser.add_argument("--sharding", metavar="advise|JSON", help="shards of a suitable size, or a specification")
-    pyramid_options(parser, "how many coarser levels to make besides")
+    pyramid_options(parser, "how many coarser levels to add")
     parser.add_argument("--region", metavar="REGION", help='a part of SRC, as inside a[...]: "0:512,0:512,:"')
     parser.add_argument("--dtype", metavar="TYPE", help="another data type, such as uint8")
-    parser.add_argument("--clip", action="store_true", help="values that it cannot hold become the nearest it can")
+    parser.add_argument("--clip", action="store_true", help="values that it cannot hold become the nearest ones it can")
     parser.add_argument(
         "--set", dest="options", action="append", default=[], type=setting, metavar="KEY=VALUE",
-        help="what only the format has, as zvcore.create takes it: encoding=jpeg, resolution=[8,8,40]",
+        help="options of the format, as in zvcore.create: encoding=jpeg, resolution=[8,8,40]",
     )  # fmt: skip
     run_options(parser)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be done, and write nothing")
     return parser
 
 
@@ -65,10 +65,10 @@ def pyramid_options(parser: argparse.ArgumentParser, levels: str) -> None:
 
 def run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verify", action="store_true", help="read both sides back and compare their checksums")
-    parser.add_argument("--memory", type=memory, metavar="SIZE", help="most to hold at once, such as 512M (1G)")
+    parser.add_argument("--memory", type=memory, metavar="SIZE", help="how much memory to use, such as 512M (1G)")
     parser.add_argument("--dask", metavar="ADDRESS", help="work on the cluster of this scheduler")
-    parser.add_argument("--overwrite", action="store_true", help="replace what lies at DST")
-    parser.add_argument("--no-resume", action="store_true", help="do not go on with an interrupted run: begin anew")
+    parser.add_argument("--overwrite", action="store_true", help="replace what is at DST")
+    parser.add_argument("--no-resume", action="store_true", help="do not resume an interrupted run, but start over")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
 
 

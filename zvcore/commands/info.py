@@ -16,7 +16,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "info",
         parents=[common],
         help="format, shape, chunks, codec, size on disk; the map of a shard",
-        description="Tell what lies at a path: an array, a group, a volume, a Zarr Vectors store, or one shard or "
+        description="Show what is at a path: an array, a group, a volume, a Zarr Vectors store, or one shard or "
         "chunk file. Of a shard, its map is drawn: what is live, dead, and index.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")

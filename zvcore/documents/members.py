@@ -9,7 +9,7 @@
     # info: $.scales[0].resolution: expected three positive numbers, found 'x'
 
 What a member may be is a `Kind`, which turns JSON into a value and back. Members that no table knows stay where they
-are: whoever rewrites a document starts from the whole of it.
+are: code that rewrites a document starts from the whole of it.
 """
 
 from __future__ import annotations

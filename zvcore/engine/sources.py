@@ -31,7 +31,7 @@ class Sources:
     blobs     bytes that are at hand already, instead of objects: `key` then indexes this list
     chain     uint8[n], which of the layout's codec chains; None: the first
     stamps    what the store's `stamp` gave for each of `keys` when its index was read, or None; when the object is
-              another one by now, `locate` is asked anew
+              another one by now, `locate` is asked again
     """
 
     keys: Keys
@@ -41,7 +41,7 @@ class Sources:
     blobs: Sequence[memoryview] | None = None
     chain: npt.NDArray[np.uint8] | None = None
     stamps: Sequence[Hashable | None] | None = None
-    # What the layout knows of each of `keys`, for whoever replaces these objects next: a shard's index.
+    # What the layout knows of each of `keys`, for the code that replaces these objects next: a shard's index.
     found: Sequence[Any] | None = None
     # For errors: where `blobs` were fetched from.
     origin: Sources | None = None

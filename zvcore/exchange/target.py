@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "Target", "advised_shards", "carried_shards", "chunk_shape", "fill_value", "grow"]
 
-# When nobody says how large shards shall be: about what Neuroglancer's are.
+# The size of shards by default: about that of Neuroglancer's.
 _SHARD_BYTES = 256 << 20
 
 

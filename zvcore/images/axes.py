@@ -84,7 +84,7 @@ def plain(number: float) -> float:
 
 
 def size_of(axis: Axis) -> float:
-    """The size of a voxel, 1 where nobody says."""
+    """The size of a voxel, 1 where it is not given."""
     return plain(1.0 if axis.scale is None else axis.scale)
 
 

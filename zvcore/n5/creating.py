@@ -20,7 +20,7 @@ from zvcore.stores import LocalStore, Store
 
 __all__ = ["create_dataset", "create_group", "default_chunks", "in_container"]
 
-# What a block holds when nobody says how large it shall be.
+# The size of a block by default.
 _BLOCK_BYTES = 1 << 20
 # How far up a container's root is looked for.
 _DEPTH = 32

@@ -123,5 +123,5 @@ class N5Default(ArrayBytesCodec):
         raise NotImplementedError("how large a compressed block is shows only when it is made")
 
 
-# For whoever imports this module where the entry point is not seen, such as in an environment installed before it came.
+# For programs that import this module where the entry point is not found, as in an environment installed before it.
 register_codec("n5_default", N5Default)

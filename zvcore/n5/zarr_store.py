@@ -188,7 +188,7 @@ class ZarrStore(Store):
         return self._form(path).encode(whole)
 
     def _document(self, prefix: str) -> dict[str, Any] | None:
-        # Anew, since others may have changed it.
+        # Read again, since others may have changed it.
         self._arrays.pop(prefix, None)
         array = self._array(prefix)
         if array is not None:

@@ -33,7 +33,7 @@ class Precomputed(Format):
     name = "precomputed"
     title = "precomputed"
     marks = ("info",)
-    # Many programs call a file "info": whoever has a document of a plainer name is asked before.
+    # Many programs call a file "info": formats whose document has a clearer name are asked first.
     precedence = -10
     tensorstore_driver = "neuroglancer_precomputed"
     open_options = ("scale", "threads", "write_empty_chunks")

@@ -52,7 +52,7 @@ def encode_info(document: dict[str, Any]) -> bytes:
 
 
 def change_info(store: Store, make: Callable[[dict[str, Any] | None], dict[str, Any]]) -> dict[str, Any]:
-    """Replace the document by what `make` makes of it (of None if there is none yet), losing nobody's change."""
+    """Replace the document by what `make` makes of it (of None if there is none yet), losing no writer's change."""
     return documents.change(store, INFO, make, encode_info)
 
 

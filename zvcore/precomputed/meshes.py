@@ -195,7 +195,7 @@ class Meshes(SegmentMapping[Mesh]):
             self._objects.shards.update(stored)
             return
         for id, manifest, fragments in stored:
-            # The manifest last: whoever finds it finds what it speaks of.
+            # The manifest last: a reader that finds it also finds its fragments.
             self._data.put(id, fragments)
             self._objects.files.put(id, manifest)
 

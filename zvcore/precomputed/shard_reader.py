@@ -119,7 +119,7 @@ class ShardReader:
     def file(self, shard: int, fresh: bool = True) -> ShardFile | None:
         """What is known of a shard file as it is now; None if there is none.
 
-        Without `fresh`, a remote file is not asked whether it is still that: whoever reads its values learns that.
+        Without `fresh`, a remote file is not checked for this: a caller that reads its values finds out.
         """
         key = self.key(shard)
         span = self._index_span
@@ -238,7 +238,7 @@ class ShardReader:
         return None if place is None else (file, *place)
 
     def find_known(self, wanted: int) -> tuple[ShardFile, int, int] | None:
-        """`find_once` without asking whether the file has changed, for who reads the value with the file's stamp.
+        """`find_once` without checking whether the file has changed, for callers that read the value with its stamp.
 
         None says only that this way does not lead to it.
         """

@@ -1,4 +1,4 @@
-"""Changing some values of shards: each is read, merged and written anew, other values as they are stored."""
+"""Changing some values of shards: each shard is read, merged and rewritten, other values as they are stored."""
 
 from __future__ import annotations
 

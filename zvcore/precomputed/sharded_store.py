@@ -47,7 +47,7 @@ class ShardedStore(Mapping[int, bytes]):
         kv[720575940621039145]
         kv.get_many(ids)                     # batched: far faster than one by one
 
-    With mode "r+" `update` and `delete` change it; each shard that they touch is written anew once, atomically and
+    With mode "r+" `update` and `delete` change it; each shard that they touch is rewritten once, atomically and
     under a lock. Values come out decoded; `read_encoded` gives them as stored.
     """
 
@@ -256,7 +256,7 @@ class ShardedStore(Mapping[int, bytes]):
         unindexed: Mapping[Any, Buffer] | None = None,
         encoded: bool = False,
     ) -> None:
-        """Add values or replace them. Each shard that is touched is written anew once; its other values are copied.
+        """Add values or replace them. Each shard that is touched is rewritten once; its other values are copied.
 
         `unindexed` bytes are put before the value of their id; without any, those that were there stay. With `encoded`,
         values are stored as they are given.

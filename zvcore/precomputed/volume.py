@@ -384,7 +384,7 @@ def _sharding(
 
 
 def _data_encoding(codec: Any) -> str | None:
-    """What a `codec=` asks for, None when nobody asked."""
+    """What a `codec=` asks for, None if it was not given."""
     if codec is AUTO or codec is None:
         return None
     chosen: Codec = codecs.as_codec(codec)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "Root", "is_shown", "split_path"]
 
-# Names that begin with a dot are nobody's business, but for the metadata of Zarr v2.
+# Names that begin with a dot are not served, except the metadata of Zarr v2.
 _SHOWN = (b".zarray", b".zgroup", b".zattrs", b".zmetadata")
 _MOST_PARTS = 64
 # Any byte but those that control terminals or separate names.

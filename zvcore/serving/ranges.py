@@ -45,6 +45,6 @@ def parse_ranges(header: str | None, size: int) -> list[tuple[int, int]] | None:
     if not ranges:
         raise Unsatisfiable
     if sum(stop - start for start, stop in ranges) > size:
-        # They overlap so much that the whole file is less: nobody honest needs that.
+        # They overlap so much that the whole file is less: no honest client needs that.
         return None
     return ranges

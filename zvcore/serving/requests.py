@@ -93,5 +93,5 @@ def framing_fault(headers: Message) -> str | None:
 
 
 def body_length(headers: Message) -> int | None:
-    """How many bytes of the request follow; None: nobody said beforehand. For requests without a `framing_fault`."""
+    """How many bytes of the request follow; None: not known in advance. For requests without a `framing_fault`."""
     return None if "Transfer-Encoding" in headers else int(headers.get("Content-Length", "0"))

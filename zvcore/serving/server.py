@@ -135,7 +135,7 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def handle_expect_100(self) -> bool:
-        # The answer needs no body: whoever waits for leave to send one learns that from the answer.
+        # No body is needed: a client that waits for permission to send one learns that from the answer.
         return True
 
     def _skip_body(self) -> None:

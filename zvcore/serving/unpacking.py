@@ -18,7 +18,7 @@ __all__ = ["Unpacked"]
 _PIECE = 1 << 18
 # Chunks are smaller. More is sent to those only who unpack it themselves.
 _MOST = 256 << 20
-# A turn is one piece, so nobody waits for those who are slow to take theirs.
+# A turn is one piece, so no client waits for those that are slow to take theirs.
 _turns = Turns(4)
 
 

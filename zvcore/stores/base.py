@@ -202,14 +202,14 @@ class Store(ABC):
     def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
         """Overwrite bytes of an object in place, all of them within its size.
 
-        `surely`, under the object's lock: a process that dies while it does this has done it, see `unfinished`.
+        `surely`, under the object's lock: the change is completed even if the process dies during it, see `unfinished`.
         """
         raise UnsupportedError(f"{self.root}: objects here cannot be changed in place", key=key)
 
     def unfinished(self, key: str) -> Unfinished | None:
-        """What to see of an object that someone appends to, or patches surely, or died over it: old or new.
+        """The old or the new state of an object that a writer appends to or patches surely, or died while doing so.
 
-        For readers that find what they cannot understand. Who takes the lock never meets it.
+        For readers that find bytes they cannot understand. A caller that takes the lock never sees such a state.
         """
         return None
 
@@ -231,8 +231,8 @@ class Store(ABC):
     def edit(self, key: str) -> Edit:
         """Replace an object by what is made of it, so that nobody's change is lost: see `Edit`.
 
-        The lock of the object is held meanwhile, where the store has locks. Where it has none, somebody else may be
-        quicker: then storing it raises `ConflictError`, and `again` begins again.
+        The lock of the object is held meanwhile, if the store has locks. If it has none, another writer may be
+        quicker: then storing it raises `ConflictError`, and `again` starts over.
         """
         return Edit(self, key)
 
@@ -241,7 +241,7 @@ class Store(ABC):
         return edit_all(self, keys)
 
     def change(self, key: str, change: Callable[[bytes | None], bytes | None]) -> None:
-        """Replace an object by what `change` makes of its bytes (None: there is none), losing nobody else's change.
+        """Replace an object by what `change` makes of its bytes (None: there is none), losing no other writer's change.
 
         If `change` gives None, nothing is written. Without locks it may be called several times.
         """

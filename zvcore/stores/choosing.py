@@ -1,4 +1,4 @@
-"""Some of the objects of a store, as who looks at a part of it names them: by their keys, or by those of folders."""
+"""Selecting some of the objects of a store by their keys, or by the keys of the folders that hold them."""
 
 from __future__ import annotations
 

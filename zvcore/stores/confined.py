@@ -1,7 +1,7 @@
-"""A folder that nobody is led out of: for data that others made and that somebody else may look at.
+"""A folder that no link leads out of: for data that others made and that is shown to third parties.
 
-Links are followed only as long as they lead to something in the folder. Somebody may put a link where a folder was
-between looking and opening: so the way without links is found first, and then walked folder by folder, refusing links.
+Links are followed only if they lead to something in the folder. A folder may be replaced by a link between checking and
+opening, so the path without links is resolved first, and then walked folder by folder, refusing links.
 Hard links cannot be told from files.
 """
 

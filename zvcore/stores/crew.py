@@ -1,6 +1,6 @@
 """Threads that wait for answers from a network, so that many requests are under way at once.
 
-Whoever asks takes part in the work itself and never waits for a thread that has not begun: so work may be handed out
+The caller takes part in the work itself and never waits for a thread that has not begun, so work may be handed out
 from within such work, and a pool that is busy elsewhere only makes it slower.
 """
 
@@ -69,7 +69,7 @@ class Ahead(Generic[R]):
         return self._function() if self._future.cancel() else self._future.result()
 
     def give_up(self) -> None:
-        """Nobody wants it any more. Returns when nothing is under way."""
+        """The result is no longer wanted. Returns when nothing is under way."""
         if not self._future.cancel():
             self._future.exception()
 

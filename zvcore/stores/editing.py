@@ -1,4 +1,4 @@
-"""Replacing an object so that nobody's change is lost: under its lock where the store has locks, else under the
+"""Replacing an object so that no writer's change is lost: under its lock where the store has locks, else under the
 condition that it is still the version that was read.
 """
 

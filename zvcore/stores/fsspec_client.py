@@ -28,7 +28,7 @@ __all__ = ["FsspecClient"]
 _E_TAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "checksum", "sha", "sha256", "md5")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modified")
 
-# File system -> the lock of all that use it: fsspec hands one file system to everybody who asks for the same place.
+# File system -> the lock of all its users: fsspec returns the same file system to all callers that name the same place.
 _turns: WeakKeyDictionary[Any, AbstractContextManager[object]] = WeakKeyDictionary()
 _making = threading.Lock()
 
@@ -72,7 +72,7 @@ class FsspecClient(Client):
 
     def after_fork(self) -> None:
         """Connections are the parent's, and so is the position in open files; threads that held locks are not here.
-        The file system is made anew when it is used.
+        The file system is recreated when it is used.
         """
         self._replacing = threading.Lock()
         self._is_parents = True

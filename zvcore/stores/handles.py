@@ -19,7 +19,7 @@ __all__ = ["HandlePool", "pool"]
 
 
 class HandlePool:
-    """The least recently used files are closed first, once nobody reads from them any more."""
+    """The least recently used files are closed first, once no thread reads from them any longer."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

@@ -1,6 +1,6 @@
 """What was read and decoded once and is wanted again: the indexes of shards.
 
-A value is used only if the store says that the object is still the one that it was made from, so that nobody has to
+A value is used only if the store says that the object is still the one that it was made from, so that no caller has to
 announce changes. Stamps may be coarser than writes, so `Store.edit` has the values of what it changed forgotten.
 """
 

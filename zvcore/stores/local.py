@@ -80,8 +80,8 @@ class LocalStore(Store):
     ) -> bytes | memoryview | None:
         check_span(start, length)
         path = files.join(self._folder, key)
-        # Objects that are read in parts will be read again. Under a lock, only what is opened anew counts: that is what
-        # makes a network file system look at its server.
+        # Objects that are read in parts will be read again. Under a lock, the file must be reopened: only that makes a
+        # network file system ask its server.
         in_parts = (start != 0 or length is not None) and not held_locks
         try:
             if in_parts and (file := pool.find(path)) is not None:

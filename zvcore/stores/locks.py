@@ -134,14 +134,14 @@ class FileLock:
                     return
         except OSError as error:
             if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-                os.unlink(self._path)  # nobody can hold it
+                os.unlink(self._path)  # no process can hold it
                 text = f"the file system of {os.fsdecode(self._path)} has no file locks: {error.strerror}"
                 raise UnsupportedError(text, key=self._key) from error
             raise
 
 
 def remove_stale_lock(path: bytes) -> bool:
-    """Remove the lock file at this path if nobody holds it."""
+    """Remove the lock file at this path if no process holds it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

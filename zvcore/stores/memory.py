@@ -30,7 +30,7 @@ class _Memory:
         self.objects: dict[str, tuple[bytes, int]] = {}
         self.versions = itertools.count(1)
         self.guard = threading.Lock()
-        # Object -> (who holds its lock, how many want it, the lock).
+        # Object -> (the holder of its lock, how many want it, the lock).
         self.locks: dict[str, _KeyLock] = {}
         _memories.add(self)
 

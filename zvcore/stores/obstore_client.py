@@ -297,7 +297,7 @@ class ObstoreClient(Client):
         if self._is_http:
             return UnsupportedError("this web server does not list what it has", key=folder)
         if "404 Not Found" in first_line(error):
-            return NotFoundError("there is no such bucket, or nobody by that access key", key=folder)
+            return NotFoundError("the bucket or the access key does not exist", key=folder)
         return failure(error, folder)
 
 

@@ -1,7 +1,7 @@
-"""From what users write, a path or a URL, to a store.
+"""Opening stores from what users write, a path or a URL.
 
-Which function opens the URLs of a scheme is found by entry points of the group `zvcore.stores`, whose names are the
-schemes; "fsspec" opens what nobody else claims. `opener(url, mode, options)` gets the URL as the user wrote it and the
+The function that opens the URLs of a scheme is found by entry points of the group `zvcore.stores`, whose names are the
+schemes; "fsspec" opens what no other claims. `opener(url, mode, options)` gets the URL as the user wrote it and the
 `storage_options` as a dict of its own, and refuses those that it does not know, see `check_options`.
 """
 

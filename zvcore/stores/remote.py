@@ -116,7 +116,7 @@ class _Near:
         try:
             return self._client.get(path, 0, None, None)
         except ZvcoreError as error:
-            # No matter, as long as nobody needs this object: buckets that cannot be listed refuse what is not there.
+            # This does not matter unless the object is needed: buckets that cannot be listed refuse absent objects.
             return error
 
     def look(self, path: str) -> Found | None:

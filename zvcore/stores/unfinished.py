@@ -1,8 +1,9 @@
 """Changes of a file in place that a writer may not live to finish.
 
-A file that grows or is overwritten is for moments neither what it was nor what it will be, and stays so if the writer
-dies then. So writers note in their lock file what they are about to do. Whoever takes the lock next takes back what was
-appended in part and finishes what was overwritten in part; readers, who wait for nobody, see the file so meanwhile.
+While a file grows or is overwritten, it is briefly neither in its old state nor in its new one, and remains so if the
+writer dies then. So writers note in their lock file what they are about to do. The next process that takes the lock
+undoes a partial append and completes a partial overwrite; readers, which never wait, see the file as if that had been
+done already.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def check_value(codec: Codec) -> None:
 
 
 def check_spellings(codec: Codec) -> None:
-    """Each format's document gives the codec back; members that nobody knows survive."""
+    """Each format's document gives the codec back; unknown members survive."""
     cls = type(codec)
     for write, read in ((codec.to_n5, cls.from_n5), (codec.to_zarr3, cls.from_zarr3)):
         try:

@@ -40,7 +40,7 @@ def read(
     """Read the selected items into `out`, whose shape is the selection's `result_shape`."""
     if out.size == 0:
         return
-    # Who holds a lock reads what is opened anew.
+    # A caller that holds a lock reads a reopened file.
     shards = None if held_locks or progress is not None else layout.open_shards
     if shards is not None and shards.read(layout.prepared, selection, layout.chains[0], out):
         return

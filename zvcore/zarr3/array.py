@@ -87,7 +87,7 @@ class Zarr3Array(Array):
         return inspect_array(self)
 
     def compact(self, threshold: float = 0.0) -> int:
-        """Write shards anew of which more than this share is dead bytes; how many bytes that saved."""
+        """Rewrite the shards of which more than this fraction is dead bytes; returns how many bytes this saved."""
         self._check_writable()
         layout = self._layout
         if not isinstance(layout, ShardLayout) or not layout.simple:

@@ -1,4 +1,4 @@
-"""Whole arrays at once, of documents that nobody vouches for: a shape is only a number in a file.
+"""Whole arrays at once, from untrusted documents: a shape is only a number in a file.
 
 Chunks that are not stored may read as fill values, but not so many that a number takes all memory: before anything of
 the claimed size is made, there must be stored chunks to show for it.

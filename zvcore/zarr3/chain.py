@@ -120,7 +120,7 @@ def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, key: 
         if data_type.kind != ("text" if name == "vlen-utf8" else "bytes"):
             raise MetadataError(f"{name} cannot hold this data type", key=key, found=repr(data_type.json))
     else:
-        # One that nobody provides may be a filter: it is missed by name.
+        # A codec that no plugin provides may be a filter: the error names it.
         zvcore.codecs.from_zarr3(rest[0], where=key)
         raise UnsupportedError(f"array-to-bytes codec {name!r}", key=key)
     if data_type.kind != "fixed" and name in ("bytes", "endian"):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_array"]
 
-# What a chunk holds when nobody says how large it shall be.
+# The size of a chunk by default.
 _CHUNK_BYTES = 1 << 20
 
 

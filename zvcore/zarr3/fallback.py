@@ -105,6 +105,6 @@ class _Holder(threading.Thread):
 
     def release(self) -> None:
         self._enough.set()
-        # Whoever gave up waiting does not wait here either: the thread goes when it has got its locks.
+        # A caller that gave up waiting does not wait here either: the thread ends when it has got its locks.
         if self._taken.done():
             self.join()

@@ -1,7 +1,7 @@
 """How a shard is put together: which chunk comes when, and where the index stands.
 
 Everything that writes shards asks here where the next chunk goes, and what the index says in the end: shards that are
-written at once, in parts, anew or in place, by whatever way their bytes reach the store.
+written at once, in parts, afresh or in place, by whatever way their bytes reach the store.
 """
 
 from __future__ import annotations

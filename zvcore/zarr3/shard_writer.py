@@ -1,4 +1,4 @@
-"""Writing one shard: anew as a whole or part by part, behind its end, or in place."""
+"""Writing one shard: rewritten as a whole or part by part, appended to, or changed in place."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class ShardWriter:
         bounds = -(-np.array(layout.shape, np.int64) // np.array(layout.form.shape, np.int64))
         return len(positions) == int(np.prod(np.minimum(layout.per_shard, bounds - shard * layout.per_shard)))
 
-    # --- some chunks anew
+    # --- rewriting some chunks
 
     def update(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any = UNKNOWN) -> None:
         """Put these chunks into the shard. `found` is what `locate` has found there: its index, or all of it."""
@@ -132,7 +132,7 @@ class ShardWriter:
             self._rebuild(edit, positions, chunks, found)
 
     def _rebuild(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any) -> None:
-        """Of shards within shards, and of those behind codecs, everything is written anew."""
+        """Shards within shards, and shards behind codecs, are rewritten completely."""
         if found is UNKNOWN:
             old = edit.get()
         else:
@@ -248,7 +248,7 @@ class ShardWriter:
         if self.form.head:
             raise UnsupportedError("write_mode 'append' needs the index at the end of the shard", key=self.key)
         size = assembler.end + self.form.size
-        # The other way to say that most of the object would be bytes that nobody reads.
+        # The other way to say that most of the object would be dead bytes.
         if assembler.live + self.form.size < (1 - self.layout.dead_bytes_threshold) * size:
             return False
         stored = [chunk for chunk in chunks if chunk is not None]

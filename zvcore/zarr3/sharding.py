@@ -132,7 +132,7 @@ class ShardLayout(Layout):
     def index(self, key: str, fresh: bool = True) -> Index | None:
         """The index of a shard, from the cache if the object is still the same; None if there is no such shard.
 
-        Without `fresh`, a remote object is not asked whether it is: whoever reads its chunks learns that.
+        Without `fresh`, a remote object is not checked for this: a caller that reads its chunks finds out.
         """
         if self.store.blind:
             form = self.levels[0].form

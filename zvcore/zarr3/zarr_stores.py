@@ -178,7 +178,7 @@ class Bridged(_Foreign):
     """Any other store of zarr-python, through its own asynchronous methods. Called from threads, never from its
     loop.
 
-    Such a store may read a whole object to say how large it is, so nobody asks.
+    Such a store may read a whole object to say how large it is, so it is not asked.
     """
 
     blind = True
