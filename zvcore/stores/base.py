@@ -229,7 +229,7 @@ class Store(ABC):
         raise UnsupportedError(f"{self.root}: objects here cannot be locked", key=key)
 
     def edit(self, key: str) -> Edit:
-        """Replace an object by what is made of it, so that nobody's change is lost: see `Edit`.
+        """Replace an object by what is made of it, so that no writer's change is lost: see `Edit`.
 
         The lock of the object is held meanwhile, if the store has locks. If it has none, another writer may be
         quicker: then storing it raises `ConflictError`, and `again` starts over.

@@ -108,5 +108,5 @@ class Edit:
 def edit_all(store: Store, keys: Iterable[str]) -> Iterator[dict[str, Edit]]:
     """Several objects at once, by their keys."""
     with ExitStack() as stack:
-        # In the same order for all, so that nobody waits for a lock whose holder waits for theirs.
+        # Always in the same order, so that no two writers wait for each other's locks.
         yield {key: stack.enter_context(Edit(store, key)) for key in sorted(keys)}
