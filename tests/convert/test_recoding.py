@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import zvcore
 from zvcore.converting import recoding, steps
-from zvcore.converting.recoding import Recoding
+from zvcore.converting.recoding import Recode
 from zvcore.converting.view import make_view, parse_region
 from zvcore.engine import Buffers, StaleSourcesError
 from zvcore.engine.recode import recode_chunks
@@ -28,13 +28,13 @@ from zvcore.stores import MemoryStore
 def recoded(monkeypatch) -> list[Any]:
     """The boxes that were written so."""
     boxes: list[Any] = []
-    store = Recoding.store
+    store = Recode.store
 
-    def noted(self: Recoding, box: Any, threads: int | None) -> int:
+    def noted(self: Recode, box: Any, threads: int | None) -> int:
         boxes.append(box)
         return store(self, box, threads)
 
-    monkeypatch.setattr(Recoding, "store", noted)
+    monkeypatch.setattr(Recode, "store", noted)
     return boxes
 
 
@@ -76,7 +76,7 @@ def conversions(draw) -> dict[str, Any]:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(what=conversions(), seed=st.integers(0, 1 << 30))
 def test_like_numpy(tmp_path_factory, what, seed):
-    folder = tmp_path_factory.mktemp("recoding")
+    folder = tmp_path_factory.mktemp("recode")
     rng = np.random.default_rng(seed)
     dtype = what["dtype"]
     if what["source"] == "n5":
@@ -164,7 +164,7 @@ def test_the_same_files_as_without(tmp_path, monkeypatch):
     source[...] = values
     options = {"format": "zarr3", "chunks": (4, 8, 8), "shards": (16, 16, 16), "codec": "zstd"}
     zvcore.convert(source, tmp_path / "ours", **options)
-    monkeypatch.setattr(steps.Copying, "recoding", None)
+    monkeypatch.setattr(steps.Copying, "recode", None)
     zvcore.convert(source, tmp_path / "other", **options)
     names = [path.relative_to(tmp_path / "ours") for path in (tmp_path / "ours").rglob("*") if path.is_file()]
     assert len(names) == 2 * 2 * 4 + 1
@@ -302,7 +302,7 @@ def test_what_is_recoded():
         target = zvcore.create(
             MemoryStore(), format="zarr3", shape=view.shape, dtype=view.value_dtype, chunks=chunks, codec="gzip"
         )
-        return Recoding(view, target, limit).open
+        return Recode(view, target, limit).open
 
     assert opened((16, 16)) and opened((4, 16)) and opened((32, 8)) and opened((64, 64))
     assert not opened((16, 24))

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from zvcore.converting.view import View
     from zvcore.layout import Layout
 
-__all__ = ["Passage", "Taken"]
+__all__ = ["TakenOver", "Verbatim"]
 
 Positions = npt.NDArray[np.int64]
 
 
 @dataclass
-class Taken:
+class TakenOver:
     """What could be taken over: `chunks[i]` are the parts of the chunk of row `rows[i]`, None for one that is absent.
 
     left      rows that have to be decoded
@@ -39,7 +39,7 @@ class Taken:
     stored: Buffers | None = None
 
     @classmethod
-    def nothing(cls, count: int) -> Taken:
+    def nothing(cls, count: int) -> TakenOver:
         return cls([], [], list(range(count)))
 
     def buffers(self, count: int) -> Buffers:
@@ -57,7 +57,7 @@ class Taken:
         return Buffers.chain([self._own(), fresh]).select(order)
 
 
-class Passage:
+class Verbatim:
     """The way of stored chunks from a view's array to a target. `open` when it can be gone at all.
 
     effort    whether a codec that only encodes with another effort (a level) counts as another codec
@@ -121,10 +121,10 @@ class Passage:
             return False
         return theirs.decodes_alike(ours)
 
-    def take(self, positions: Positions, threads: int | None) -> Taken:
+    def take(self, positions: Positions, threads: int | None) -> TakenOver:
         """What of the target's chunks at these positions can be taken over."""
         if not self.open or not len(positions):
-            return Taken.nothing(len(positions))
+            return TakenOver.nothing(len(positions))
         view = self.view
         ndim = len(self.source.shape)
         mapped = np.zeros((len(positions), ndim), np.int64)
@@ -135,7 +135,7 @@ class Passage:
                 mapped[:, own] += positions[:, place]
         whole = self._same_extent(positions, mapped)
         chosen = np.flatnonzero(whole)
-        taken = Taken([], [], np.flatnonzero(~whole).tolist())
+        taken = TakenOver([], [], np.flatnonzero(~whole).tolist())
         if len(chosen):
             self._fetch(positions, mapped, chosen, threads, taken)
             taken.left.sort()
@@ -154,7 +154,12 @@ class Passage:
         return whole
 
     def _fetch(
-        self, positions: Positions, mapped: Positions, chosen: npt.NDArray[np.intp], threads: int | None, taken: Taken
+        self,
+        positions: Positions,
+        mapped: Positions,
+        chosen: npt.NDArray[np.intp],
+        threads: int | None,
+        taken: TakenOver,
     ) -> None:
         for attempt in again(self.source.store.root, BEING_REPLACED, on=StaleSourcesError):
             with attempt:

@@ -158,9 +158,9 @@ def planned(draft: Draft, made: Made, root: Store, scratch: Store) -> list[Plann
 
 def _how(copying: Copying, needed: bool) -> str:
     """How the array of a step gets its chunks; where its values are `needed` they are gathered in any case."""
-    if copying.passage is not None:
+    if copying.verbatim is not None:
         return "verbatim"
-    return "gather" if needed or copying.recoding is None else "recode"
+    return "gather" if needed or copying.recode is None else "recode"
 
 
 def _times(shape: tuple[int, ...]) -> str:

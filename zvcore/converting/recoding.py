@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.placement import Group
     from zvcore.stores.editing import Edit
 
-__all__ = ["Recoding"]
+__all__ = ["Recode"]
 
 Positions = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ class Cells:
     extent: Positions
 
 
-class Recoding:
+class Recode:
     """From the chunks of a view to those of a target. `open` when neither cuts the other's, and values stay values.
 
     limit    how many bytes of values a thread may hold

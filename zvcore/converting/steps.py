@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.converting.passage import Passage, Taken
-from zvcore.converting.recoding import Recoding
+from zvcore.converting.gather import Gather
+from zvcore.converting.passage import TakenOver, Verbatim
+from zvcore.converting.recoding import Recode
 from zvcore.converting.view import Box, View
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
@@ -100,7 +101,7 @@ class Copying:
         self._scattered = layout.sharded and layout.shard_shape is None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("passage", "recoding", "_groups")}
+        return {name: value for name, value in vars(self).items() if name not in ("verbatim", "recode", "_groups")}
 
     @property
     def targets(self) -> list[Array]:
@@ -110,29 +111,29 @@ class Copying:
     # --- units
 
     @cached_property
-    def passage(self) -> Passage | None:
+    def verbatim(self) -> Verbatim | None:
         """How stored chunks can be taken over, if any can."""
-        passage = Passage(self.view, self.target, self.effort) if isinstance(self.view, View) else None
-        return passage if passage is not None and passage.open else None
+        verbatim = Verbatim(self.view, self.target, self.effort) if isinstance(self.view, View) else None
+        return verbatim if verbatim is not None and verbatim.open else None
 
     @cached_property
-    def recoding(self) -> Recoding | None:
+    def recode(self) -> Recode | None:
         """How chunks are decoded and encoded one after the other, if their grids allow that."""
-        recoding = Recoding(self.view, self.target, self.part) if isinstance(self.view, View) else None
-        return recoding if recoding is not None and recoding.open else None
+        recode = Recode(self.view, self.target, self.part) if isinstance(self.view, View) else None
+        return recode if recode is not None and recode.open else None
 
     def can_spread(self, local: bool) -> bool:
         """Whether whole objects can be written without their values, or their stored chunks, being gathered.
 
         `local`: whether the target's objects are, or will be, files.
         """
-        recoding = self.recoding
-        if recoding is None or self.passage is not None or self._scattered:
+        recode = self.recode
+        if recode is None or self.verbatim is not None or self._scattered:
             return False
-        if not local or recoding.source.store.local_root is None:
+        if not local or recode.source.store.local_root is None:
             return False
         grain = self.target.shards or self.cell
-        return not any(map(int.__mod__, grain, recoding.cell))
+        return not any(map(int.__mod__, grain, recode.cell))
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -175,9 +176,9 @@ class Copying:
         """Values before and after their cast, and what is encoded of them: at most a little more than the values."""
         cell = [min(a, b) for a, b in zip(self.cell, self.target.shape, strict=True)]
         encoded = nbytes_of(cell, self.target.dtype)
-        if self.spread and self.recoding is not None:
+        if self.spread and self.recode is not None:
             # At the worst all chunks wait for the first one.
-            return int(1.05 * encoded) + 2 * nbytes_of(self.recoding.cell, self.target.dtype)
+            return int(1.05 * encoded) + 2 * nbytes_of(self.recode.cell, self.target.dtype)
         part = min(self.part, encoded) + nbytes_of(self.target.chunks, self.target.dtype)
         if self.target.layout.placement.can_stream and (self._scattered or self.cell == self.target.shards):
             # The encoded chunks of a part, and once more together.
@@ -191,9 +192,9 @@ class Copying:
     def run(self, unit: int, threads: int | None) -> Outcome:
         outcome = Outcome()
         sharded = self.target.layout.sharded
-        if self.passage is None and not self._scattered and (whole := self._whole(unit)) is not None:
-            if self.recoding is not None and self.recoding.whole(whole):
-                outcome.bytes_in = self.recoding.store(whole, threads)
+        if self.verbatim is None and not self._scattered and (whole := self._whole(unit)) is not None:
+            if self.recode is not None and self.recode.whole(whole):
+                outcome.bytes_in = self.recode.store(whole, threads)
                 count(self.target, whole, outcome)
             else:
                 values, outcome.bytes_in = self.view.read(whole, threads)
@@ -263,39 +264,24 @@ class Copying:
         outcome.values += nbytes_of([stop - first for first, stop in box], target.dtype)
         selection = Selection.basic(_slices(box), target.shape)
         positions = selection.positions(target.chunks)
-        taken = Taken.nothing(len(positions)) if self.passage is None else self.passage.take(positions, threads)
+        taken = TakenOver.nothing(len(positions)) if self.verbatim is None else self.verbatim.take(positions, threads)
         outcome.copied += sum(chunk is not None for chunk in taken.chunks)
-        values = None
-        recoding = None if needed or self.recoding is None or not self.recoding.whole(box) else self.recoding
-        if recoding is None and (needed or 2 * len(taken.left) >= len(positions)):
-            values, nbytes = self.view.read(box, threads)
-            outcome.bytes_in += nbytes
-        else:
+        recode = None if needed or self.recode is None or not self.recode.whole(box) else self.recode
+        values, fresh = None, None
+        if recode is not None:
             outcome.bytes_in += taken.nbytes
-        if not taken.left:
-            return positions, taken.buffers(len(positions)), values
-        left = np.array(taken.left, np.intp)
-        if recoding is not None:
-            fresh, nbytes = recoding.encode(box, positions[left], threads)
-            outcome.bytes_in += nbytes
-        elif values is not None:
-            fresh = transfer.encode(target.layout, selection, positions, left, values, threads)
+            if taken.left:
+                fresh, nbytes = recode.encode(box, positions[np.array(taken.left, np.intp)], threads)
+                outcome.bytes_in += nbytes
         else:
-            fresh = Buffers.chain([self._one(positions[row], threads, outcome) for row in taken.left])
+            gather = Gather(self.view, target)
+            fresh, nbytes, values = gather.encode(box, positions, taken.left, needed, threads)
+            # A box that was read as a whole includes the chunks that were taken over: they are counted once.
+            outcome.bytes_in += nbytes + (taken.nbytes if values is None else 0)
+        if fresh is None:
+            return positions, taken.buffers(len(positions)), values
         outcome.encoded += int((fresh.sizes != ABSENT).sum())
         return positions, taken.merged(len(positions), fresh), values
-
-    def _one(self, position: npt.NDArray[np.int64], threads: int | None, outcome: Outcome) -> Buffers:
-        """A single chunk, decoded and encoded."""
-        target = self.target
-        box = tuple(
-            (int(i) * extent, min((int(i) + 1) * extent, bound))
-            for i, extent, bound in zip(position, target.chunks, target.shape, strict=True)
-        )
-        values, nbytes = self.view.read(box, threads)
-        outcome.bytes_in += nbytes
-        selection = Selection.basic(_slices(box), target.shape)
-        return transfer.encode(target.layout, selection, position[None, :], np.zeros(1, np.intp), values, threads)
 
 
 def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:
