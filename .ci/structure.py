@@ -123,7 +123,8 @@ def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """How many there are without `self`. Of public fronts, those that go by keyword only explain themselves."""
     names = [one.arg for one in [*node.args.posonlyargs, *node.args.args]]
     count = len(names) - (names[:1] in (["self"], ["cls"]))
-    return count if not node.name.startswith("_") else count + len(node.args.kwonlyargs)
+    public = not node.name.startswith("_") or node.name == "__init__"
+    return count if public else count + len(node.args.kwonlyargs)
 
 
 _DEFINITION = re.compile(r"^(\s*)(?:cpdef|cdef|def)\s[^=]*?\b(\w+)\s*\(")

@@ -316,13 +316,19 @@ def create_volume(
     if spec is not None:
         scale["sharding"] = spec.to_json()
     checked = Scale.from_json(scale, Place(None, "scale"))
+    wanted = {"dtype": kind, "channels": channels, "type": type, "overwrite": overwrite}
+    document = _with_scale(store, scale, wanted)
+    layout = layout_of(store, checked, kind, channels, write_empty_chunks)
+    return ScaleArray(layout, document, read_only=False)
+
+
+def _with_scale(store: Store, scale: dict[str, Any], wanted: Mapping[str, Any]) -> InfoFile:
+    """Add a scale to the volume in a store, or begin one, and remove the chunks of a scale that it replaces."""
     replaced: list[str] = []
 
     def change(document: dict[str, Any] | None) -> dict[str, Any]:
         replaced.clear()
-        new = with_scale(
-            document, scale, dtype=kind, channels=channels, type=type, overwrite=overwrite, where=store.root
-        )
+        new = with_scale(document, scale, **wanted, where=store.root)
         old = [] if document is None else document["scales"]
         same = [other for other in old if isinstance(other, Mapping) and other.get("key") == scale["key"]]
         replaced.extend(resolve_key(other["key"], store.root) for other in same)
@@ -331,8 +337,7 @@ def create_volume(
     document = InfoFile(store, change_info(store, change))
     for folder in replaced:
         store.delete_prefix(folder)
-    layout = layout_of(store, checked, kind, channels, write_empty_chunks)
-    return ScaleArray(layout, document, read_only=False)
+    return document
 
 
 def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: int | None = 1) -> tuple[int, ...]:

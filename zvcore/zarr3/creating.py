@@ -23,6 +23,7 @@ __all__ = ["create_array"]
 
 # The size of a chunk by default.
 _CHUNK_BYTES = 1 << 20
+_INDEX_CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
 
 
 def create_array(
@@ -65,45 +66,39 @@ def create_array(
         outer = _shape(shards, "shards", shape)
         if any(a % b for a, b in zip(outer, chunks, strict=True)):
             raise MetadataError("the chunks must divide the shard", expected=outer, found=chunks)
-        index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
-        given = index if index_codecs is None else list(index_codecs)
+        given = _INDEX_CODECS if index_codecs is None else list(index_codecs)
         codecs = sharded_codecs(chunks, codecs, {"index_codecs": given, "index_location": index_location})
-    if fill_value is AUTO or fill_value is None:
-        fill_value = data_type.default_fill
-    try:
-        written_fill = data_type.write_fill(fill_value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
-    encoding = chunk_key_encoding
-    if isinstance(encoding, str):
-        encoding = {"name": encoding, "configuration": {"separator": "/" if encoding == "default" else "."}}
     document = array_document(
-        shape,
-        data_type.json,
-        outer,
-        codecs,
-        fill_value=written_fill,
-        attributes=Attributes.checked(attrs or {}),
-        chunk_key_encoding=encoding,
-    )
+        shape, data_type.json, outer, codecs, fill_value=_written_fill(data_type, fill_value),
+        attributes=Attributes.checked(attrs or {}), chunk_key_encoding=_key_encoding(chunk_key_encoding),
+    )  # fmt: skip
     if dimension_names is not None:
         document["dimension_names"] = list(dimension_names)
-    shard_options: dict[str, Any] = {
-        "write_mode": write_mode,
-        "order_in_shard": order_in_shard,
-        "dead_bytes_threshold": dead_bytes_threshold,
-    }
+    options: dict[str, Any] = {"write_empty_chunks": write_empty_chunks}
+    if shards is not None:
+        options["write_mode"] = write_mode
+        options["order_in_shard"] = order_in_shard
+        options["dead_bytes_threshold"] = dead_bytes_threshold
     # Read back before anything is written: what we write must be what we would accept.
-    metadata = ArrayMetadata.parse(document, "zarr.json")
-    array = Zarr3Array(
-        store,
-        metadata,
-        write_empty_chunks=write_empty_chunks,
-        **({} if shards is None else shard_options),
-    )
+    array = Zarr3Array(store, ArrayMetadata.parse(document, "zarr.json"), **options)
     make_room(store, overwrite)
     write_document(store, document)
     return array
+
+
+def _written_fill(data_type: DataType, given: Any) -> Any:
+    """A fill value as metadata have it."""
+    fill_value = data_type.default_fill if given is AUTO or given is None else given
+    try:
+        return data_type.write_fill(fill_value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
+
+
+def _key_encoding(given: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(given, str):
+        return given
+    return {"name": given, "configuration": {"separator": "/" if given == "default" else "."}}
 
 
 def make_room(store: Store, overwrite: bool) -> None:

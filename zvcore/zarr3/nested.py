@@ -26,8 +26,7 @@ Ints = npt.NDArray[np.int64]
 
 def locate_nested(layout: ShardLayout, positions: Ints, keys: Keys, which: npt.NDArray[np.int32]) -> Sources:
     """The ranges of these chunks; `which` of the `keys` holds each. Only the indexes on the way to them are read."""
-    offset = np.full(len(positions), _NONE)
-    length = np.full(len(positions), _NONE)
+    found = _Found(layout, positions)
     order = np.argsort(which, kind="stable")
     bounds = np.flatnonzero(np.diff(which[order])) + 1
     groups = list(zip(keys, np.split(order, bounds), strict=True))
@@ -37,39 +36,42 @@ def locate_nested(layout: ShardLayout, positions: Ints, keys: Keys, which: npt.N
         index = None
         for attempt in again(key, BEING_REPLACED, on=StaleSourcesError):
             with attempt:
-                offset[rows] = length[rows] = _NONE
+                found.forget(rows)
                 index = layout.index(key, fresh=False)
                 if index is not None:
-                    _descend(layout, key, index, 0, 0, positions, rows, offset, length)
+                    found.descend(key, index, 0, 0, rows)
         return None if index is None else index.stamp
 
     stamps = layout.store.each(search, groups)
-    return Sources(keys, which, offset, length, stamps=stamps)
+    return Sources(keys, which, found.offset, found.length, stamps=stamps)
 
 
-def _descend(
-    layout: ShardLayout,
-    key: str,
-    index: Index,
-    base: int,
-    depth: int,
-    positions: Ints,
-    rows: npt.NDArray[np.intp],
-    offset: npt.NDArray[np.uint64],
-    length: npt.NDArray[np.uint64],
-) -> None:
-    """Fill in the rows whose chunks lie in the shard of level `depth` that begins at `base` and has this index."""
-    slots = layout.levels[depth].slots(positions[rows])
-    there = index.lengths[slots] != _NONE
-    rows, slots = rows[there], slots[there]
-    if depth + 1 == len(layout.levels):
-        offset[rows] = index.offsets[slots] + np.uint64(base)
-        length[rows] = index.lengths[slots]
-        return
-    for slot in np.unique(slots).tolist():
-        begin = base + int(index.offsets[slot])
-        inner = _inner_index(layout, key, index.stamp, depth + 1, begin, int(index.lengths[slot]))
-        _descend(layout, key, inner, begin, depth + 1, positions, rows[slots == slot], offset, length)
+class _Found:
+    """Where chunks lie, as far as the indexes on the way to them have told."""
+
+    def __init__(self, layout: ShardLayout, positions: Ints) -> None:
+        self.layout = layout
+        self.positions = positions
+        self.offset = np.full(len(positions), _NONE)
+        self.length = np.full(len(positions), _NONE)
+
+    def forget(self, rows: npt.NDArray[np.intp]) -> None:
+        self.offset[rows] = self.length[rows] = _NONE
+
+    def descend(self, key: str, index: Index, base: int, depth: int, rows: npt.NDArray[np.intp]) -> None:
+        """Fill in the rows whose chunks lie in the shard of level `depth` that begins at `base` and has this index."""
+        levels = self.layout.levels
+        slots = levels[depth].slots(self.positions[rows])
+        there = index.lengths[slots] != _NONE
+        rows, slots = rows[there], slots[there]
+        if depth + 1 == len(levels):
+            self.offset[rows] = index.offsets[slots] + np.uint64(base)
+            self.length[rows] = index.lengths[slots]
+            return
+        for slot in np.unique(slots).tolist():
+            begin = base + int(index.offsets[slot])
+            inner = _inner_index(self.layout, key, index.stamp, depth + 1, begin, int(index.lengths[slot]))
+            self.descend(key, inner, begin, depth + 1, rows[slots == slot])
 
 
 def _inner_index(layout: ShardLayout, key: str, stamp: Any, depth: int, begin: int, size: int) -> Index:
