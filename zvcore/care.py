@@ -14,10 +14,10 @@ from zvcore.conversion_note import KEY as NOTE
 from zvcore.conversion_note import UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, get_format
-from zvcore.opening import detect
+from zvcore.opening import detect, store_at, unknown_file
 from zvcore.progress import shown
 from zvcore.report import Problem, Report
-from zvcore.stores import Store, open_store
+from zvcore.stores import Store
 from zvcore.stores.choosing import keys_of
 from zvcore.stores.opening import shared_options
 
@@ -73,8 +73,15 @@ def verify(
             report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
     report.watch = None
     # After the look: what a conversion wrote meanwhile is not blamed on one that has ended by now.
-    _tell_unfinished(report, store.root, [unfinished_around(path, storage_options), *_unfinished_within(store, only)])
+    _tell_unfinished(
+        report, store.root, [unfinished_around(_place(path, store), storage_options), *_unfinished_within(store, only)]
+    )
     return report
+
+
+def _place(path: Path, store: Store) -> Path:
+    """Where the note of an unfinished conversion is looked for: that into a single file lies beside it."""
+    return path if store.file is None else store
 
 
 def _unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedConversion]:
@@ -170,7 +177,7 @@ def repair(
     """
     here, there = shared_options(storage_options, path, path if out is None else out)
     store, found, only = find(path, "r" if out is not None else "r+", format, here)
-    unfinished = unfinished_around(path, here) or next(_unfinished_within(store, only), None)
+    unfinished = unfinished_around(_place(path, store), here) or next(_unfinished_within(store, only), None)
     if unfinished is not None:
         raise UnsupportedError(
             f"{unfinished}: nothing can be repaired before the same conversion has been run again, which resumes it",
@@ -180,7 +187,7 @@ def repair(
         if out is not None:
             raise UnsupportedError("a copy is made of whole datasets; give the path of the dataset", key=only)
         options["only"] = [only]
-    target = None if out is None else open_store(out, "w", there)
+    target = None if out is None else store_at(out, "w", there, found.name)
     report: Report = found.care().repair(store, target, threads=threads, **options)
     return report
 
@@ -204,7 +211,7 @@ def inspect(
     """What lies at a path: format, kind, shape, chunks, codecs, sizes on disk; members; the map of a shard."""
     store, format_found, only = find(path, "r", format, storage_options)
     found = format_found.care().inspect(store, only=only)
-    unfinished = unfinished_around(path, storage_options)
+    unfinished = unfinished_around(_place(path, store), storage_options)
     if unfinished is not None:
         found["unfinished"] = unfinished.to_json()
     _mark_members(store, found)
@@ -234,13 +241,13 @@ def find(
     """(store, format, what within it): the dataset at a path, or the one around a path that leads into it."""
     given = None if format is None else get_format(format)
     if isinstance(path, Store):
-        opened = open_store(path, mode, storage_options)
+        opened = store_at(path, mode, storage_options)
         found = given or detect(opened)
         if found is None:
             raise _unknown(opened.root)
         return opened, found, None
     text = os.fsdecode(path)
-    store = _opened(text, mode, storage_options)
+    store = _opened(text, mode, storage_options, format)
     if store is not None:
         found = given or detect(store)
         if found is not None:
@@ -260,17 +267,19 @@ def find(
         raise UnsupportedError(f"{unfinished}: nothing of it can be read yet", key=text)
     if store is None and not ("://" not in text and os.path.exists(text)):
         raise NotFoundError("there is nothing here", key=text)
-    raise _unknown(text)
+    raise unknown_file(text) if store is None else _unknown(text)
 
 
-def _opened(text: str, mode: str, storage_options: Mapping[str, Any] | None) -> Store | None:
+def _opened(text: str, mode: str, storage_options: Mapping[str, Any] | None, format: str | None = None) -> Store | None:
     """The store there, None if it is none or has nothing."""
-    if "://" not in text and not os.path.isdir(text):
-        return None
     try:
-        store = open_store(text, mode, storage_options)
+        store = store_at(text, mode, storage_options, format)
     except NotFoundError:
         return None
+    except UnsupportedError:
+        if "://" in text or not os.path.exists(text):
+            raise
+        return None  # a file within a dataset
     folders, objects = store.list_dir()
     return store if folders or objects else None
 

@@ -14,7 +14,7 @@ from zvcore.converting.planning import Request
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Target
 from zvcore.format import Format, formats, get_format
-from zvcore.stores import Store, open_store
+from zvcore.stores import Store
 from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _conversion(
     by_path = isinstance(src, str | os.PathLike | Store)
     from_there, to_there = shared_options(storage_options, src, dst)
     source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
-    store = open_store(dst, "w", to_there)
+    store = opening.store_at(dst, "w", to_there, target.format.name)
     return Converting(source, store, request, memory=int(memory), overwrite=overwrite, resume=resume)
 
 

@@ -116,7 +116,8 @@ class Format(ABC):
     name          as `format=` has it
     title         for people
     marks         names of documents; at the root of a dataset stands at least one of them
-    suffixes      for formats whose datasets are single files: how their names end, such as ".nrrd"
+    suffixes      for formats whose datasets are single files: how their names end, such as ".nrrd". Their stores have
+                  one object, whose key is `store.file`
     precedence    who is asked first, when several formats have the same marks: what is a special case of another format
                   has the higher number
     open_options  what only this format's `open` takes
@@ -143,8 +144,17 @@ class Format(ABC):
     # --- finding
 
     def detect(self, store: Store) -> bool:
-        """Whether a dataset of this format lies at the root of the store, as its documents tell."""
+        """Whether a dataset of this format lies at the root of the store, as its documents tell.
+
+        Of a single file, only the formats that have such a suffix are asked.
+        """
+        if store.file is not None:
+            return self.names_file(store.file) and store.exists(store.file)
         return any(store.exists(mark) for mark in self.marks)
+
+    def names_file(self, name: str) -> bool:
+        """Whether a file of this name may be a dataset of this format."""
+        return bool(self.suffixes) and name.lower().endswith(self.suffixes)
 
     def adopts(self, store: Store) -> bool:
         """Whether a folder without any document is part of a dataset of this format. Asked when none detects one."""

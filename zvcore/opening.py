@@ -12,7 +12,8 @@ from zvcore.conversion_note import KEY as NOTE
 from zvcore.conversion_note import unfinished_at
 from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
 from zvcore.format import Format, formats, get_format, marks
-from zvcore.stores import Store, open_store
+from zvcore.stores import Store
+from zvcore.stores.opening import open_beside, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
 
-__all__ = ["create", "detect", "open"]
+__all__ = ["create", "detect", "open", "store_at", "unknown_file"]
 
 Path = str | os.PathLike[str] | Store
 Mode = Literal["r", "r+", "w"]
@@ -29,10 +30,46 @@ Mode = Literal["r", "r+", "w"]
 def detect(store: Store) -> Format | None:
     """Which format lies at the root of this store, or None."""
     asked = formats().values()
+    if store.file is not None:
+        return next((one for one in asked if one.names_file(str(store.file)) and one.detect(store)), None)
     for one in asked:
         if one.detect(store):
             return one
     return next((one for one in asked if one.adopts(store)), None)
+
+
+def store_at(
+    path: Path, mode: str = "r", storage_options: Mapping[str, Any] | None = None, format: str | None = None
+) -> Store:
+    """The store at a path or URL: over a single file, where that is what datasets of the format are; else a folder."""
+    if isinstance(path, Store):
+        return open_store(path, mode, storage_options)
+    text = os.fsdecode(path)
+    asked = formats().values() if format is None else [get_format(format)]
+    name = text.rpartition("/")[2].lower()
+    suffixes = tuple(suffix for one in asked for suffix in one.suffixes)
+    if suffixes and (format is not None or name.endswith(suffixes)):
+        if mode == "w" and format is not None and not name.endswith(suffixes):
+            raise ValueError(f"{format} datasets are files, whose names end with {' or '.join(suffixes)}, not {text!r}")
+        file = open_beside(text, mode, storage_options)
+        if file is not None and (mode == "w" or file.exists(str(file.file))):
+            return file
+    try:
+        return open_store(path, mode, storage_options)
+    except UnsupportedError:
+        if "://" not in text and os.path.isfile(text):
+            raise unknown_file(text) from None
+        raise
+
+
+def unknown_file(text: str) -> UnsupportedError:
+    """The error for a file that is no dataset by its name, and part of none."""
+    known = [f"{suffix} ({one.title})" for one in formats().values() for suffix in one.suffixes]
+    return UnsupportedError(
+        "this is a file, of no format that zvcore knows by its name",
+        key=text,
+        expected=f"a folder, or a file whose name ends with {', '.join(known)}" if known else "a folder",
+    )
 
 
 def open(
@@ -56,7 +93,7 @@ def open(
         raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
     if mode == "w" and format is None:
         raise ValueError("mode 'w' needs a format")
-    store = open_store(path, mode, storage_options)
+    store = store_at(path, mode, storage_options, format)
     if mode == "w":
         begun = get_format(str(format))
         if not begun.begins_groups:
@@ -123,7 +160,7 @@ def create(
     if shards is not None:
         format_options["shards"] = shards
     return get_format(format).create(
-        open_store(path, "w", storage_options),
+        store_at(path, "w", storage_options, format),
         shape=shape,
         dtype=dtype,
         codec=codec,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,14 +16,26 @@ from zvcore.opening import detect, open_silently
 from zvcore.pictures.preview import image_of
 from zvcore.serving.paths import is_shown
 from zvcore.stores import open_store
+from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zvcore.format import ViewerSource
     from zvcore.images import Image
     from zvcore.serving.paths import Root
-    from zvcore.stores.confined import ConfinedStore
+    from zvcore.stores import Store
 
-__all__ = ["Catalog", "Dataset", "find_datasets", "marks", "open_dataset", "stored_size"]
+__all__ = [
+    "Catalog",
+    "Dataset",
+    "dataset_at",
+    "find_datasets",
+    "is_dataset_file",
+    "marks",
+    "open_dataset",
+    "stored_size",
+]
 
 _DEEPEST = 12
 _MOST_FOLDERS = 20_000
@@ -44,7 +57,7 @@ class Dataset:
     """
 
     names: list[bytes]
-    store: ConfinedStore
+    store: Store
     format: str
     kind: str
     node: Any = None
@@ -85,7 +98,7 @@ def find_datasets(root: Root) -> Catalog:
     catalog = Catalog()
     deadline = time.monotonic() + _SECONDS
     seen = 0
-    known = marks()
+    known, endings = marks(), suffixes()
     # A folder, and what there is to say of the unfinished conversion that it lies in.
     pending: list[tuple[list[bytes], str | None]] = [([], _told(unfinished_around(os.fsdecode(root.path))))]
     while pending:
@@ -104,6 +117,7 @@ def find_datasets(root: Root) -> Catalog:
             continue
         if _NOTE in files:
             unfinished = _told(unfinished_at(root.store(names)))
+        catalog.datasets += _files(root, names, sorted(name for name in files if name.lower().endswith(endings)))
         if files & known:
             found = open_dataset(root.store(names), names)
             if found is not None:
@@ -118,6 +132,15 @@ def find_datasets(root: Root) -> Catalog:
     return catalog
 
 
+def _files(root: Root, names: list[bytes], files: list[bytes]) -> Iterator[Dataset]:
+    """Data sets that are files of a folder."""
+    for name in files:
+        found = open_dataset(file_store(root, [*names, name]), [*names, name]) if is_shown(name) else None
+        if found is not None:
+            found.unfinished = _told(unfinished_at(found.store))
+            yield found
+
+
 def _told(found: UnfinishedConversion | None) -> str | None:
     """Not why it failed: that may name what lies elsewhere on this machine."""
     return None if found is None else str(replace(found, failed=None))
@@ -128,7 +151,34 @@ def marks() -> set[bytes]:
     return {mark.encode() for one in formats().values() for mark in one.marks}
 
 
-def open_dataset(store: ConfinedStore, names: list[bytes]) -> Dataset | None:
+def suffixes() -> tuple[bytes, ...]:
+    """How the names of files end that may be datasets by themselves, in lower case."""
+    return tuple(suffix.encode() for one in formats().values() for suffix in one.suffixes)
+
+
+def is_dataset_file(root: Root, names: list[bytes]) -> bool:
+    """Whether this is a file that may be a dataset by itself."""
+    if not names or not names[-1].lower().endswith(suffixes()):
+        return False
+    found = root.look(names)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
+def file_store(root: Root, names: list[bytes]) -> Store:
+    """The store of a dataset that is a file."""
+    return SingleFileStore(root.store(names[:-1]), os.fsdecode(names[-1]))
+
+
+def dataset_at(root: Root, names: list[bytes]) -> Dataset | None:
+    """The data set in a folder, or that a file is; None if there is none of either."""
+    if any(root.look([*names, name]) is not None for name in marks()):
+        return open_dataset(root.store(names), names)
+    if is_dataset_file(root, names):
+        return open_dataset(file_store(root, names), names)
+    return None
+
+
+def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
     """What the documents in this folder describe; None if they describe nothing that is known."""
     format = None
     try:
@@ -156,6 +206,9 @@ def stored_size(root: Root, names: list[bytes], seconds: float) -> tuple[int, in
     """(bytes, files, whether all were counted in time) below a folder; links are not followed."""
     deadline = time.monotonic() + seconds
     size = count = 0
+    here = root.look(names)
+    if here is not None and stat.S_ISREG(here.st_mode):
+        return here.st_size, 1, True
     pending = [names]
     while pending:
         folder = pending.pop()

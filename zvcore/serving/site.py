@@ -13,7 +13,7 @@ from urllib.parse import quote
 from zvcore.errors import UnsupportedError
 from zvcore.format import get_format
 from zvcore.serving import neuroglancer
-from zvcore.serving.catalog import Dataset, find_datasets, marks, open_dataset, stored_size
+from zvcore.serving.catalog import Dataset, dataset_at, find_datasets, is_dataset_file, marks, stored_size
 from zvcore.serving.limits import refuse_if_too_large
 from zvcore.serving.paths import split_path
 from zvcore.serving.turns import Busy, Turns
@@ -68,12 +68,12 @@ class Site:
     # --- data sets by path
 
     def _dataset(self, names: list[bytes]) -> Dataset | None:
-        found = any(self.root.look([*names, name]) is not None for name in marks())
-        return open_dataset(self.root.store(names), names) if found else None
+        return dataset_at(self.root, names)
 
     def _version(self, names: list[bytes]) -> Version:
         """Tells a data set as it is now from others: changes when its own document does."""
-        documents = [self.root.look([*names, name]) for name in sorted(marks())]
+        ways = [names] if is_dataset_file(self.root, names) else [[*names, name] for name in sorted(marks())]
+        documents = [self.root.look(way) for way in ways]
         stamps = tuple(
             None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns) for found in documents
         )
@@ -166,7 +166,8 @@ class Site:
         facts: dict[str, Any] = {
             "path": dataset.path, "format": dataset.format, "kind": dataset.kind, "error": dataset.error,
             "title": dataset.format_title or get_format(dataset.format).title,
-            "unfinished": dataset.unfinished, "url": f"{base}/{url}", "stored_bytes": size, "files": files,
+            "unfinished": dataset.unfinished, "stored_bytes": size, "files": files,
+            "url": f"{base}/{url if dataset.store.file is None else url[:-1]}",
             "counted_all": complete,
         }  # fmt: skip
         if dataset.pyramid is not None:

@@ -51,6 +51,7 @@ class Store(ABC):
     local_root     the absolute folder as the file system's bytes when objects are plain files below it, which native
                    code may then open by itself; else None
     of_files       objects are files that others may name, pack or change as files are
+    file           the name of the one object that there may be, where the store is a file and no folder
     largest        how many bytes of it may be read, or decoded, at once: for what others made; None: any number
     read_only      every write raises `ReadOnlyError`
     remote         every call is a request over a network: what can be asked at once should be, and nothing twice
@@ -63,6 +64,7 @@ class Store(ABC):
     root: str
     local_root: bytes | None = None
     of_files: bool = False
+    file: str | None = None
     largest: int | None = None
     read_only: bool = False
     remote: bool = False

@@ -55,6 +55,26 @@ def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> 
     return _opener_of(text)(text, mode, options)
 
 
+def open_beside(path: str, mode: str = "r", storage_options: Options = None) -> Store | None:
+    """The store over one file, through that of the folder around it; None where a path names no file in a folder."""
+    url = _URL.match(path)
+    above, slash, name = path.rpartition("/")
+    if url is not None:
+        rooted = above.partition("://")[2] or above.lower().startswith("file:///")
+        if url[2] == "::" or not rooted:
+            return None
+        if url[1].lower() in ("file", "http", "https"):
+            name = unquote(name)
+    if not name or (url is None and os.path.isdir(path)):
+        return None
+    from zvcore.stores.single_file import SingleFileStore
+
+    try:
+        return SingleFileStore(open_store(above or slash or ".", mode, storage_options), name)
+    except NotFoundError:
+        return None
+
+
 def shared_options(storage_options: Options, *paths: object) -> list[Options]:
     """Which of several paths the options are meant for: those whose opener takes some, and there must be one."""
     meant = [isinstance(path, str | os.PathLike) and takes_options(path) for path in paths]
