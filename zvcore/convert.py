@@ -165,7 +165,7 @@ def _conversion(
     by_path = isinstance(src, str | os.PathLike | Store)
     from_there, to_there = shared_options(storage_options, src, dst)
     source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
-    store = opening.store_at(dst, "w", to_there, target.format.name)
+    store = opening.store_at(dst, "w", to_there, request.target.format.name)
     return Converting(source, store, request, memory=int(memory), overwrite=overwrite, resume=resume)
 
 

@@ -65,7 +65,8 @@ def test_it_has_the_file_and_nothing_that_lies_beside_it(folder):
         writer.write_at(0, b"whole")
     assert store.delete_prefix("") == 1
     assert sorted(folder.list()) == ["b.note", "zarr.json"]
-    assert pickle.loads(pickle.dumps(store)).root == store.root
+    if isinstance(folder, LocalStore):
+        assert pickle.loads(pickle.dumps(store)) == store
 
 
 def test_notes_about_it_lie_beside_it_and_are_not_listed(folder):

@@ -16,6 +16,7 @@ from zvcore.errors import ZvcoreError
 from zvcore.progress import shown
 from zvcore.report import ConversionReport, Problem
 from zvcore.stores import LocalStore, MemoryStore
+from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,9 +60,10 @@ class Conversion(ABC):
     def _nothing(self, rehearsing: bool = False) -> Made:
         return Made(self.memory, self.effort, self.store.local_root is not None, rehearsing)
 
-    def rehearse(self) -> tuple[MemoryStore, Made]:
+    def rehearse(self) -> tuple[Store, Made]:
         """Make the destination in memory first: what cannot be made is refused before anything is written."""
-        scratch = MemoryStore()
+        memory = MemoryStore()
+        scratch = memory if self.store.file is None else SingleFileStore(memory, self.store.file)
         made = self._nothing(rehearsing=True)
         make(self.draft, self.draft.format.exchange().writer(scratch, False), made)
         return scratch, made
