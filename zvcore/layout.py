@@ -11,10 +11,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+from weakref import WeakMethod
 
 import numpy as np
 
 from zvcore.engine.form import Form
+from zvcore.engine.prepared import Prepared
 from zvcore.engine.sources import ABSENT, Sources
 from zvcore.errors import CorruptDataError, ZvcoreError
 
@@ -99,9 +101,19 @@ class Layout(ABC):
         return math.prod(self.form.shape) * self.form.dtype.itemsize
 
     @cached_property
-    def prepared(self) -> Form:
-        """The form as the engine's threads need it."""
-        return Form(self.form, self.shape, self.fill_value, self.framing)
+    def prepared(self) -> Prepared:
+        """What all requests have in common, as the engine's threads need it."""
+        form = None
+        if self.value_codec is None:
+            form = Form(self.form, self.shape, self.fill_value, self.framing)
+        # By a weak reference: what is prepared is kept by the layout, and both shall go when nobody needs them.
+        name = WeakMethod(self.chunk_name)
+
+        def name_of(position: tuple[int, ...]) -> str | None:
+            chunk_name = name()
+            return None if chunk_name is None else chunk_name(position)
+
+        return Prepared(form, self.chains, self.store.local_root, self.store.fsync, name_of)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "prepared"}

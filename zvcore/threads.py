@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["default_thread_count"]
+__all__ = ["MOST_THREADS", "default_thread_count"]
 
-_MOST = 256
+# More threads than this are never used.
+MOST_THREADS = 256
 
 
 def default_thread_count() -> int:
@@ -15,7 +16,7 @@ def default_thread_count() -> int:
     if text:
         if not text.isdigit() or int(text) < 1:
             raise ValueError(f"ZVCORE_THREADS must be a positive number, not {text!r}")
-        return min(int(text), _MOST)
+        return min(int(text), MOST_THREADS)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

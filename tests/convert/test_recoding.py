@@ -17,8 +17,13 @@ from zvcore.converting import recoding, steps
 from zvcore.converting.recoding import Recode
 from zvcore.converting.view import make_view, parse_region
 from zvcore.engine import Buffers, StaleSourcesError
+from zvcore.engine.cells import Cells
+from zvcore.engine.chunks import Chunks
+from zvcore.engine.packer import Packer
 from zvcore.engine.recode import recode_chunks
 from zvcore.engine.selection import Selection
+from zvcore.engine.sinks import Gathered
+from zvcore.engine.work import Work
 from zvcore.errors import CorruptDataError
 from zvcore.format import get_format
 from zvcore.stores import MemoryStore
@@ -230,8 +235,11 @@ def test_stores_that_are_no_folders():
 # --- the engine by itself
 
 
-def parts(**changed: Any) -> dict[str, Any]:
-    """Arguments of `recode_chunks` for four cells of one chunk each."""
+CELLS = ("source_selection", "target_selection", "axis_of", "begin", "extent", "source_first", "target_first", "single")
+
+
+def recode(**changed: Any) -> tuple[Buffers, int, int]:
+    """(what comes of four cells of one chunk each, how many stored bytes were read, how many there are)."""
     arrays = [
         zvcore.create(MemoryStore(), format="zarr3", shape=(8, 8), dtype="u1", chunks=(4, 4), codec="gzip")
         for _ in range(2)
@@ -243,21 +251,26 @@ def parts(**changed: Any) -> dict[str, Any]:
     blobs = [memoryview(source.store.get(key)) for key in source.placement.keys(positions)]
     sources = source.locate(positions)
     sources.blobs = blobs
-    given = {
-        "source_form": source.prepared, "source_selection": selection, "source_positions": positions,
-        "sources": sources, "source_chains": source.chains, "target_form": target.prepared,
-        "target_selection": selection, "target_positions": positions, "target_chain": None,
-        "target_chains": target.chains, "axis_of": np.arange(2), "begin": 4 * positions,
+    columns = {
+        "source_selection": selection, "target_selection": selection, "axis_of": np.arange(2), "begin": 4 * positions,
         "extent": np.full((4, 2), 4), "source_first": np.arange(5), "target_first": np.arange(5), "single": True,
+        "target_chain": None, **changed,
     }  # fmt: skip
-    return {**given, **changed}
+    gathered = Gathered(4)
+    nbytes = recode_chunks(
+        Cells(*(columns[name] for name in CELLS)),
+        Chunks(source.prepared, positions, sources),
+        Chunks(target.prepared, positions, chain=columns["target_chain"]),
+        gathered,
+        Work(),
+    )
+    return gathered.chunks, nbytes, sum(map(len, blobs))
 
 
 def test_cells():
     for single in (True, False):
-        made, nbytes = recode_chunks(**parts(single=single))
-        assert isinstance(made, Buffers)
-        assert nbytes == sum(len(blob) for blob in parts()["sources"].blobs)
+        made, nbytes, stored = recode(single=single)
+        assert nbytes == stored
         decoded = [zvcore.codecs.get("gzip").decode(chunk) for chunk in made]
         assert bytes(decoded[3]) == np.arange(64, dtype="u1").reshape(8, 8)[4:, 4:].tobytes()
 
@@ -290,7 +303,7 @@ CHANGES = [
 def test_cells_that_do_not_fit(changed):
     """Nothing is written outside of a cell's memory, whatever the caller says."""
     with pytest.raises(ValueError):
-        recode_chunks(**parts(**changed))
+        recode(**changed)
 
 
 def test_what_is_recoded():
@@ -321,11 +334,11 @@ def test_a_source_that_is_replaced_while_it_is_read_is_read_anew(tmp_path, monke
     source[...] = values
     packed = []
 
-    def first_stale(*arguments: Any, **named: Any) -> Any:
+    def first_stale(*arguments: Any) -> Any:
         if len(packed) < 2:
-            packed.append(named["packer"] is not None)
+            packed.append(any(isinstance(argument, Packer) for argument in arguments))
             raise StaleSourcesError
-        return recode_chunks(*arguments, **named)
+        return recode_chunks(*arguments)
 
     monkeypatch.setattr(recoding, "recode_chunks", first_stale)
     zvcore.convert(tmp_path / "a", tmp_path / "b", chunks=(4, 4), codec="zstd", format="zarr3", threads=1)

@@ -13,7 +13,7 @@ from zvcore.engine import arriving as module
 from zvcore.engine.arriving import arriving
 from zvcore.engine.buffers import Keys
 from zvcore.engine.sources import ABSENT, Sources
-from zvcore.errors import StoreError
+from zvcore.errors import CorruptDataError, StoreError
 from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
@@ -182,3 +182,13 @@ def test_arrays_are_read_part_by_part(store: Far, monkeypatch: pytest.MonkeyPatc
             expected = array.read_block(place_)
             assert (block is None) == (expected is None)
             assert block is None or np.array_equal(block, expected)
+
+
+def test_a_chunk_that_is_damaged_among_many_is_named_as_what_it_is() -> None:
+    store = Far()
+    array = zvcore.create(store, format="zarr3", shape=(80, 100), dtype="u2", chunks=(16, 16), codec="gzip")
+    array[...] = np.arange(8000).reshape(80, 100)
+    store.put("c/3/4", b"no gzip at all")
+    with pytest.raises(CorruptDataError) as caught:
+        array.read_blocks([(0, 0), (3, 4), (1, 1)])
+    assert (caught.value.key, caught.value.chunk) == ("c/3/4", (3, 4))

@@ -42,7 +42,7 @@ def is_kept(array: Array, key: Any) -> bool:
     layout = array.layout
     assert layout.open_shards is not None
     out = np.zeros(selection.result_shape, array.dtype)
-    if not layout.open_shards.read(layout.prepared, selection, layout.chains[0], out):
+    if not layout.open_shards.read(layout.prepared, selection, out):
         return False
     assert np.array_equal(out, array[key])
     return True

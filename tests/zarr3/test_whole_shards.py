@@ -17,6 +17,7 @@ import zvcore
 from zvcore.codecs import Codec
 from zvcore.engine import Keys
 from zvcore.engine.packer import Packer
+from zvcore.engine.prepared import Prepared
 from zvcore.stores import LocalStore, MemoryStore
 
 if TYPE_CHECKING:
@@ -175,17 +176,17 @@ def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_packer_checks_what_it_is_given(tmp_path: Path) -> None:
-    root = os.fsencode(tmp_path)
+    prepared = Prepared(None, (), os.fsencode(tmp_path))
     keys = Keys.of(["a", "b"])
     for order, bounds in (([0, 1], [0, 1]), ([0, 1], [0, 1, 3]), ([0, 0], [0, 1, 2]), ([0, 1], [0, 3, 2])):
         with pytest.raises(ValueError, match=r"bounds|twice"):
-            Packer(keys, root, np.array(order), np.array(bounds), 0)
-    packer = Packer(keys, root, np.array([0, 1]), np.array([0, 1, 2]), 3)
+            Packer(keys, prepared, np.array(order), np.array(bounds), 0)
+    packer = Packer(keys, prepared, np.array([0, 1]), np.array([0, 1, 2]), 3)
     with pytest.raises(RuntimeError, match="not all"):
-        packer.finish(0, b"abc", b"", False)
+        packer.finish(0, b"abc", b"")
     with pytest.raises(ValueError, match="room was left for 3"):
-        packer.finish(0, b"", b"", False)
+        packer.finish(0, b"", b"")
     with pytest.raises(IndexError):
-        packer.finish(2, b"abc", b"", False)
+        packer.finish(2, b"abc", b"")
     del packer
     assert files(tmp_path) == {}

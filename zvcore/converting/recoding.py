@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.engine import Buffers, Form, StaleSourcesError
+from zvcore.engine.cells import Cells
+from zvcore.engine.chunks import Chunks, StaleSourcesError
 from zvcore.engine.fetching import at_hand
+from zvcore.engine.form import Form
+from zvcore.engine.packer import Packer
 from zvcore.engine.recode import recode_chunks
 from zvcore.engine.selection import Selection
+from zvcore.engine.sinks import Files, Gathered
+from zvcore.engine.work import Work
 from zvcore.placement import CHANGED, OneChunkPerObject
 from zvcore.stores.again import BEING_REPLACED, again
 
 if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.converting.view import View
-    from zvcore.engine.buffers import Keys
-    from zvcore.engine.packer import Packer
+    from zvcore.engine.buffers import Buffers
+    from zvcore.engine.prepared import Prepared
+    from zvcore.engine.sinks import Sink
     from zvcore.layout import Box, Layout
     from zvcore.placement import Group
     from zvcore.stores.editing import Edit
@@ -34,7 +40,7 @@ Offsets = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass
-class Cells:
+class CellChunks:
     """Some chunks of the target, cell after cell, and the chunks of the source that these are made of.
 
     order          for each chunk, which row of the positions asked for it is
@@ -105,21 +111,21 @@ class Recode:
         )
 
     @cached_property
-    def _form(self) -> Form:
-        """How the source's chunks lie, for values that are put together as the target stores them."""
+    def _prepared(self) -> Prepared:
+        """The source, for values that are put together as the target stores them."""
         source, target = self.source, self.target
         if not self.single or not target.form.swapped:
             return source.prepared
         fill = np.array([source.fill_value], source.form.dtype).byteswap()[0]
         form = dataclasses.replace(source.form, swapped=not source.form.swapped)
-        return Form(form, source.shape, fill, source.framing)
+        return source.prepared.with_form(Form(form, source.shape, fill, source.framing))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_form"}
+        return {name: value for name, value in vars(self).items() if name != "_prepared"}
 
     # --- which chunks
 
-    def _cells(self, positions: Positions) -> Cells:
+    def _parts(self, positions: Positions) -> CellChunks:
         """The cells of these chunks of the target, in the order of the first chunk of each."""
         chunk = np.array(self.target.form.shape, np.int64)
         extents = np.array(self.cell, np.int64)
@@ -135,7 +141,7 @@ class Recode:
         begin = places[np.sort(first)] * extents
         extent = np.minimum(extents, bounds - begin)
         sources, source_first = self._sources(begin, extent)
-        return Cells(order, positions[order], sources, target_first, source_first, begin, extent)
+        return CellChunks(order, positions[order], sources, target_first, source_first, begin, extent)
 
     def _sources(self, begin: Positions, extent: Positions) -> tuple[Positions, Offsets]:
         """(the source's chunks in each of these boxes of the view, where those of each begin)."""
@@ -159,12 +165,12 @@ class Recode:
 
     def encode(self, box: Box, positions: Positions, threads: int | None) -> tuple[Buffers, int]:
         """(these chunks of the target, which lie in a box that cuts no cell; how many stored bytes were read)."""
-        cells = self._cells(positions)
-        made, nbytes = self._run(box, cells, threads)
-        assert made is not None
+        parts = self._parts(positions)
+        gathered = Gathered(len(positions))
+        nbytes = self._run(box, parts, gathered, threads)
         back = np.empty(len(positions), np.intp)
-        back[cells.order] = np.arange(len(positions))
-        return made.select(back), nbytes
+        back[parts.order] = np.arange(len(positions))
+        return gathered.chunks.select(back), nbytes
 
     def store(self, box: Box, threads: int | None) -> int:
         """Write the objects of a box that holds them whole; how many stored bytes were read."""
@@ -177,8 +183,8 @@ class Recode:
                 made, nbytes = self.encode(box, positions, threads)
                 placement.put(positions, made)
                 return nbytes
-            cells = self._cells(positions)
-            return self._run(box, cells, threads, keys=placement.keys(cells.targets))[1]
+            parts = self._parts(positions)
+            return self._run(box, parts, Files(placement.keys(parts.targets), target.prepared), threads)
         groups = list(placement.groups(positions))
         total = 0
         for attempt in again(self.source.store.root, BEING_REPLACED, on=CHANGED):
@@ -195,12 +201,12 @@ class Recode:
         apart = target.shard_shape is not None and not any(map(int.__mod__, target.shard_shape, self.cell))
         packing = transfer.Packing.of(target, positions, groups) if apart else None
         if packing is not None:
-            cells = self._cells(positions[packing.rows])
+            parts = self._parts(positions[packing.rows])
             numbers = np.empty(len(packing.rows), np.intp)
-            numbers[cells.order] = np.arange(len(numbers))
-            firsts = cells.order[cells.target_first[:-1]]
+            numbers[parts.order] = np.arange(len(numbers))
+            firsts = parts.order[parts.target_first[:-1]]
             packer = packing.packer(numbers, np.arange(len(firsts)), np.searchsorted(firsts, packing.bounds))
-            total += self._run(box, cells, threads, packer=packer)[1]
+            total += self._run(box, parts, packer, threads)
             packing.finish(packer, packer.sizes[numbers])
             groups = [group for group in groups if group.key not in packing.keys]
         for group in groups:
@@ -209,56 +215,41 @@ class Recode:
             total += nbytes
         return total
 
-    def _run(
-        self, box: Box, cells: Cells, threads: int | None, keys: Keys | None = None, packer: Packer | None = None
-    ) -> tuple[Buffers | None, int]:
+    def _run(self, box: Box, parts: CellChunks, sink: Sink, threads: int | None) -> int:
+        """Encode the target's chunks from the source's: how many stored bytes were read."""
+        source, target = self.source, self.target
+        cells = self._cells(box, parts)
+        chunks = Chunks(target.prepared, parts.targets, chain=target.chain_column(parts.targets))
+        sink.store_empty = target.store_empty
+        nbytes = 0
+        # A packer that was begun is of no use any more: whoever packs begins again with another.
+        on = () if isinstance(sink, Packer) else StaleSourcesError
+        for attempt in again(source.store.root, BEING_REPLACED, on=on):
+            with attempt:
+                sources = source.locate(parts.sources)
+                if source.store.local_root is None:
+                    sources = at_hand(source.store, sources, len(parts.sources))
+                there = Chunks(self._prepared, parts.sources, sources)
+                nbytes = recode_chunks(cells, there, chunks, sink, Work(threads))
+        return nbytes
+
+    def _cells(self, box: Box, parts: CellChunks) -> Cells:
+        """The cells of a box of the target."""
         view, source, target = self.view, self.source, self.target
         ranges = [slice(first, first + 1) for first in view.start]
         for (first, stop), axis in zip(box, view.axes, strict=True):
             if axis is not None:
                 ranges[axis] = slice(view.start[axis] + first, view.start[axis] + stop)
-        axis_of = [view.axes.index(axis) if axis in view.axes else -1 for axis in range(len(source.shape))]
-        root = target.store.local_root
-        made: tuple[Buffers | None, int] = (None, 0)
-        # A packer that was begun is of no use any more: whoever packs begins again with another.
-        on = StaleSourcesError if packer is None else ()
-        for attempt in again(source.store.root, BEING_REPLACED, on=on):
-            with attempt:
-                sources = source.locate(cells.sources)
-                if source.store.local_root is None:
-                    sources = at_hand(source.store, sources, len(cells.sources))
-                made = recode_chunks(
-                    self._form,
-                    Selection.basic(tuple(ranges), source.shape),
-                    cells.sources,
-                    sources,
-                    source.chains,
-                    target.prepared,
-                    Selection.basic(_slices(box), target.shape),
-                    cells.targets,
-                    target.chain_column(cells.targets),
-                    target.chains,
-                    np.array(axis_of),
-                    cells.begin - np.array([first for first, _ in box]),
-                    cells.extent,
-                    cells.source_first,
-                    cells.target_first,
-                    self.single,
-                    source_root=source.store.local_root,
-                    keys=keys,
-                    packer=packer,
-                    root=root,
-                    sync=target.store.fsync,
-                    store_empty=target.store_empty,
-                    threads=threads,
-                    source_names=partial(_name, source, cells.sources),
-                    target_names=partial(_name, target, cells.targets),
-                )
-        return made
-
-
-def _name(layout: Layout, positions: Positions, row: int) -> str:
-    return layout.chunk_name(tuple(positions[row].tolist()))
+        return Cells(
+            Selection.basic(tuple(ranges), source.shape),
+            Selection.basic(_slices(box), target.shape),
+            [view.axes.index(axis) if axis in view.axes else -1 for axis in range(len(source.shape))],
+            parts.begin - np.array([first for first, _ in box]),
+            parts.extent,
+            parts.source_first,
+            parts.target_first,
+            self.single,
+        )
 
 
 def _slices(box: Box) -> tuple[slice, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from zvcore.engine.batches import default_thread_count
 from zvcore.engine.buffers import Buffers, Keys
 from zvcore.engine.fetching import StaleSourcesError, encode_many, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT, Sources
+from zvcore.threads import default_thread_count
 
 __all__ = [
     "ABSENT",

@@ -1,4 +1,4 @@
-"""Batches: a number of items, and a C function that does one of them, run on threads.
+"""A number of items that threads do one after the other.
 
 The calling thread takes part in the work, so a small batch costs no hand-over, and looks after signals ten times a
 second. The first failure stops the batch.
@@ -6,6 +6,7 @@ second. The first failure stops the batch.
 
 import atexit
 
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_XDECREF, PyObject
 from libc.stdint cimport int64_t
@@ -13,13 +14,11 @@ from libc.string cimport memset
 
 from zvcore.codecs.running cimport begin_running, end_running
 from zvcore.engine.failures cimport MEMORY_FAILURE, PYTHON_FAILURE, Failure
-from zvcore.engine.slots cimport fail, fail_python, give_slot, take_slot
+from zvcore.engine.slots cimport Slot, fail, fail_python, give_slot, take_slot
 from zvcore.system.atomics cimport zv_fetch_add, zv_load, zv_load64, zv_milliseconds, zv_store
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from zvcore.system.pool cimport zv_pool_begin, zv_pool_lock, zv_pool_start, zv_pool_stop, zv_pool_wait, zv_task
-
-from zvcore.threads import default_thread_count as find_default_thread_count
 
 
 cdef enum:
@@ -44,20 +43,27 @@ zv_pool_begin()
 atexit.register(_stop_pool)
 
 
-cdef struct Shared:
-    Batch *batch
-    int64_t checked     # when signals were last looked after, by slot 0
+# What the threads of one batch share.
+cdef struct Batch:
+    void *task
+    Failure *failure
+    int64_t items
+    int64_t next            # taken atomically
+    int64_t done
+    int stop
+    int has_failure
+    int64_t checked         # when signals were last looked after, by the calling thread
     void *progress
 
 
-cdef void record_failure(Batch *batch, Slot *slot) noexcept nogil:
+cdef void record_failure(Batch *batch, const Failure *failure) noexcept nogil:
     cdef void *unused = NULL
     pthread_mutex_lock(&failure_lock)
     if not batch.has_failure:
         batch.has_failure = 1
-        batch.failure = slot.failure
+        batch.failure[0] = failure[0]
     else:
-        unused = slot.failure.exception
+        unused = failure.exception
     pthread_mutex_unlock(&failure_lock)
     zv_store(&batch.stop, 1)
     if unused != NULL:
@@ -65,82 +71,65 @@ cdef void record_failure(Batch *batch, Slot *slot) noexcept nogil:
             Py_XDECREF(<PyObject *> unused)
 
 
-cdef int look_around(Shared *shared, Slot *slot) noexcept with gil:
+cdef int look_around(Batch *batch, Slot *slot) noexcept with gil:
     """Signals and progress, in the calling thread. An exception stops the batch."""
     try:
         PyErr_CheckSignals()
-        if shared.progress != NULL:
-            (<object> shared.progress)(zv_load64(&shared.batch.done), shared.batch.items)
+        if batch.progress != NULL:
+            (<object> batch.progress)(zv_load64(&batch.done), batch.items)
         return 0
     except BaseException as error:
         fail_python(slot, error)
-        record_failure(shared.batch, slot)
+        record_failure(batch, &slot.failure)
         return -1
 
 
 cdef void participate(void *context, int number) noexcept nogil:
     """What each thread of a batch does. Number 0 is the calling thread."""
-    cdef Shared *shared = <Shared *> context
-    cdef Batch *batch = shared.batch
+    cdef Batch *batch = <Batch *> context
+    cdef Failure no_memory
     cdef Slot *slot = take_slot()
-    cdef int64_t item, now
-    cdef bint running
     if slot == NULL:
-        zv_store(&batch.stop, 1)
-        pthread_mutex_lock(&failure_lock)
-        if not batch.has_failure:
-            batch.has_failure = 1
-            memset(&batch.failure, 0, sizeof(Failure))
-            batch.failure.kind = MEMORY_FAILURE
-            batch.failure.job = -1
-        pthread_mutex_unlock(&failure_lock)
+        memset(&no_memory, 0, sizeof(Failure))
+        no_memory.kind = MEMORY_FAILURE
+        no_memory.job = -1
+        record_failure(batch, &no_memory)
         return
     slot.place = -1
-    running = begin_running(&slot.runner, batch.chains, batch.chain_count) == 0
-    if not running:
+    if begin_running(&slot.runner, (<Task> batch.task).chains.stages, (<Task> batch.task).chains.count) != 0:
         fail(slot, MEMORY_FAILURE, -1)
-        record_failure(batch, slot)
-    while running and not zv_load(&batch.stop):
-        item = zv_fetch_add(&batch.next, 1)
-        if item >= batch.items:
-            break
-        if batch.run(batch, slot, item) != 0:
-            record_failure(batch, slot)
-            break
-        zv_fetch_add(&batch.done, 1)
-        if number == 0:
-            now = zv_milliseconds()
-            if now - shared.checked >= SIGNAL_MILLISECONDS:
-                shared.checked = now
-                if look_around(shared, slot) != 0:
-                    break
-    if running:
+        record_failure(batch, &slot.failure)
+    else:
+        do_items(batch, slot, number == 0)
         end_running(&slot.runner)
     give_slot(slot)
 
 
-cdef bint run_batch(Batch *batch, int threads, object progress) except -1:
-    cdef Shared shared
-    cdef zv_task task
-    cdef int helpers
-    batch.next = 0
-    batch.done = 0
-    batch.stop = 0
-    batch.has_failure = 0
-    if batch.items == 0:
-        return True
-    shared.batch = batch
-    shared.checked = zv_milliseconds()
-    shared.progress = NULL if progress is None else <void *> progress
-    helpers = <int> min(<int64_t> threads, batch.items) - 1
-    with nogil:
-        zv_pool_start(&task, participate, &shared, helpers)
-        participate(&shared, 0)
+cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
+    cdef int64_t item, now
+    while not zv_load(&batch.stop):
+        item = zv_fetch_add(&batch.next, 1)
+        if item >= batch.items:
+            return
+        if (<Task> batch.task).run(slot, item) != 0:
+            record_failure(batch, &slot.failure)
+            return
+        zv_fetch_add(&batch.done, 1)
+        if looking:
+            now = zv_milliseconds()
+            if now - batch.checked >= SIGNAL_MILLISECONDS:
+                batch.checked = now
+                if look_around(batch, slot) != 0:
+                    return
+
+
+cdef object wait_for(Batch *batch, zv_task *helpers, object progress):
+    """Until the helpers are done: what was raised meanwhile, or None."""
     cdef object interrupted = None
     cdef bint done = False
     while not done:
         with nogil:
-            done = zv_pool_wait(&task, SIGNAL_MILLISECONDS)
+            done = zv_pool_wait(helpers, SIGNAL_MILLISECONDS)
         if not done and interrupted is None:
             try:
                 PyErr_CheckSignals()
@@ -150,39 +139,42 @@ cdef bint run_batch(Batch *batch, int threads, object progress) except -1:
                 # The threads still write to the batch's memory: it must not go before they are done.
                 interrupted = error
                 zv_store(&batch.stop, 1)
-    cdef object exception
-    if batch.has_failure and batch.failure.kind == PYTHON_FAILURE and batch.failure.job < 0:
-        exception = <object> batch.failure.exception
-        Py_XDECREF(<PyObject *> batch.failure.exception)
-        raise exception
-    if interrupted is not None:
+    return interrupted
+
+
+# What a task holds does not lead back to it, so there is nothing for the garbage collector to find.
+@cython.no_gc
+cdef class Task:
+    """What threads do with items. A class of each kind of work says how to do one."""
+
+    cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
+        return 0
+
+    cdef bint perform(self, int64_t items, int threads, object progress, Failure *failure) except -1:
+        cdef Batch batch
+        cdef zv_task helpers
+        if items == 0:
+            return True
+        memset(&batch, 0, sizeof(Batch))
+        batch.task = <void *> self
+        batch.failure = failure
+        batch.items = items
+        batch.checked = zv_milliseconds()
+        batch.progress = NULL if progress is None else <void *> progress
+        with nogil:
+            zv_pool_start(&helpers, participate, &batch, <int> min(<int64_t> threads, items) - 1)
+            participate(&batch, 0)
+        interrupted = wait_for(&batch, &helpers, progress)
+        if batch.has_failure and failure.kind == PYTHON_FAILURE:
+            exception = <object> failure.exception
+            Py_XDECREF(<PyObject *> failure.exception)
+            raise exception
+        if interrupted is not None:
+            if batch.has_failure:
+                Py_XDECREF(<PyObject *> failure.exception)
+            raise interrupted
         if batch.has_failure:
-            Py_XDECREF(<PyObject *> batch.failure.exception)
-        raise interrupted
-    if batch.has_failure:
-        return False
-    if progress is not None:
-        progress(batch.items, batch.items)
-    return True
-
-
-cdef int default_threads = 0
-
-
-cdef int thread_count(object threads) except -1:
-    """How many threads to use: the argument, else ZVCORE_THREADS, else the CPUs that this process may use."""
-    global default_threads
-    cdef int count
-    if threads is not None:
-        count = int(threads)
-        if count < 1:
-            raise ValueError(f"threads must be at least 1, not {threads}")
-        return min(count, 256)
-    if default_threads == 0:
-        default_threads = find_default_thread_count()
-    return default_threads
-
-
-def default_thread_count():
-    """How many threads are used when nobody says otherwise."""
-    return thread_count(None)
+            return False
+        if progress is not None:
+            progress(items, items)
+        return True

@@ -30,4 +30,4 @@ cdef struct Failure:
 
 
 # The exception that a failure stands for, without the where.
-cdef object failure_error(const Failure *failure, list chains)
+cdef object failure_error(const Failure *failure, tuple chains)

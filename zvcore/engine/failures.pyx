@@ -9,7 +9,7 @@ from zvcore.codecs.chain cimport CodecChain
 from zvcore.errors import CorruptDataError, ZvcoreError
 
 
-cdef object failure_error(const Failure *failure, list chains):
+cdef object failure_error(const Failure *failure, tuple chains):
     cdef int kind = failure.kind
     cdef object error
     if kind == CODEC_FAILURE:

@@ -9,8 +9,11 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.codecs.chain import CodecChain
-from zvcore.engine.read import StaleSourcesError, fetch_native
+from zvcore.engine.chunks import Chunks, StaleSourcesError
+from zvcore.engine.prepared import Prepared
+from zvcore.engine.read import fetch_chunks
 from zvcore.engine.sources import ABSENT, Sources
+from zvcore.engine.work import Work
 from zvcore.engine.write import encode_many as _encode_many
 from zvcore.errors import ConflictError
 from zvcore.stores.indexes import index_cache
@@ -45,19 +48,12 @@ def fetch(
     if isinstance(chains, CodecChain):
         chains = (chains,)
     if count is None:
-        count = row_count(sources)
+        count = sources.count
     if store.local_root is None:
         sources = at_hand(store, sources, count)
-    return fetch_native(
-        sources,
-        count,
-        chains or (CodecChain(),),
-        root=store.local_root,
-        expected=expected,
-        max_size=codecs.max_decoded_size if max_size is None else max_size,
-        threads=threads,
-        progress=progress,
-    )
+    prepared = Prepared(None, chains or (CodecChain(),), store.local_root)
+    limit = codecs.max_decoded_size if max_size is None else max_size
+    return fetch_chunks(Chunks(prepared, None, sources), Work(threads, progress), expected, limit)
 
 
 def encode_many(
@@ -68,14 +64,7 @@ def encode_many(
     progress: Callable[[int, int], Any] | None = None,
 ) -> Buffers:
     """The encoded form of each of these byte strings."""
-    return _encode_many(items, chain, threads=threads, progress=progress)
-
-
-def row_count(sources: Sources) -> int:
-    for column in (sources.key, sources.offset, sources.chain):
-        if column is not None:
-            return len(column)
-    return len(sources.blobs) if sources.blobs is not None else len(sources.keys)
+    return _encode_many(items, chain, Work(threads, progress))
 
 
 def at_hand(store: Store, sources: Sources, count: int) -> Sources:

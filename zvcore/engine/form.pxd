@@ -3,7 +3,6 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from zvcore.engine.framing cimport zv_framing
-from zvcore.engine.selection cimport Axis, Selection
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 
 
@@ -42,24 +41,3 @@ cdef class Form:
     cdef int lay_out(self, const uint64_t *shape, Block *block) noexcept nogil
     # The chunk at a grid position as it is written.
     cdef void written_block(self, const int64_t *position, Block *block) noexcept nogil
-
-
-# Where the result of a selection lies, one entry per axis of the array.
-cdef struct Target:
-    char *data
-    Py_ssize_t strides[ZV_MAX_NDIM]
-
-
-cdef void aim(Selection selection, char *data, const Py_ssize_t *strides, Target *target) noexcept
-
-# Moves the share of a chunk that is selected. With to_result, from the chunk into the result; items that the chunk does
-# not have (a framed chunk smaller than the grid's) are filled. Else from the result (the new values) into the chunk.
-cdef void move_share(Form form, Selection selection, const int64_t *position, char *chunk, const Block *block,
-                     const Target *target, bint to_result) noexcept nogil
-cdef void fill_share(Form form, Selection selection, const int64_t *position, const Target *target) noexcept nogil
-# Whether the selected share of a chunk is the whole chunk, one step at a time, lying in the result as in the chunk.
-cdef char *direct_target(Form form, Selection selection, const int64_t *position, const Block *block,
-                         const Target *target) noexcept nogil
-cdef void move_points(Form form, const char *chunk, const Block *block, const int64_t *source,
-                      const int64_t *result_rows, int64_t count, char *data, const char *fill,
-                      bint to_result) noexcept nogil

@@ -2,7 +2,10 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zvcore.engine.buffers cimport Buffers, Keys
+from zvcore.codecs.running cimport Bytes
+from zvcore.engine.buffers cimport Buffers
+from zvcore.engine.paths cimport Paths
+from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot
 from zvcore.system.mutex cimport pthread_mutex_t
 
@@ -20,11 +23,9 @@ cdef struct Packed:
     uint64_t held               # how many
 
 
-cdef class Packer:
-    cdef Keys keys
-    cdef bytes root
-    cdef const char *root_bytes
-    cdef Py_ssize_t root_length
+cdef class Packer(Sink):
+    cdef Paths paths
+    cdef bint sync
     cdef uint64_t head
     cdef int64_t object_count
     cdef Packed *objects
@@ -35,11 +36,16 @@ cdef class Packer:
     cdef int64_t[::1] place             # of each chunk in `order`
     cdef const int64_t[::1] work        # what is to be done for each object, object after object
 
-    # What this thread is to do now: a chunk to encode, or what the caller's `work` names. Called exactly once for each.
-    cdef int64_t take(self, Slot *slot) noexcept nogil
-    # An encoded chunk of the object slot.place; a size of ZV_SIZE_UNKNOWN: it shall not exist.
-    cdef int put(self, Slot *slot, int64_t chunk, const uint8_t *header, uint64_t header_size, const uint8_t *body,
-                 uint64_t size) noexcept nogil
-    cdef int append(self, Slot *slot, Packed *packed, int64_t chunk, const uint8_t *data, uint64_t size) noexcept nogil
-    cdef int flush(self, Slot *slot, Packed *packed, int64_t chunk, const uint8_t *data, uint64_t size) noexcept nogil
-    cdef int open_file(self, Packed *packed, int64_t which, char *path) noexcept nogil
+    cdef int make_objects(self, const int64_t[::1] bounds, const int64_t[::1] work_bounds) except -1
+    # The next piece of work of an object, or -1 when there is none left.
+    cdef int64_t next_of(self, int64_t which) noexcept nogil
+    # Whether it is this chunk's turn to be appended, by the calling thread.
+    cdef bint begin_turn(self, Packed *packed, int64_t place) noexcept nogil
+    # Append what has become ready behind a chunk, by the thread whose turn it is. Called with the lock held, gives it
+    # back.
+    cdef int append_ready(self, Slot *slot, Packed *packed, int64_t chunk) noexcept nogil
+    cdef int append(self, Slot *slot, Packed *packed, int64_t chunk, Bytes data) noexcept nogil
+    # Write what is held and then this.
+    cdef int flush(self, Slot *slot, Packed *packed, int64_t chunk, Bytes data) noexcept nogil
+    # An empty file beside the place of an object, whose path is at `path`: 0 or errno.
+    cdef int open_file(self, Packed *packed, char *path) noexcept nogil

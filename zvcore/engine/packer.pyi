@@ -1,13 +1,18 @@
+from typing import final
+
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine.buffers import Keys
+from zvcore.engine.prepared import Prepared
+from zvcore.engine.sinks import Sink
 
-class Packer:
+@final
+class Packer(Sink):
     def __new__(
         cls,
         keys: Keys,
-        root: bytes,
+        prepared: Prepared,
         order: npt.NDArray[np.int64],
         bounds: npt.NDArray[np.int64],
         head: int,
@@ -17,4 +22,4 @@ class Packer:
     def __len__(self) -> int: ...
     @property
     def sizes(self) -> npt.NDArray[np.uint64]: ...
-    def finish(self, which: int, head: bytes, tail: bytes, sync: bool) -> None: ...
+    def finish(self, which: int, head: bytes, tail: bytes) -> None: ...

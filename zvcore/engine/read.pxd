@@ -1,37 +1,38 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zvcore.codecs.running cimport Stages
-from zvcore.engine.batches cimport Batch
-from zvcore.engine.failures cimport Failure
-from zvcore.engine.form cimport Block, Form, Target
-from zvcore.engine.load cimport Loader
-from zvcore.engine.selection cimport Selection
+from zvcore.codecs.running cimport Bytes
+from zvcore.engine.batches cimport Task
+from zvcore.engine.buffers cimport Buffers
+from zvcore.engine.chunks cimport Chunks
+from zvcore.engine.load cimport Stored
+from zvcore.engine.moving cimport Items
 from zvcore.engine.slots cimport Slot
 
 
-cdef struct ReadPlan:
-    void *loader
-    void *form
-    void *selection
-    const int64_t *positions
-    const uint8_t *chain
-    Target target
-    # points
-    const int64_t *point_begin
-    const int64_t *point_end
-    const int64_t *point_source
-    const int64_t *point_target
+cdef class Receiver:
+    cdef Chunks chunks
+    cdef uint64_t most                  # how large a stored chunk may be
+
+    # Where the bytes of the only chunk, so many, belong as they are; NULL if they do not.
+    cdef uint8_t *place_of_one(self, uint64_t size) noexcept nogil
+    # Takes the bytes of a chunk; NULL: it is absent. 0, or -1 with slot.failure.
+    cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil
 
 
-cdef uint64_t stored_limit(uint64_t decoded) noexcept nogil
+cdef class IntoItems(Receiver):
+    cdef Items items
 
-# From a chunk's stored bytes to its values. `block` is laid out here if the chunk says itself how large it is.
-cdef int decode_block(Batch *batch, Slot *slot, Form form, int chain, int64_t chunk, const uint8_t *data, uint64_t size,
-                      uint8_t *direct, Block *block, const uint8_t **values) noexcept nogil
 
-# One chunk, from its stored bytes (NULL: absent) into the result.
-cdef int read_block(Batch *batch, Slot *slot, ReadPlan *plan, Form form, Selection selection, int64_t chunk,
-                    const uint8_t *data, uint64_t size) noexcept nogil
+cdef class IntoBuffers(Receiver):
+    cdef Buffers results
+    cdef uint64_t ceiling
+    cdef const uint64_t *expected       # NULL where sizes are not known
+    cdef object _expected
 
-cdef object located(const Failure *failure, list chains, Loader loader, object positions, object names)
-cdef Stages **stages_of(list chains) except NULL
+
+cdef class Reading(Task):
+    cdef Stored stored
+    cdef Receiver receiver
+
+    cdef int read_one(self, Slot *slot, int64_t chunk) noexcept nogil
+    cdef int read_several(self, Slot *slot, int64_t run) noexcept nogil

@@ -1,38 +1,26 @@
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.codecs.chain import CodecChain
+from zvcore.engine.batches import Task
 from zvcore.engine.buffers import Buffers
-from zvcore.engine.form import Form
+from zvcore.engine.chunks import Chunks
 from zvcore.engine.selection import Selection
-from zvcore.engine.sources import Sources
+from zvcore.engine.work import Work
 
-class StaleSourcesError(Exception): ...
-
-def read_chunks(
-    form: Form,
-    selection: Selection,
-    positions: npt.NDArray[np.int64],
-    sources: Sources,
-    chains: Sequence[CodecChain],
-    out: npt.NDArray[Any],
-    root: bytes | None = None,
-    rows: npt.NDArray[np.intp] | None = None,
-    threads: int | None = None,
-    progress: Callable[[int, int], Any] | None = None,
-    names: Callable[[int], str] | None = None,
-) -> None: ...
-def fetch_native(
-    sources: Sources,
-    count: int,
-    chains: Sequence[CodecChain],
-    root: bytes | None = None,
-    expected: npt.NDArray[np.uint64] | None = None,
-    max_size: int | None = None,
-    threads: int | None = None,
-    progress: Callable[[int, int], Any] | None = None,
-    names: Callable[[int], str] | None = None,
+def read_chunks(chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> None: ...
+def fetch_chunks(
+    chunks: Chunks, work: Work, expected: npt.NDArray[np.uint64] | None = None, max_size: int | None = None
 ) -> Buffers: ...
+
+class Receiver: ...
+
+@final
+class IntoItems(Receiver): ...
+
+@final
+class IntoBuffers(Receiver): ...
+
+@final
+class Reading(Task): ...

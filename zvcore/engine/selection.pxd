@@ -47,5 +47,7 @@ cdef class Selection:
 
 # The chunk's share of a range axis whose chunks have `extent` items.
 cdef Share share_of(const Axis *axis, int64_t chunk, int64_t extent) noexcept nogil
+# Whether every item of a chunk that lies inside the array is selected, for chunks of `extent` items.
+cdef bint covers(Selection selection, const int64_t *position, const Py_ssize_t *extent) noexcept nogil
 # Which entry of `axis.chunks` a chunk is, or -1.
 cdef int64_t find_chunk(const Axis *axis, int64_t chunk) noexcept nogil

@@ -49,6 +49,23 @@ cdef int64_t find_chunk(const Axis *axis, int64_t chunk) noexcept nogil:
     return low if low < axis.chunk_count and axis.chunks[low] == chunk else -1
 
 
+cdef bint covers(Selection selection, const int64_t *position, const Py_ssize_t *extent) noexcept nogil:
+    cdef int64_t begin, end
+    cdef const Axis *place
+    cdef int axis
+    if selection.is_points or selection.has_lists:
+        return False
+    for axis in range(selection.ndim):
+        place = &selection.axes[axis]
+        begin = position[axis] * extent[axis]
+        end = min(begin + extent[axis], selection.bounds[axis])
+        if place.start > begin or place.start + place.count * place.step < end or (
+            place.step != 1 and end - begin > 1
+        ):
+            return False
+    return True
+
+
 cdef object as_int(object item):
     """An integer index, or None when it is none."""
     if isinstance(item, (bool, np.bool_)):
@@ -412,28 +429,14 @@ cdef class Selection:
 
     def covered(self, const int64_t[:, ::1] positions, tuple chunk_shape):
         """For each chunk, whether every one of its items that lies inside the array is selected."""
-        cdef int64_t i, begin, end
+        cdef int64_t i
         cdef int axis
-        cdef Axis *place
-        cdef bint whole
-        cdef int64_t extent[ZV_MAX_NDIM]
+        cdef Py_ssize_t extent[ZV_MAX_NDIM]
         result = np.zeros(positions.shape[0], np.bool_)
         cdef unsigned char[::1] view = result.view(np.uint8)
-        if self.is_points or self.has_lists:
-            return result
         for axis in range(self.ndim):
             extent[axis] = chunk_shape[axis]
         with nogil:
             for i in range(positions.shape[0]):
-                whole = True
-                for axis in range(self.ndim):
-                    place = &self.axes[axis]
-                    begin = positions[i, axis] * extent[axis]
-                    end = min(begin + extent[axis], self.bounds[axis])
-                    if place.start > begin or place.start + place.count * place.step < end or (
-                        place.step != 1 and end - begin > 1
-                    ):
-                        whole = False
-                        break
-                view[i] = whole
+                view[i] = covers(self, &positions[i, 0] if self.ndim else NULL, extent)
         return result

@@ -4,8 +4,8 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.codecs.chain import CodecChain
-from zvcore.engine.form import Form
+from zvcore.engine.batches import Task
+from zvcore.engine.prepared import Prepared
 from zvcore.engine.selection import Selection
 from zvcore.stores.files import OpenFile
 
@@ -19,7 +19,10 @@ class _Index(Protocol):
 class OpenShard: ...
 
 @final
+class ChunkRead(Task): ...
+
+@final
 class OpenShards:
     def __new__(cls, per_shard: Sequence[int], strides: Sequence[int], grid: Sequence[int]) -> OpenShards: ...
     def note(self, positions: npt.NDArray[np.int64], file: OpenFile, index: _Index, stamp: bytes) -> None: ...
-    def read(self, form: Form, selection: Selection, chain: CodecChain, out: npt.NDArray[Any]) -> bool: ...
+    def read(self, prepared: Prepared, selection: Selection, out: npt.NDArray[Any]) -> bool: ...

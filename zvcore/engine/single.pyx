@@ -8,17 +8,18 @@ the range and the decoding. Whatever is not as it was goes the ordinary way, whi
 import weakref
 
 cimport cython
-from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
-from zvcore.codecs.chain cimport CodecChain
 from zvcore.codecs.running cimport Bytes, Stages, Wanted, decode_chain, exactly
-from zvcore.engine.batches cimport Batch, run_batch
-from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE
-from zvcore.engine.form cimport FRAMED_EDGE, Block, Form, Target, aim, direct_target, fill_share, move_share
+from zvcore.engine.batches cimport Task
+from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE, Failure
+from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
+from zvcore.engine.moving cimport Place, Target, aim, direct_target, fill_out, hold, move_out
+from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.selection cimport RANGE_AXIS, Axis, Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
@@ -44,17 +45,7 @@ cdef class OpenShard:
     cdef int64_t count
     cdef file_stamp stamp
     cdef bytes path
-
-
-cdef struct Work:
-    void *form
-    void *selection
-    const int64_t *position
-    const char *path
-    const file_stamp *stamp
-    int descriptor
-    uint64_t offset, length
-    Target target
+    cdef const char *where      # the same
 
 
 cdef bint is_unchanged(const char *path, const file_stamp *stamp) noexcept nogil:
@@ -62,42 +53,51 @@ cdef bint is_unchanged(const char *path, const file_stamp *stamp) noexcept nogil
     return stamp_object(path, &found) == 0 and memcmp(&found, stamp, sizeof(file_stamp)) == 0
 
 
-cdef int read_chunk(Batch *batch, Slot *slot, Work *work, Form form, Selection selection) noexcept nogil:
-    """A failure says nothing more than that the ordinary way must be gone."""
-    cdef Block block
-    cdef uint8_t *direct
-    cdef uint8_t *place
-    cdef Bytes stored, decoded
-    cdef Wanted wanted
-    if not is_unchanged(work.path, work.stamp):
-        return fail(slot, STALE_FAILURE, 0)
-    if work.length == ZV_SIZE_UNKNOWN:
-        fill_share(form, selection, work.position, &work.target)
+@cython.final
+@cython.no_gc
+cdef class ChunkRead(Task):
+    """One chunk, from an open file into the values of a selection."""
+
+    cdef Form form
+    cdef Selection selection
+    cdef Place place
+    cdef OpenShard shard
+    cdef OpenFile file
+    cdef uint64_t offset, length
+    cdef Target target
+
+    cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
+        """A failure says nothing more than that the ordinary way must be gone."""
+        cdef Block block
+        cdef uint8_t *direct
+        cdef uint8_t *into
+        cdef Bytes stored, decoded
+        cdef Wanted wanted
+        cdef file_stamp *stamp = &self.shard.stamp
+        if not is_unchanged(self.shard.where, stamp):
+            return fail(slot, STALE_FAILURE, 0)
+        if self.length == ZV_SIZE_UNKNOWN:
+            fill_out(self.form, self.selection, self.place, &self.target)
+            return 0
+        if self.offset > stamp.size or self.length > stamp.size - self.offset:
+            return fail(slot, STALE_FAILURE, 0)
+        self.form.written_block(self.place.position, &block)
+        direct = <uint8_t *> direct_target(self.form, self.selection, self.place, &block, &self.target)
+        into = direct
+        if direct == NULL or slot.runner.chains[0].count or self.length != block.nbytes:
+            into = reserve(&slot.stored, self.length)
+            if into == NULL:
+                return fail(slot, MEMORY_FAILURE, 0)
+        if <uint64_t> read_at(self.file.descriptor, into, self.length, self.offset) != self.length:
+            return fail(slot, STALE_FAILURE, 0)
+        stored.data = into
+        stored.size = self.length
+        wanted = exactly(block.nbytes, direct)
+        if decode_chain(&slot.runner, 0, stored, &wanted, &decoded) != 0:
+            return fail_codec(slot, 0, 0)
+        if decoded.data != direct:
+            move_out(self.form, self.selection, self.place, <const char *> decoded.data, &block, &self.target)
         return 0
-    if work.offset > work.stamp.size or work.length > work.stamp.size - work.offset:
-        return fail(slot, STALE_FAILURE, 0)
-    form.written_block(work.position, &block)
-    direct = <uint8_t *> direct_target(form, selection, work.position, &block, &work.target)
-    place = direct
-    if direct == NULL or batch.chains[0].count or work.length != block.nbytes:
-        place = reserve(&slot.stored, work.length)
-        if place == NULL:
-            return fail(slot, MEMORY_FAILURE, 0)
-    if <uint64_t> read_at(work.descriptor, place, work.length, work.offset) != work.length:
-        return fail(slot, STALE_FAILURE, 0)
-    stored.data = place
-    stored.size = work.length
-    wanted = exactly(block.nbytes, direct)
-    if decode_chain(&slot.runner, 0, stored, &wanted, &decoded) != 0:
-        return fail_codec(slot, 0, 0)
-    if decoded.data != direct:
-        move_share(form, selection, work.position, <char *> decoded.data, &block, &work.target, True)
-    return 0
-
-
-cdef int run_work(Batch *batch, Slot *slot, int64_t item) noexcept nogil:
-    cdef Work *work = <Work *> batch.plan
-    return read_chunk(batch, slot, work, <Form> work.form, <Selection> work.selection)
 
 
 @cython.final
@@ -150,64 +150,70 @@ cdef class OpenShards:
         shard.count = len(offsets)
         memcpy(&shard.stamp, PyBytes_AS_STRING(stamp), sizeof(file_stamp))
         shard.path = file.path
+        shard.where = PyBytes_AS_STRING(file.path)
         if len(self._shards) >= MOST_SHARDS:
             self._shards.clear()
         self._shards[self.number_of(&position[0, 0] if self.ndim else NULL, &slot)] = shard
 
-    def read(self, Form form not None, Selection selection not None, CodecChain chain not None, out):
+    def read(self, Prepared prepared not None, Selection selection not None, out):
         """Whether the selection is part of one chunk that could be read into `out` in this way."""
+        cdef Form form = prepared.form
         cdef int64_t position[ZV_MAX_NDIM]
         cdef int64_t slot
-        cdef OpenShard shard
-        cdef OpenFile file
-        cdef Batch batch
-        cdef Work work
+        cdef ChunkRead task
+        cdef Failure failure
         cdef Py_buffer view
-        cdef Stages *stages = &chain.stages
-        cdef int stage
         cdef bint done
         if selection.is_points or form.ndim != self.ndim or selection.ndim != self.ndim or form.edge == FRAMED_EDGE:
             return False
         if form.chunk_nbytes > LARGEST_CHUNK or not only_chunk(selection, form, position):
             return False
         number = self.number_of(position, &slot)
-        found = self._shards.get(number)
-        if found is None:
+        task = self.task_for(number, slot)
+        if task is None or not runs_natively(prepared.chains.stages[0]):
             return False
-        shard = <OpenShard> found
-        file = shard.file()
-        index = shard.index()
-        if file is None or index is None or slot >= shard.count:
-            self._shards.pop(number, None)
-            return False
-        for stage in range(stages.count):
-            if stages.stage[stage].table == NULL:
-                return False
-        target = out.view() if out.dtype.kind not in "mMV" else out.view(f"V{out.dtype.itemsize}")
-        PyObject_GetBuffer(target, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
+        hold(out, True, form.itemsize, &view)
+        aim(selection, <char *> view.buf, view.strides, &task.target)
+        task.chains = prepared.chains
+        task.form = form
+        task.selection = selection
+        task.place.row = 0
+        task.place.position = position
         try:
-            if view.itemsize != form.itemsize:
-                return False
-            aim(selection, <char *> view.buf, view.strides, &work.target)
-            work.form = <void *> form
-            work.selection = <void *> selection
-            work.position = position
-            work.path = PyBytes_AS_STRING(shard.path)
-            work.stamp = &shard.stamp
-            work.descriptor = file.descriptor
-            work.offset = shard.offsets[slot]
-            work.length = shard.lengths[slot]
-            batch.run = run_work
-            batch.plan = &work
-            batch.items = 1
-            batch.chains = &stages
-            batch.chain_count = 1
-            done = run_batch(&batch, 1, None)
+            done = task.perform(1, 1, None, &failure)
         finally:
             PyBuffer_Release(&view)
         if not done:
             self._shards.pop(number, None)
         return done
+
+    cdef ChunkRead task_for(self, number, int64_t slot):
+        """To read what the shard of this number has at a place in its index; None if the shard is not known."""
+        cdef ChunkRead task
+        cdef OpenShard shard
+        found = self._shards.get(number)
+        if found is None:
+            return None
+        shard = <OpenShard> found
+        file = shard.file()
+        index = shard.index()
+        if file is None or index is None or slot >= shard.count:
+            self._shards.pop(number, None)
+            return None
+        task = ChunkRead.__new__(ChunkRead)
+        task.shard = shard
+        task.file = <OpenFile> file
+        task.offset = shard.offsets[slot]
+        task.length = shard.lengths[slot]
+        return task
+
+
+cdef bint runs_natively(const Stages *stages) noexcept:
+    cdef int stage
+    for stage in range(stages.count):
+        if stages.stage[stage].table == NULL:
+            return False
+    return True
 
 
 cdef bint only_chunk(Selection selection, Form form, int64_t *position) noexcept:

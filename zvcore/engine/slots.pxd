@@ -25,6 +25,8 @@ cdef void give_slot(Slot *slot) noexcept nogil
 # Notes a failure of the slot's thread, of which more may be said in `slot.failure`: always -1.
 cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil
 cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil
+# Notes an errno.
+cdef int fail_system(Slot *slot, int64_t job, int code) noexcept nogil
 # Notes what `slot.runner` has failed at with this chain.
 cdef int fail_codec(Slot *slot, int chain, int64_t job) noexcept nogil
 # Notes what was raised between the items.

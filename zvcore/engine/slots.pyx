@@ -7,7 +7,7 @@ from libc.string cimport memset, strncpy
 
 from zvcore.codecs.failures cimport RAISED
 from zvcore.codecs.running cimport trim_runner
-from zvcore.engine.failures cimport CODEC_FAILURE, FRAME_FAILURE, PYTHON_FAILURE, Failure
+from zvcore.engine.failures cimport CODEC_FAILURE, FRAME_FAILURE, PYTHON_FAILURE, SYSTEM_FAILURE, Failure
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from zvcore.system.scratch cimport discard, trim
@@ -72,6 +72,12 @@ cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil:
 cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil:
     fail(slot, FRAME_FAILURE, job)
     strncpy(slot.failure.message, text, sizeof(slot.failure.message) - 1)
+    return -1
+
+
+cdef int fail_system(Slot *slot, int64_t job, int code) noexcept nogil:
+    fail(slot, SYSTEM_FAILURE, job)
+    slot.failure.status = code
     return -1
 
 

@@ -45,3 +45,11 @@ class Sources:
     found: Sequence[Any] | None = None
     # For errors: where `blobs` were fetched from.
     origin: Sources | None = None
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        for column in (self.key, self.offset, self.chain):
+            if column is not None:
+                return len(column)
+        return len(self.keys) if self.blobs is None else len(self.blobs)

@@ -9,8 +9,10 @@ import numpy as np
 
 from zvcore.array import Array
 from zvcore.engine import Sources
+from zvcore.engine.chunks import Chunks
 from zvcore.engine.read import read_chunks
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.n5.attributes import Attributes, WithAttributes
 from zvcore.n5.blocks import Block, decode_block, encode_block, mode_of
@@ -173,7 +175,7 @@ class N5Array(WithAttributes, Array):
         rows = self._rows(place)
         origin = Sources(keys=layout.keys(rows))
         sources = Sources(keys=origin.keys, blobs=[memoryview(data)], origin=origin)
-        read_chunks(layout.prepared, selection, rows, sources, layout.chains, out, threads=1)
+        read_chunks(Chunks(layout.prepared, rows, sources), selection, out, Work(1))
         return out
 
     def write_block(

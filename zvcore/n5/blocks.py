@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs
+from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import encode_many
-from zvcore.engine.read import fetch_native
+from zvcore.engine.prepared import Prepared
+from zvcore.engine.read import fetch_chunks
 from zvcore.engine.sources import Sources
+from zvcore.engine.work import Work
 from zvcore.errors import CorruptDataError, MetadataError, ZvcoreError
 from zvcore.n5._framing import parse_header
 
@@ -91,7 +94,8 @@ def _decoded(payload: memoryview, chain: CodecChain, keys: Keys, size: int | Non
     ceiling = codecs.max_decoded_size if size is None else size
     found: bytes | memoryview | None = payload
     if len(chain):
-        found = fetch_native(Sources(keys=keys, blobs=[payload]), 1, (chain,), max_size=ceiling)[0]
+        chunks = Chunks(Prepared(None, (chain,)), None, Sources(keys=keys, blobs=[payload]))
+        found = fetch_chunks(chunks, Work(), max_size=ceiling)[0]
     assert found is not None
     if size is not None and len(found) != size:
         raise CorruptDataError(

@@ -19,8 +19,12 @@ from zarr.registry import register_codec
 import zvcore.codecs
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, Selection, Sources
+from zvcore.engine.chunks import Chunks
 from zvcore.engine.form import Form
+from zvcore.engine.prepared import Prepared
 from zvcore.engine.read import read_chunks
+from zvcore.engine.sinks import Gathered
+from zvcore.engine.work import Work
 from zvcore.engine.write import encode_chunks
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.layout import ChunkForm
@@ -94,19 +98,17 @@ class N5Default(ArrayBytesCodec):
         out = np.empty(spec.shape, spec.dtype.to_native_dtype().newbyteorder("="), order="F")
         position = np.zeros((1, len(spec.shape)), np.int64)
         sources = Sources(keys=Keys.of(["block"]), blobs=[data])
-        read_chunks(form, selection, position, sources, (self.chain,), out, threads=1)
+        read_chunks(Chunks(Prepared(form, (self.chain,)), position, sources), selection, out, Work(1))
         return out
 
     def _encode(self, values: npt.NDArray[Any], spec: ArraySpec) -> memoryview:
         form, selection = self._form(spec)
         values = np.asarray(values, spec.dtype.to_native_dtype().newbyteorder("="))
         position = np.zeros((1, len(spec.shape)), np.int64)
-        covered = np.ones(1, bool)
-        encoded = encode_chunks(
-            form, selection, position, covered, None, (self.chain,), values, store_empty=True, threads=1
-        )
-        assert encoded is not None
-        block = encoded[0]
+        gathered = Gathered(1)
+        gathered.store_empty = True
+        encode_chunks(Chunks(Prepared(form, (self.chain,)), position), selection, values, gathered, Work(1))
+        block = gathered.chunks[0]
         assert block is not None
         return block
 

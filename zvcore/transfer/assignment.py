@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine.buffers import Buffers
+from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import at_hand
-from zvcore.engine.read import fetch_native
+from zvcore.engine.read import fetch_chunks
+from zvcore.engine.sinks import Files, Gathered
+from zvcore.engine.work import Work
 from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ReadOnlyError
 from zvcore.placement import OneChunkPerObject
@@ -18,7 +20,7 @@ from zvcore.placement import OneChunkPerObject
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zvcore.engine.buffers import Keys
+    from zvcore.engine.buffers import Buffers, Keys
     from zvcore.engine.packer import Packer
     from zvcore.engine.selection import Selection
     from zvcore.layout import Layout, Sources
@@ -96,26 +98,18 @@ class Assignment:
             store_empty = layout.store_empty
         if layout.value_codec is not None:
             return self._encode_values(rows, sources, threads, store_empty)
-        result = encode_chunks(
+        chunks = Chunks(
             layout.prepared,
-            self.selection,
             positions,
-            covered,
             sources,
-            layout.chains,
-            self.value,
-            rows=rows if self.selection.is_points else None,
-            chain=layout.chain_column(positions),
-            store_empty=store_empty,
-            keys=self._keys(positions) if to_files else None,
-            packer=packer,
-            root=layout.store.local_root,
-            sync=layout.store.fsync,
-            threads=threads,
-            progress=progress,
-            names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
+            rows if self.selection.is_points else None,
+            layout.chain_column(positions),
         )
-        return Buffers(0) if result is None else result
+        gathered = Gathered(len(positions))
+        sink = packer or (Files(self._keys(positions), layout.prepared) if to_files else gathered)
+        sink.store_empty = store_empty
+        encode_chunks(chunks, self.selection, self.value, sink, Work(threads, progress))
+        return gathered.chunks
 
     @property
     def to_files(self) -> bool:
@@ -136,14 +130,7 @@ class Assignment:
         assert codec is not None
         old = None
         if sources is not None:
-            old = fetch_native(
-                sources,
-                len(positions),
-                layout.chains,
-                root=layout.store.local_root,
-                threads=threads,
-                names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
-            )
+            old = fetch_chunks(Chunks(layout.prepared, positions, sources), Work(threads))
         source = value.reshape(-1) if selection.is_points else value.reshape(selection.full_shape)
         encoded: list[bytes] = []
         present = []
@@ -159,5 +146,5 @@ class Assignment:
             if store_empty or not layout.is_empty(values):
                 present.append(i)
                 encoded.append(codec.encode(values))
-        results = encode_many(encoded, layout.chains[0], threads=threads)
+        results = encode_many(encoded, layout.chains[0], Work(threads))
         return results if len(present) == len(positions) else results.spread(present, len(positions))

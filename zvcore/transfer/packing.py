@@ -1,4 +1,4 @@
-"""Packed that are replaced as a whole, written while their chunks are encoded."""
+"""Shards that are replaced as a whole, written while their chunks are encoded."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from zvcore.engine.packer import Packer
 from zvcore.placement import Packed
 
 if TYPE_CHECKING:
+    from zvcore.engine.prepared import Prepared
     from zvcore.layout import Layout
     from zvcore.placement import Group
     from zvcore.transfer.batches import Positions, Rows
@@ -23,12 +24,13 @@ __all__ = ["Packing"]
 
 @dataclass(frozen=True)
 class Packing:
-    """Packed and the chunks that will lie in them, behind each other.
+    """Shards and the chunks that will lie in them, behind each other.
 
     rows      of `positions`: the chunks in this order
     bounds    the chunks of shard i are rows[bounds[i]:bounds[i + 1]]
     """
 
+    prepared: Prepared
     placement: Packed
     positions: Positions
     keys: list[str]
@@ -50,18 +52,17 @@ class Packing:
                 rows.append(group.rows[order])
         if not keys:
             return None
-        return cls(placement, positions, keys, np.concatenate(rows), np.cumsum([0, *(len(own) for own in rows)]))
+        bounds = np.cumsum([0, *(len(own) for own in rows)])
+        return cls(layout.prepared, placement, positions, keys, np.concatenate(rows), bounds)
 
     def packer(self, order: Rows, work: Rows | None = None, work_bounds: Rows | None = None) -> Packer:
         """What takes the encoded chunks; `order` gives the number that the engine has for each of `rows`."""
-        root = self.placement.store.local_root
-        assert root is not None
-        return Packer(Keys.of(self.keys), root, order, self.bounds, self.placement.pack_head, work, work_bounds)
+        keys = Keys.of(self.keys)
+        return Packer(keys, self.prepared, order, self.bounds, self.placement.pack_head, work, work_bounds)
 
     def finish(self, packer: Packer, sizes: npt.NDArray[np.uint64]) -> None:
         """Put the shards in their places. `sizes` are those of the encoded chunks, one for each of `rows`."""
-        sync = self.placement.store.fsync
         for number, key in enumerate(self.keys):
             span = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
             own = self.positions[self.rows[span]]
-            self.placement.pack(key, own, sizes[span], partial(packer.finish, number, sync=sync))
+            self.placement.pack(key, own, sizes[span], partial(packer.finish, number))

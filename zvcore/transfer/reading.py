@@ -11,10 +11,12 @@ import numpy.typing as npt
 from zvcore import codecs
 from zvcore.engine.arriving import arriving
 from zvcore.engine.buffers import Buffers
+from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import at_hand, fetch
 from zvcore.engine.form import Form
-from zvcore.engine.read import fetch_native, read_chunks
+from zvcore.engine.read import fetch_chunks, read_chunks
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 from zvcore.errors import UnsupportedError
 from zvcore.placement import CHANGED
 from zvcore.stores.again import BEING_REPLACED, again
@@ -42,7 +44,7 @@ def read(
         return
     # A caller that holds a lock reads a reopened file.
     shards = None if held_locks or progress is not None else layout.open_shards
-    if shards is not None and shards.read(layout.prepared, selection, layout.chains[0], out):
+    if shards is not None and shards.read(layout.prepared, selection, out):
         return
     chunk_shape = layout.form.shape
     positions = selection.positions(chunk_shape)
@@ -50,7 +52,7 @@ def read(
     if count == 1 and progress is None:
         # What it gives must not go before the read is done.
         shard = None if shards is None else layout.open_shard(positions)
-        if shard and shards and shards.read(layout.prepared, selection, layout.chains[0], out):
+        if shard and shards and shards.read(layout.prepared, selection, out):
             return
         _read_window(layout, selection, positions, None, out, threads, None)
         return
@@ -174,10 +176,6 @@ def _fetched(
     return found
 
 
-def _name_of(layout: Layout, positions: Positions, row: int) -> str:
-    return layout.chunk_name(tuple(positions[row].tolist()))
-
-
 def _read_stacked(
     layout: Layout,
     positions: Positions,
@@ -198,17 +196,9 @@ def _read_stacked(
             places = np.zeros((len(batch), len(axes)), np.int64)
             if axes:
                 places[:, axes[0]] = np.arange(len(batch))
-            read_chunks(
-                Form(form, stack.shape, layout.fill_value, layout.framing),
-                Selection.basic(..., stack.shape),
-                places,
-                here,
-                layout.chains,
-                stack,
-                root=layout.store.local_root,
-                threads=threads,
-                names=partial(_name_of, layout, positions[batch]),
-            )
+            stacked = Form(form, stack.shape, layout.fill_value, layout.framing)
+            chunks = Chunks(layout.prepared.with_form(stacked), places, here, known_as=positions[batch])
+            read_chunks(chunks, Selection.basic(..., stack.shape), stack, Work(threads))
             assert here.blobs is not None
             for row, part, blob in zip(batch.tolist(), parts, here.blobs, strict=True):
                 if blob is not None:
@@ -240,19 +230,7 @@ def _read_native(
     threads: int | None,
     progress: Progress | None,
 ) -> None:
-    read_chunks(
-        layout.prepared,
-        selection,
-        positions,
-        sources,
-        layout.chains,
-        out,
-        root=layout.store.local_root,
-        rows=rows,
-        threads=threads,
-        progress=progress,
-        names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
-    )
+    read_chunks(Chunks(layout.prepared, positions, sources, rows), selection, out, Work(threads, progress))
 
 
 def _read_values(
@@ -269,15 +247,7 @@ def _read_values(
     codec = layout.value_codec
     assert codec is not None
     chunk_shape = layout.form.shape
-    stored = fetch_native(
-        sources,
-        len(positions),
-        layout.chains,
-        root=layout.store.local_root,
-        threads=threads,
-        progress=progress,
-        names=lambda row: layout.chunk_name(tuple(positions[row].tolist())),
-    )
+    stored = fetch_chunks(Chunks(layout.prepared, positions, sources), Work(threads, progress))
     # A view in the shape that keeps the axes of integers; where the output's strides do not allow one, a copy.
     target = out.reshape(-1) if selection.is_points else out.reshape(selection.full_shape)
     for i, position in enumerate(positions):

@@ -1,0 +1,29 @@
+"""From the stored bytes of a chunk to its items, in a thread."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from zvcore.codecs.running cimport Bytes
+from zvcore.engine.chunks cimport Chunks
+from zvcore.engine.form cimport Block
+from zvcore.engine.moving cimport Target
+from zvcore.engine.selection cimport Selection
+from zvcore.engine.slots cimport Slot
+
+
+# How large the stored form of a chunk may be. No encoder makes data many times larger.
+cdef inline uint64_t stored_limit(uint64_t decoded) noexcept nogil:
+    return 8 * decoded + (16 << 20)
+
+
+# A chunk's values, in `direct` if that is not NULL and they lie so. `block` is laid out here if the chunk says itself
+# how large it is.
+cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, Block *block,
+                      const uint8_t **values) noexcept nogil
+
+# One chunk, from its stored bytes (NULL: absent) to the values of a selection.
+cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,
+                    const Target *target) noexcept nogil
+
+# Where among the values of a selection the stored bytes of a chunk, so many, belong as they are; NULL if they do not.
+cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t size,
+                              const Target *target) noexcept nogil

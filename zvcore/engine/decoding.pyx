@@ -1,0 +1,94 @@
+"""From the stored bytes of a chunk to its items, in a thread."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from zvcore.codecs.running cimport Bytes, Wanted, decode_chain, exactly
+from zvcore.engine.chunks cimport Chunks, chain_of, position_of
+from zvcore.engine.failures cimport FRAME_FAILURE
+from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
+from zvcore.engine.framing cimport zv_frame
+from zvcore.engine.moving cimport Place, Target, direct_target, fill_out, move_out
+from zvcore.engine.slots cimport fail, fail_codec, fail_frame
+
+
+cdef int open_frame(Slot *slot, Form form, int64_t chunk, Bytes *stored, Block *block) noexcept nogil:
+    """Read and take off a chunk's own header. It may claim what it likes: only what a chunk of this array can sensibly
+    hold is decoded.
+    """
+    cdef zv_frame frame
+    frame.header_size = 0
+    fail(slot, FRAME_FAILURE, chunk)
+    if form.framing.parse(form.framing.cfg, stored.data, stored.size, form.ndim, &frame, slot.failure.message) != 0:
+        slot.failure.offset = frame.header_size
+        return -1
+    if frame.header_size > stored.size or form.lay_out(frame.shape, block) != 0:
+        return fail_frame(slot, chunk, b"the block's header does not fit the block")
+    stored.data += frame.header_size
+    stored.size -= frame.header_size
+    if block.nbytes > stored_limit(form.chunk_nbytes):
+        fail_frame(slot, chunk, b"the block's header claims more data than a block of this array can hold")
+        slot.failure.expected = stored_limit(form.chunk_nbytes)
+        slot.failure.found = block.nbytes
+        return -1
+    return 0
+
+
+cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, Block *block,
+                      const uint8_t **values) noexcept nogil:
+    cdef int chain = chain_of(chunks, chunk)
+    cdef uint64_t whole = stored.size
+    cdef Wanted wanted
+    cdef Bytes decoded
+    if chunks.form.edge == FRAMED_EDGE:
+        if open_frame(slot, chunks.form, chunk, &stored, block) != 0:
+            return -1
+        whole -= stored.size
+        # Bytes behind the values of a chunk that nothing encodes.
+        if chunks.form.trailing and slot.runner.chains[chain].count == 0 and stored.size > block.nbytes:
+            stored.size = block.nbytes
+        direct = NULL
+    else:
+        whole = 0
+    wanted = exactly(block.nbytes, direct)
+    if decode_chain(&slot.runner, chain, stored, &wanted, &decoded) != 0:
+        fail_codec(slot, chain, chunk)
+        slot.failure.offset = whole     # of the chunk's own header
+        return -1
+    values[0] = decoded.data
+    return 0
+
+
+cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,
+                    const Target *target) noexcept nogil:
+    cdef Place place
+    cdef Block block
+    cdef const uint8_t *values = NULL
+    cdef char *direct = NULL
+    place.row = chunk
+    place.position = position_of(chunks, chunk)
+    if stored.data == NULL:
+        fill_out(chunks.form, selection, place, target)
+        return 0
+    chunks.form.written_block(place.position, &block)
+    if chunks.form.edge != FRAMED_EDGE:
+        direct = direct_target(chunks.form, selection, place, &block, target)
+    if decode_block(slot, chunks, chunk, stored, <uint8_t *> direct, &block, &values) != 0:
+        return -1
+    if values != <uint8_t *> direct:
+        move_out(chunks.form, selection, place, <const char *> values, &block, target)
+    return 0
+
+
+cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t size,
+                              const Target *target) noexcept nogil:
+    cdef Place place
+    cdef Block block
+    cdef int chain = chain_of(chunks, chunk) - chunks.first_chain
+    if chunks.form.edge == FRAMED_EDGE or chunks.prepared.chains.stages[chain].count:
+        return NULL
+    place.row = chunk
+    place.position = position_of(chunks, chunk)
+    chunks.form.written_block(place.position, &block)
+    if size != block.nbytes:
+        return NULL
+    return <uint8_t *> direct_target(chunks.form, selection, place, &block, target)

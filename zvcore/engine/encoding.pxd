@@ -1,0 +1,22 @@
+"""From the items of a chunk to its stored bytes, in a thread."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from zvcore.engine.chunks cimport Chunks
+from zvcore.engine.form cimport Block, Form
+from zvcore.engine.load cimport Stored
+from zvcore.engine.moving cimport Target
+from zvcore.engine.selection cimport Selection
+from zvcore.engine.sinks cimport Sink
+from zvcore.engine.slots cimport Slot
+
+
+# One chunk, from the values of the selection to the sink. What the selection does not cover comes from `old`; None: it
+# covers all that matters.
+cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, const Target *target, Stored old,
+                      Sink sink) noexcept nogil
+# The same for values that lie as they are stored, in a block as it is written.
+cdef int encode_values(Slot *slot, Chunks chunks, int64_t chunk, const uint8_t *values, const Block *block,
+                       Sink sink) noexcept nogil
+# The chunk's place in slot.values, if it reaches over the end of the array and is written whole: filled.
+cdef void fill_beyond(Form form, Slot *slot, const int64_t *position, const Block *block) noexcept nogil

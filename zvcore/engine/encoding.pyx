@@ -1,0 +1,95 @@
+"""From the items of a chunk to its stored bytes, in a thread."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from zvcore.codecs.running cimport Bytes, encode_chain
+from zvcore.engine.chunks cimport Chunks, chain_of, position_of
+from zvcore.engine.decoding cimport decode_block, stored_limit
+from zvcore.engine.failures cimport MEMORY_FAILURE
+from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
+from zvcore.engine.framing cimport MOST_HEADER
+from zvcore.engine.moving cimport Place, Target, move_in
+from zvcore.engine.selection cimport covers
+from zvcore.engine.slots cimport fail, fail_codec, fail_frame
+from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block, is_filled
+from zvcore.system.scratch cimport reserve
+
+
+cdef void fill_chunk(Form form, Slot *slot, const Block *block) noexcept nogil:
+    cdef Py_ssize_t count = block.nbytes // form.itemsize
+    cdef Py_ssize_t stride = form.itemsize
+    fill_block(<char *> slot.values.data, &stride, &count, 1, form.itemsize, form.stored_fill)
+
+
+cdef void fill_beyond(Form form, Slot *slot, const int64_t *position, const Block *block) noexcept nogil:
+    cdef int axis
+    if form.padded:
+        for axis in range(form.ndim):
+            if (position[axis] + 1) * form.chunk[axis] > form.bounds[axis]:
+                fill_chunk(form, slot, block)
+                return
+
+
+cdef int old_values(Slot *slot, Chunks chunks, int64_t chunk, const Block *block, Stored old) noexcept nogil:
+    """The chunk as it is now, in slot.values; the fill value where there is none."""
+    cdef Bytes stored
+    cdef const uint8_t *values = NULL
+    cdef Block there = block[0]
+    cdef Py_ssize_t shape[ZV_MAX_NDIM]
+    cdef int axis
+    fill_chunk(chunks.form, slot, block)
+    if old.load(slot, chunk, stored_limit(chunks.form.chunk_nbytes), NULL, &stored) != 0:
+        return -1
+    if stored.data == NULL:
+        return 0
+    if decode_block(slot, chunks, chunk, stored, NULL, &there, &values) != 0:
+        return -1
+    # A framed chunk may be smaller or larger than the one that takes its place.
+    for axis in range(chunks.form.ndim):
+        shape[axis] = min(there.shape[axis], block.shape[axis])
+    copy_block(<char *> slot.values.data, block.strides, <const char *> values, there.strides, shape,
+               chunks.form.ndim, chunks.form.itemsize, 0)
+    return 0
+
+
+cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, const Target *target, Stored old,
+                      Sink sink) noexcept nogil:
+    cdef Place place
+    cdef Block block
+    place.row = chunk
+    place.position = position_of(chunks, chunk)
+    chunks.form.written_block(place.position, &block)
+    if reserve(&slot.values, max(block.nbytes, 1)) == NULL:
+        return fail(slot, MEMORY_FAILURE, chunk)
+    if old is None or covers(selection, place.position, chunks.form.chunk):
+        fill_beyond(chunks.form, slot, place.position, &block)
+    elif old_values(slot, chunks, chunk, &block, old) != 0:
+        return -1
+    move_in(chunks.form, selection, place, <char *> slot.values.data, &block, target)
+    return encode_values(slot, chunks, chunk, slot.values.data, &block, sink)
+
+
+cdef int encode_values(Slot *slot, Chunks chunks, int64_t chunk, const uint8_t *values, const Block *block,
+                       Sink sink) noexcept nogil:
+    cdef uint8_t header[MOST_HEADER]
+    cdef uint64_t dimensions[ZV_MAX_NDIM]
+    cdef Bytes plain, encoded, head
+    cdef int chain = chain_of(chunks, chunk)
+    cdef int axis
+    cdef Py_ssize_t itemsize = chunks.form.itemsize
+    if not sink.store_empty and is_filled(<const char *> values, block.nbytes // itemsize, itemsize,
+                                          chunks.form.stored_fill):
+        return sink.leave_out(slot, chunk)
+    plain.data = values
+    plain.size = block.nbytes
+    if encode_chain(&slot.runner, chain, plain, &encoded) != 0:
+        return fail_codec(slot, chain, chunk)
+    head.data = header
+    head.size = 0
+    if chunks.form.edge == FRAMED_EDGE:
+        for axis in range(chunks.form.ndim):
+            dimensions[axis] = block.shape[axis]
+        head.size = chunks.form.framing.write(chunks.form.framing.cfg, chunks.form.ndim, dimensions, header)
+        if head.size > chunks.form.header_bound:
+            return fail_frame(slot, chunk, b"the format wrote a longer header than it says that headers are")
+    return sink.put(slot, chunk, head, encoded)

@@ -1,0 +1,55 @@
+"""Moves items between chunks and the memory of a selection's values."""
+
+from libc.stdint cimport int64_t
+
+from zvcore.engine.form cimport Block, Form
+from zvcore.engine.selection cimport Selection
+from zvcore.kernels.blocks cimport ZV_MAX_NDIM
+
+
+# Where the values of a selection lie in memory.
+cdef struct Target:
+    char *data
+    Py_ssize_t strides[ZV_MAX_NDIM]     # one per axis of the array
+    # Of a selection of points, whose values are one contiguous row: those in chunk i are begin[i]:end[i] of `source`,
+    # their places in the chunk, and of `target`, their places in the row. NULL for other selections.
+    const int64_t *begin
+    const int64_t *end
+    const int64_t *source
+    const int64_t *target
+
+
+# A buffer of values, to be released, whose items have so many bytes.
+cdef int hold(object values, bint writable, Py_ssize_t itemsize, Py_buffer *view) except -1
+# For selections that are not of points.
+cdef void aim(Selection selection, char *data, const Py_ssize_t *strides, Target *target) noexcept nogil
+
+
+cdef class Items:
+    cdef readonly Selection selection
+    cdef Target target
+    cdef Py_buffer view
+    cdef bint held
+    cdef tuple _columns
+
+    cdef int aim_points(self, rows, Py_ssize_t count) except -1
+
+
+# One chunk of a request, by its number there and its place in the grid.
+cdef struct Place:
+    int64_t row
+    const int64_t *position
+
+
+# From a chunk to the values; items that the chunk does not have (a framed chunk smaller than the grid's) are filled.
+cdef void move_out(Form form, Selection selection, Place place, const char *chunk, const Block *block,
+                   const Target *target) noexcept nogil
+# From the values into a chunk.
+cdef void move_in(Form form, Selection selection, Place place, char *chunk, const Block *block,
+                  const Target *target) noexcept nogil
+# The fill value for all that is selected of a chunk.
+cdef void fill_out(Form form, Selection selection, Place place, const Target *target) noexcept nogil
+# Where in the values a chunk belongs if the selected share is the whole chunk, one step at a time, lying there as it
+# lies in the chunk; else NULL.
+cdef char *direct_target(Form form, Selection selection, Place place, const Block *block,
+                         const Target *target) noexcept nogil

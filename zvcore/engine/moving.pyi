@@ -1,0 +1,7 @@
+from typing import final
+
+from zvcore.engine.selection import Selection
+
+@final
+class Items:
+    selection: Selection

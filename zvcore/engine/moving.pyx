@@ -1,0 +1,288 @@
+"""Moves items between chunks and the memory of a selection's values."""
+
+import numpy as np
+
+cimport cython
+from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from zvcore.engine.form cimport Block, Form
+from zvcore.engine.selection cimport LIST_AXIS, Axis, Selection, Share, find_chunk, share_of
+from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block
+
+
+# --- the values
+
+cdef int hold(object values, bint writable, Py_ssize_t itemsize, Py_buffer *view) except -1:
+    # ndarray's own buffer refuses dtypes such as datetime64; bytes of the same shape do as well.
+    if values.dtype.kind in "mMV":
+        values = values.view(f"V{values.dtype.itemsize}")
+    PyObject_GetBuffer(values, view, PyBUF_STRIDES | PyBUF_WRITABLE if writable else PyBUF_STRIDES)
+    if view.itemsize != itemsize:
+        PyBuffer_Release(view)
+        raise ValueError(f"the values have items of {values.dtype.itemsize} bytes, the array of {itemsize}")
+    return 0
+
+
+cdef void aim(Selection selection, char *data, const Py_ssize_t *strides, Target *target) noexcept nogil:
+    cdef int axis, place = 0
+    target.begin = NULL
+    target.data = data
+    for axis in range(selection.ndim):
+        if selection.dropped[axis]:
+            target.strides[axis] = 0
+            continue
+        target.strides[axis] = strides[place]
+        place += 1
+        if selection.flipped[axis] and selection.axes[axis].count > 0:
+            target.data += (selection.axes[axis].count - 1) * target.strides[axis]
+            target.strides[axis] = -target.strides[axis]
+
+
+@cython.final
+cdef class Items:
+    """The values of a selection in memory, held as long as this object lives.
+
+    `values` has the selection's `result_shape`; `rows` says which of the chunks of a selection of points are meant, all
+    if it is None, and `count` how many these are.
+    """
+
+    def __cinit__(self, Selection selection not None, values, Form form not None, rows, Py_ssize_t count,
+                  bint writable):
+        if selection.ndim != form.ndim:
+            raise ValueError("selection and form must have the same rank")
+        if tuple(values.shape) != selection.result_shape:
+            raise ValueError(f"the values have shape {tuple(values.shape)}, the selection {selection.result_shape}")
+        if selection.is_points:
+            if writable and not values.flags.c_contiguous:
+                raise ValueError("the values of a selection of points must be C-contiguous")
+            values = np.ascontiguousarray(values)
+        self.selection = selection
+        hold(values, writable, form.itemsize, &self.view)
+        self.held = True
+        if selection.is_points:
+            self.aim_points(rows, count)
+        else:
+            aim(selection, <char *> self.view.buf, self.view.strides, &self.target)
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    cdef int aim_points(self, rows, Py_ssize_t count) except -1:
+        cdef const int64_t[::1] begin, end, target
+        cdef const int64_t[:, ::1] source
+        self.target.data = <char *> self.view.buf
+        if count == 0:
+            return 0
+        self._columns = self.selection.points_of(rows, count)
+        begin, end = self._columns
+        target = self.selection.point_target
+        self.target.begin = &begin[0]
+        self.target.end = &end[0]
+        self.target.target = &target[0]
+        if self.selection.ndim:
+            source = self.selection.point_source
+            self.target.source = &source[0, 0]
+        return 0
+
+
+# --- boxes and lists of coordinates
+
+cdef enum Direction:
+    FILL = 0
+    OUT             # from the chunk
+    IN
+
+
+cdef struct Move:
+    int direction
+    Py_ssize_t itemsize
+    int swap_unit
+    const char *fill
+    bint clipped                            # the chunk lacks some of the selected items
+    char *chunk                             # where the share begins; NULL for moves that fill
+    char *result
+    int ndim                                # of the range axes
+    Py_ssize_t shape[ZV_MAX_NDIM]
+    Py_ssize_t chunk_strides[ZV_MAX_NDIM]
+    Py_ssize_t result_strides[ZV_MAX_NDIM]
+    int list_count
+    const int64_t *list_source[ZV_MAX_NDIM]
+    const int64_t *list_target[ZV_MAX_NDIM]
+    int64_t list_length[ZV_MAX_NDIM]
+    int64_t list_bound[ZV_MAX_NDIM]         # of the chunk along this axis: entries from here on are not in it
+    Py_ssize_t list_chunk_stride[ZV_MAX_NDIM]
+    Py_ssize_t list_result_stride[ZV_MAX_NDIM]
+
+
+cdef void run_move(const Move *move, int depth, char *chunk, char *result) noexcept nogil:
+    cdef int64_t i, source
+    if depth == move.list_count:
+        if move.direction == OUT:
+            copy_block(result, move.result_strides, chunk, move.chunk_strides, move.shape, move.ndim, move.itemsize,
+                       move.swap_unit)
+        elif move.direction == IN:
+            copy_block(chunk, move.chunk_strides, result, move.result_strides, move.shape, move.ndim, move.itemsize,
+                       move.swap_unit)
+        else:
+            fill_block(result, move.result_strides, move.shape, move.ndim, move.itemsize, move.fill)
+        return
+    for i in range(move.list_length[depth]):
+        source = move.list_source[depth][i]
+        if source < move.list_bound[depth]:
+            run_move(move, depth + 1, chunk + source * move.list_chunk_stride[depth] if move.direction else chunk,
+                     result + move.list_target[depth][i] * move.list_result_stride[depth])
+
+
+cdef bint add_list(Move *move, const Axis *axis, int64_t chunk, Py_ssize_t bound) noexcept nogil:
+    """Which entries of a list lie in a chunk; False if none do."""
+    cdef int64_t row = find_chunk(axis, chunk)
+    if row < 0:
+        return False
+    move.list_source[move.list_count] = axis.source + axis.first[row]
+    move.list_target[move.list_count] = axis.target + axis.first[row]
+    move.list_length[move.list_count] = axis.first[row + 1] - axis.first[row]
+    move.list_bound[move.list_count] = bound
+    return True
+
+
+cdef bint prepare_move(Move *move, Form form, Selection selection, const int64_t *position, const Block *block,
+                       const Target *target) noexcept nogil:
+    """False when there is nothing to move."""
+    cdef int axis
+    cdef int64_t count
+    cdef const Axis *place
+    cdef Share share
+    cdef bint any_items = True
+    move.ndim = 0
+    move.list_count = 0
+    move.itemsize = form.itemsize
+    move.swap_unit = form.swap_unit
+    move.fill = form.fill
+    move.result = target.data
+    move.clipped = False
+    for axis in range(selection.ndim):
+        place = &selection.axes[axis]
+        if place.kind == LIST_AXIS:
+            if not add_list(move, place, position[axis], block.shape[axis]):
+                return False
+            move.list_chunk_stride[move.list_count] = block.strides[axis]
+            move.list_result_stride[move.list_count] = target.strides[axis]
+            if block.shape[axis] < form.chunk[axis]:
+                move.clipped = True
+            move.list_count += 1
+            continue
+        share = share_of(place, position[axis], form.chunk[axis])
+        if share.count == 0:
+            return False
+        count = share.count
+        if share.source + (count - 1) * share.step >= block.shape[axis]:
+            move.clipped = True
+            count = (block.shape[axis] - share.source + share.step - 1) // share.step
+            if share.source >= block.shape[axis]:
+                count = 0
+                any_items = False
+        move.shape[move.ndim] = count
+        move.chunk_strides[move.ndim] = block.strides[axis] * share.step
+        move.result_strides[move.ndim] = target.strides[axis]
+        # Moves that fill have no chunk, and nothing may be added to NULL, not even zero.
+        if any_items and move.chunk != NULL:
+            move.chunk += share.source * block.strides[axis]
+        move.result += share.target * target.strides[axis]
+        move.ndim += 1
+    return any_items
+
+
+cdef void whole_block(Form form, Block *block) noexcept nogil:
+    """The shape of a whole chunk; for moves that have no chunk."""
+    cdef int axis
+    for axis in range(form.ndim):
+        block.shape[axis] = form.chunk[axis]
+        block.strides[axis] = 0
+
+
+cdef void fill_out(Form form, Selection selection, Place place, const Target *target) noexcept nogil:
+    cdef Move move
+    cdef Block block
+    if target.begin != NULL:
+        move_points(form, place.row, NULL, NULL, target, FILL)
+        return
+    whole_block(form, &block)
+    move.direction = FILL
+    move.chunk = NULL
+    if prepare_move(&move, form, selection, place.position, &block, target):
+        run_move(&move, 0, NULL, move.result)
+
+
+cdef void move_out(Form form, Selection selection, Place place, const char *chunk, const Block *block,
+                   const Target *target) noexcept nogil:
+    cdef Move move
+    cdef bint any_items
+    if target.begin != NULL:
+        move_points(form, place.row, <char *> chunk, block, target, OUT)
+        return
+    move.direction = OUT
+    move.chunk = <char *> chunk
+    any_items = prepare_move(&move, form, selection, place.position, block, target)
+    if move.clipped:
+        fill_out(form, selection, place, target)
+    if any_items:
+        run_move(&move, 0, move.chunk, move.result)
+
+
+cdef void move_in(Form form, Selection selection, Place place, char *chunk, const Block *block,
+                  const Target *target) noexcept nogil:
+    cdef Move move
+    if target.begin != NULL:
+        move_points(form, place.row, chunk, block, target, IN)
+        return
+    move.direction = IN
+    move.chunk = chunk
+    if prepare_move(&move, form, selection, place.position, block, target):
+        run_move(&move, 0, move.chunk, move.result)
+
+
+cdef char *direct_target(Form form, Selection selection, Place place, const Block *block,
+                         const Target *target) noexcept nogil:
+    cdef int axis
+    cdef Share share
+    cdef char *result = target.data
+    if form.swap_unit or selection.has_lists or selection.is_points:
+        return NULL
+    for axis in range(selection.ndim):
+        share = share_of(&selection.axes[axis], place.position[axis], form.chunk[axis])
+        if share.source != 0 or share.count != block.shape[axis] or (share.step != 1 and share.count > 1):
+            return NULL
+        if share.count > 1 and target.strides[axis] != block.strides[axis]:
+            return NULL
+        result += share.target * target.strides[axis]
+    return result
+
+
+# --- points
+
+cdef void move_points(Form form, int64_t row, char *chunk, const Block *block, const Target *target,
+                      int direction) noexcept nogil:
+    cdef const int64_t *point = target.source + target.begin[row] * form.ndim
+    cdef int64_t i
+    cdef int axis
+    cdef Py_ssize_t at
+    cdef char *item
+    for i in range(target.begin[row], target.end[row]):
+        item = target.data + target.target[i] * form.itemsize
+        at = -1 if direction == FILL else 0
+        for axis in range(form.ndim):
+            if at < 0 or point[axis] >= block.shape[axis]:
+                at = -1
+                break
+            at += point[axis] * block.strides[axis]
+        point += form.ndim
+        if at < 0:
+            if direction != IN:
+                memcpy(item, form.fill, form.itemsize)
+        elif direction == OUT:
+            copy_block(item, NULL, chunk + at, NULL, NULL, 0, form.itemsize, form.swap_unit)
+        else:
+            copy_block(chunk + at, NULL, item, NULL, NULL, 0, form.itemsize, form.swap_unit)

@@ -1,0 +1,9 @@
+from typing import final
+
+from zvcore.engine.buffers import Keys
+
+@final
+class Paths:
+    def __new__(cls, keys: Keys, root: bytes) -> Paths: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> bytes: ...

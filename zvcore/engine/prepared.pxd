@@ -1,0 +1,16 @@
+from zvcore.codecs.running cimport Stages
+from zvcore.engine.form cimport Form
+
+
+cdef class Chains:
+    cdef readonly tuple chains          # of CodecChain
+    cdef Stages **stages
+    cdef int count
+
+
+cdef class Prepared:
+    cdef readonly Form form             # None: chunks are byte strings, nobody asks for their items
+    cdef readonly Chains chains
+    cdef readonly bytes root            # the folder of a local store; None: bytes come and go through Python
+    cdef readonly bint sync             # whether files are to be durable when they are written
+    cdef object name_of

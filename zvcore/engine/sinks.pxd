@@ -1,0 +1,30 @@
+"""Where encoded chunks go, chunk by chunk, while others are still being encoded."""
+
+from libc.stdint cimport int64_t
+
+from zvcore.codecs.running cimport Bytes
+from zvcore.engine.buffers cimport Buffers
+from zvcore.engine.paths cimport Paths
+from zvcore.engine.slots cimport Slot
+
+
+cdef class Sink:
+    cdef public bint store_empty        # whether chunks that hold nothing but the fill value are stored all the same
+
+    # Raises unless the sink was made for so many chunks, which come out of so many items of work.
+    cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1
+    # Which item a thread is to do now. Called exactly once for each.
+    cdef int64_t take(self, Slot *slot, int64_t item) noexcept nogil
+    # An encoded chunk: 0, or -1 with slot.failure.
+    cdef int put(self, Slot *slot, int64_t chunk, Bytes head, Bytes body) noexcept nogil
+    # A chunk that shall not exist.
+    cdef int leave_out(self, Slot *slot, int64_t chunk) noexcept nogil
+
+
+cdef class Gathered(Sink):
+    cdef readonly Buffers chunks
+
+
+cdef class Files(Sink):
+    cdef Paths paths
+    cdef bint sync

@@ -1,0 +1,88 @@
+"""Where encoded chunks go, chunk by chunk, while others are still being encoded. `packer.Packer` is one more sink."""
+
+cimport cython
+from libc.errno cimport ENOENT
+from libc.stdint cimport int64_t
+from posix.uio cimport iovec
+
+from zvcore.codecs.running cimport Bytes
+from zvcore.engine.buffers cimport Buffers, Keys
+from zvcore.engine.failures cimport MEMORY_FAILURE
+from zvcore.engine.paths cimport Paths
+from zvcore.engine.prepared cimport Prepared
+from zvcore.engine.slots cimport Slot, fail, fail_system
+from zvcore.stores.files cimport replace_file
+from zvcore.system.files cimport zv_make_parents, zv_remove_file
+
+
+cdef class Sink:
+    """Takes encoded chunks. Unless `store_empty` is set, chunks that hold nothing but the fill value are left out."""
+
+    cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1:
+        return 0
+
+    cdef int64_t take(self, Slot *slot, int64_t item) noexcept nogil:
+        return item
+
+    cdef int put(self, Slot *slot, int64_t chunk, Bytes head, Bytes body) noexcept nogil:
+        return 0
+
+    cdef int leave_out(self, Slot *slot, int64_t chunk) noexcept nogil:
+        return 0
+
+
+@cython.final
+cdef class Gathered(Sink):
+    """Keeps the chunks in memory: `chunks` has a row for each, absent where a chunk need not be stored."""
+
+    def __cinit__(self, Py_ssize_t count):
+        self.chunks = Buffers(count)
+
+    cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1:
+        if chunks != self.chunks.count:
+            raise ValueError(f"there are {chunks} chunks to gather, there is room for {self.chunks.count}")
+        return 0
+
+    cdef int put(self, Slot *slot, int64_t chunk, Bytes head, Bytes body) noexcept nogil:
+        if self.chunks.store(chunk, head.data, head.size, body.data, body.size) != 0:
+            return fail(slot, MEMORY_FAILURE, chunk)
+        return 0
+
+
+@cython.final
+cdef class Files(Sink):
+    """Writes each chunk to a file of its own; the file of a chunk that need not be stored is removed."""
+
+    def __cinit__(self, Keys keys, Prepared prepared not None):
+        self.paths = Paths(keys, prepared.root)
+        self.sync = prepared.sync
+
+    cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1:
+        if chunks != len(self.paths):
+            raise ValueError(f"there are {chunks} chunks and {len(self.paths)} files")
+        return 0
+
+    cdef int put(self, Slot *slot, int64_t chunk, Bytes head, Bytes body) noexcept nogil:
+        cdef char *path = self.paths.write(&slot.path, chunk)
+        cdef iovec parts[2]
+        cdef int status
+        if path == NULL:
+            return fail(slot, MEMORY_FAILURE, chunk)
+        parts[0].iov_base = <void *> head.data
+        parts[0].iov_len = head.size
+        parts[1].iov_base = <void *> body.data
+        parts[1].iov_len = body.size
+        status = replace_file(path, parts, 2, self.sync, False)
+        if status == ENOENT:
+            status = zv_make_parents(path)
+            if status == 0:
+                status = replace_file(path, parts, 2, self.sync, False)
+        return fail_system(slot, chunk, status) if status != 0 else 0
+
+    cdef int leave_out(self, Slot *slot, int64_t chunk) noexcept nogil:
+        cdef char *path = self.paths.write(&slot.path, chunk)
+        cdef int status
+        if path == NULL:
+            return fail(slot, MEMORY_FAILURE, chunk)
+        status = zv_remove_file(path)
+        return fail_system(slot, chunk, status) if status != 0 else 0

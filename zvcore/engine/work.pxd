@@ -1,0 +1,21 @@
+from libc.stdint cimport int64_t, uint64_t
+
+
+cdef enum:
+    # Of fewer bytes than this, a batch is done before another thread has woken up.
+    SMALL_TO_DECODE = 1 << 17
+    SMALL_TO_ENCODE = 1 << 16
+
+
+cdef class Work:
+    cdef readonly object threads
+    cdef readonly object progress
+    cdef readonly object memory
+
+    # How many threads do `count` items, for each of which one holds so many bytes.
+    cdef int threads_for(self, int64_t count, uint64_t held) except -1
+
+
+# Whether `count` chunks of so many bytes are fewer bytes than `small`.
+cdef inline bint is_small(int64_t count, uint64_t nbytes, uint64_t small) noexcept nogil:
+    return nbytes < small and nbytes * <uint64_t> count < small

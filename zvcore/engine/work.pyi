@@ -1,0 +1,17 @@
+from collections.abc import Callable
+from typing import Any, final
+
+@final
+class Work:
+    threads: int | None
+    progress: Callable[[int, int], Any] | None
+    memory: int | None
+    def __new__(
+        cls,
+        threads: int | None = None,
+        progress: Callable[[int, int], Any] | None = None,
+        memory: int | None = None,
+    ) -> Work: ...
+    def telling(self, progress: Callable[[int, int], Any] | None) -> Work: ...
+    def alone(self) -> Work: ...
+    def ahead(self, most: int) -> int: ...

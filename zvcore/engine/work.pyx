@@ -1,0 +1,55 @@
+"""How a request is to be carried out: what goes from the one who asks to the threads untouched."""
+
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from zvcore import threads as thread_counts
+
+
+# Found out once: a process keeps its CPUs, and asking for them takes longer than reading a small chunk.
+cdef int default_threads = 0
+
+
+@cython.final
+cdef class Work:
+    """How a request is to be carried out. It never changes.
+
+    `threads` is how many threads work on it; None: as many as `zvcore.threads` says. `progress(done, total)` is called
+    in the calling thread now and then, with numbers of chunks. `memory` is how many bytes a read may hold besides its
+    result: half of them for stored bytes that are fetched ahead, half for chunks that are being decoded. One chunk at
+    a time is always held.
+    """
+
+    def __cinit__(self, threads=None, progress=None, memory=None):
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}")
+        if memory is not None and memory < 1:
+            raise ValueError(f"memory must be at least 1, not {memory}")
+        self.threads = threads
+        self.progress = progress
+        self.memory = memory
+
+    def telling(self, progress):
+        """The same work with other steps to tell of."""
+        return Work(self.threads, progress, self.memory)
+
+    def alone(self):
+        """The same work in one thread, which tells nobody."""
+        return Work(1, None, self.memory)
+
+    def ahead(self, most):
+        """How many of `most` bytes may be fetched before they are decoded."""
+        return most if self.memory is None else max(1, min(most, self.memory // 2))
+
+    cdef int threads_for(self, int64_t count, uint64_t held) except -1:
+        global default_threads
+        cdef int64_t threads
+        if self.threads is not None:
+            threads = min(self.threads, thread_counts.MOST_THREADS)
+        else:
+            if default_threads == 0:
+                default_threads = thread_counts.default_thread_count()
+            threads = default_threads
+        if self.memory is not None:
+            threads = min(threads, self.memory // 2 // max(held, 1))
+        return <int> max(1, min(threads, count))
