@@ -45,7 +45,7 @@ class Blosc(LibraryCodec):
 
     cname: str = param("lz4", choices=COMPRESSORS)
     clevel: int = param(5, low=0, high=9)
-    # A Parameter, as `param` makes one; type checkers are told what instances have.
+    # A Parameter, as `param` makes one; for type checkers, the type that instances have.
     shuffle: str = _Shuffle("shuffle", str, None, None, tuple(SHUFFLES), {}, (), "a name or its number")  # type: ignore[assignment]
     blocksize: int = param(0, low=0, high=2**31 - 1, doc="0: chosen by c-blosc")
     # N5's readers need none, and tensorstore refuses data that has the member.

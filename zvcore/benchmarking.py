@@ -1,6 +1,6 @@
 """How fast a dataset of one's own can be read: the measurements behind `zvcore bench`.
 
-All functions that take part read the same bytes and take turns, so that what else the machine does hits them alike.
+All functions that take part read the same bytes and take turns, so that other load on the machine affects them alike.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def measure_array(
     peers: bool = True,
     cold: bool = False,
 ) -> Iterator[Result]:
-    """Read a region as a whole, single chunks, and boxes across chunks; with zvcore and with what else is installed.
+    """Read a region as a whole, single chunks, and boxes across chunks; with zvcore and with other installed libraries.
 
     At most `memory` bytes are read at once. "codec alone" decodes the stored chunks of the region on as many threads,
     and "stored bytes alone" fetches them: no reader can do without either.
@@ -216,7 +216,7 @@ def alone(array: Array, region: Region, threads: int) -> dict[str, Callable[[], 
 
 
 def other_readers(array: Array, path: str) -> dict[str, tuple[Callable[[int], Any], Callable[[int], bool]]]:
-    """What else is installed and reads the same: how to make its reader for some threads, and whether it has so many.
+    """Other installed libraries that read the same: how to make a reader for some threads, and whether it has so many.
 
     Those that read other values than zvcore are not asked for their times.
     """

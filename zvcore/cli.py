@@ -40,11 +40,11 @@ def make_parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     group = common.add_argument_group("options of all commands")
     group.add_argument("--threads", type=thread_count, metavar="N", help="how many threads to use (default: all)")
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress, no words on stderr but errors")
+    group.add_argument("-q", "--quiet", action="store_true", help="no progress and no messages on stderr except errors")
     group.add_argument("-v", "--verbose", action="store_true", help="say more")
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = argparse.ArgumentParser(prog="zvcore", description="Chunked and sharded array stores.", parents=[common])
-    parser.add_argument("--version", action=ShowVersions, nargs=0, help="versions of everything that matters")
+    parser.add_argument("--version", action=ShowVersions, nargs=0, help="versions of zvcore and everything it uses")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
     for name in COMMANDS:
         module = importlib.import_module(f"zvcore.commands.{name}")

@@ -26,7 +26,7 @@ class Word:
     name: str
     help: str
     options: list[Option] = field(default_factory=list)
-    # What may stand in each place that is no option; empty: a path.
+    # The possible values of each positional argument; empty: a path.
     places: list[tuple[str, ...]] = field(default_factory=list)
 
 

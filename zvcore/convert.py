@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "plan"]
 
-# What values and encoded chunks may take together, unless said otherwise.
+# How much memory values and encoded chunks may take together by default.
 DEFAULT_MEMORY = 1 << 30
 
 Path = str | os.PathLike[str] | Store

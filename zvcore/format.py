@@ -228,7 +228,7 @@ class Format(ABC):
 
     @abstractmethod
     def care(self) -> Care:
-        """What looks after data of this format; a module may be it."""
+        """The object that verifies and repairs data of this format; it may be a module."""
 
     # --- showing
 
@@ -237,7 +237,7 @@ class Format(ABC):
         return None
 
     def viewer_axes(self, image: Image) -> dict[str, tuple[float, str]] | None:
-        """{name: (size, unit)} of an image's axes in the order that a viewer has to be told; None: it need not be."""
+        """{name: (size, unit)} of an image's axes in the order that a viewer needs; None: it needs none."""
         return None
 
     def stored_value(self, store: Store, sharding: Any, id: int) -> bytes | None:
@@ -277,7 +277,7 @@ def get_format(name: str) -> Format:
     made = _made.get(found)
     if made is None:
         if not (isinstance(found, type) and issubclass(found, Format)):
-            raise PluginError(f"the format {name!r} is no zvcore.format.Format", found=repr(found))
+            raise PluginError(f"the format {name!r} is not a zvcore.format.Format", found=repr(found))
         if found.name != name:
             raise PluginError(f"the format {name!r} calls itself {found.name!r}")
         made = _made.setdefault(found, found())

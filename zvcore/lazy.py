@@ -15,7 +15,7 @@ __all__ = ["lazy_names"]
 def lazy_names(package: str, origins: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package, for {a module in it: "the names that it has"}.
 
-    So the small module of a format that says how it is found out does not bring the whole format with it.
+    This way the small module that detects a format does not import the whole format.
     """
     modules = {name: f"{package}.{module}" for module, names in origins.items() for name in names.split()}
 

@@ -80,12 +80,12 @@ def open(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Open what lies at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
+    """Open the data at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
 
-    mode             "r" to read only, "r+" to read and write, "w" to begin an empty group (needs `format`)
-    format           one of `zvcore.formats()`; found out when it is not given
+    mode             "r" to read only, "r+" to read and write, "w" to create an empty group (needs `format`)
+    format           one of `zvcore.formats()`; detected if it is not given
     storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
-    options          what only this format has, such as `scale=` for precomputed volumes and `order="C"` for N5
+    options          options of the format, such as `scale=` for precomputed volumes and `order="C"` for N5
 
     The destination of a conversion that has not ended is opened with an `UnfinishedConversionWarning`.
     """
@@ -97,7 +97,7 @@ def open(
     if mode == "w":
         begun = get_format(str(format))
         if not begun.begins_groups:
-            raise UnsupportedError(f"{begun.name} has no empty groups that mode 'w' could begin", key=store.root)
+            raise UnsupportedError(f"{begun.name} has no empty groups that mode 'w' could create", key=store.root)
         return _opened(begun, store, mode, options)
     with _looking(store, format, (NOTE,)):
         opened = open_silently(store, mode, format, **options)

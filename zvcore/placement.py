@@ -169,7 +169,7 @@ class Streamed(Shards):
 
     @abstractmethod
     def stream(self, key: str) -> AbstractContextManager[Callable[[npt.NDArray[np.int64], Buffers], None]]:
-        """A way to write a shard again, part by part: what it gives takes (positions, encoded chunks).
+        """A way to rewrite a shard part by part: a function that takes (positions, encoded chunks).
 
         Leaving it stores the shard; leaving it by an exception, nothing.
         """

@@ -96,7 +96,7 @@ class Plugins(Generic[T]):
             self._loaded = {}
 
     def _load(self, name: str, claims: list[EntryPoint]) -> T | PluginError:
-        """The plugin, or what is wrong with it: that is found out once, too."""
+        """The plugin, or what is wrong with it: that, too, is determined only once."""
         if len(claims) > 1:
             sides = " and ".join(f"{_distribution(claim)} ({claim.value})" for claim in claims)
             choose = self._choose.format(name=repr(name))

@@ -72,7 +72,7 @@ def _printed(parts: int | Iterable[Any], what: str, unit: str) -> Iterator[Calla
 
 @contextmanager
 def _counted(parts: int | Iterable[Any], found: Callable[[int], None]) -> Iterator[None]:
-    """Count the parts beside the work, if their number is not known; what cannot be counted is not told."""
+    """Count the parts alongside the work, if their number is not known; if that fails, no total is shown."""
     if isinstance(parts, int):
         yield
         return

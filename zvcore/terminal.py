@@ -28,7 +28,7 @@ __all__ = [
 
 
 def say(options: argparse.Namespace, *words: Any) -> None:
-    """Tell the user something that is not the answer itself; silent with `--quiet`."""
+    """Print a message that is not the answer itself; silent with `--quiet`."""
     if not options.quiet:
         print(*words, file=sys.stderr)
 
@@ -100,7 +100,7 @@ def reading(path: str) -> Iterator[None]:
 
 
 def tell_unfinished(path: str) -> None:
-    """Warn that what lies here is not what it will be; with `--quiet` too, for it is no idle word."""
+    """Warn that the data here is not complete yet; with `--quiet` too, because it matters."""
     from zvcore.conversion_note import unfinished_around
 
     unfinished = unfinished_around(path)
@@ -127,7 +127,7 @@ def open_array(path: str) -> Any:
     if isinstance(opened, zvcore.Array):
         return opened
     names = list(itertools.islice(opened.children(), 8))
-    raise UsageError(f"{path} is no array{', but has ' + ', '.join(names) if names else ''}")
+    raise UsageError(f"{path} is not an array{', but has ' + ', '.join(names) if names else ''}")
 
 
 def parse_region(text: str | None, shape: tuple[int, ...]) -> tuple[Any, ...]:

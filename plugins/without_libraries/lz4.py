@@ -61,7 +61,7 @@ def _encode_block(codec: Lz4, data: memoryview) -> bytes:
 
 
 def _decode_block(data: memoryview, size: int, declared: bool = False) -> bytes:
-    """At most this many bytes; no less if that is what was declared."""
+    """At most this many bytes; exactly as many if so many were declared."""
     block = need("lz4.block", "liblz4")
     decoded: bytes | None = None
     with contextlib.suppress(block.LZ4BlockError, ValueError):

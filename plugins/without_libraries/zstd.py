@@ -10,7 +10,7 @@ from zvcore_plugins.without_libraries import damaged, need, too_long
 if TYPE_CHECKING:
     from zvcore_plugins.zstd import Zstd
 
-# The package cannot be told where to stop. No piece of this size decodes to more than 32 MiB.
+# The package has no way to limit its output. No piece of this size decodes to more than 32 MiB.
 PIECE = 1024
 
 

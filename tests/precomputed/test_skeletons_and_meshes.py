@@ -211,7 +211,7 @@ def test_meshes(tmp_path: Path, sharding: ShardingSpec | None) -> None:
     found.delete([1])
     del meshes[1]
     check({**meshes, 3: manifest([1], 3), 5: manifest([2, 2], 4)})
-    with pytest.raises(ValueError, match="speaks of"):
+    with pytest.raises(ValueError, match="the manifest lists"):
         found.update([(6, manifest([3])[0], b"short")])
     with pytest.raises(ConflictError):
         write_meshes(tmp_path, [])

@@ -70,7 +70,7 @@ class NumcodecsCodec(Codec):
         self.__dict__["_parameters"] = parameters
         wanted = _FROM_DTYPE.get(self.numcodecs_id)
         if wanted is None or parameters.get(wanted) is not None:
-            self._codec  # noqa: B018 - wrong values are told now, not when the first chunk comes
+            self._codec  # noqa: B018 - wrong values are reported now, not at the first chunk
 
     _parameters: dict[str, Any]
 
@@ -123,7 +123,7 @@ class NumcodecsCodec(Codec):
     def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Type and shape of what a filter makes of an array of this type and shape."""
         if self.kind != "array":
-            raise TypeError(f"{self.name} is no filter")
+            raise TypeError(f"{self.name} is not a filter")
         config = self.for_dtype(dtype)._codec.get_config()
         if self.numcodecs_id == "packbits":
             # One byte in front tells how many bits of the last one are padding.

@@ -22,7 +22,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "group, its attributes as JSON. Of a volume, the finest scale.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
-    parser.add_argument("region", metavar="REGION", nargs="?", help='what stands inside a[...], such as "0:10,:,5"')
+    parser.add_argument("region", metavar="REGION", nargs="?", help='as inside a[...], such as "0:10,:,5"')
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--raw", action="store_true", help="the bytes of the values, little endian, in C order")
     how.add_argument("--json", action="store_true", help="as JSON")

@@ -18,7 +18,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "is stored (--chunk); or a skeleton, mesh manifest or other value of a sharded store by its id (--id).",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
-    parser.add_argument("region", metavar="REGION", nargs="?", help='what stands inside a[...], such as "0:10,:,5"')
+    parser.add_argument("region", metavar="REGION", nargs="?", help='as inside a[...], such as "0:10,:,5"')
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to; - is stdout")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--chunk", metavar="I,J,K", help="the stored bytes of the chunk at this grid position")

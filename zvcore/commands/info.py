@@ -17,10 +17,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="format, shape, chunks, codec, size on disk; the map of a shard",
         description="Show what is at a path: an array, a group, a volume, a Zarr Vectors store, or one shard or "
-        "chunk file. Of a shard, its map is drawn: what is live, dead, and index.",
+        "chunk file. For a shard, a map of its live bytes, dead bytes and index is drawn.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
-    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: found out)")
+    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: detected)")
     parser.add_argument("--attributes", action="store_true", help="the user's attributes too")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser

@@ -14,14 +14,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser: argparse.ArgumentParser = commands.add_parser(
         "repair",
         parents=[common],
-        help="leave out what is broken, keep what is sound",
-        description="Rewrite shards with what is sound of them and take out what cannot be decoded, into a copy "
-        "(--out) or in place, where everything that is replaced stays beside it with .bak behind its name. Every loss "
-        "is told; nothing is guessed. Exit status 0: the result is sound, 1: problems remain, 2: wrong usage.",
+        help="leave out what is damaged, keep what is sound",
+        description="Rewrite shards with their sound chunks and take out those that cannot be decoded, into a copy "
+        "(--out) or in place, where everything that is replaced is kept beside it with .bak added to its name. Every "
+        "loss is reported; nothing is guessed. Exit status 0: the result is sound, 1: problems remain, 2: wrong usage.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
     parser.add_argument("-o", "--out", metavar="DIR", help="make a sound copy there and change nothing here")
-    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: found out)")
+    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: detected)")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 

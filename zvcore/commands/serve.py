@@ -17,7 +17,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "pictures and links that open them in Neuroglancer. Ends with Ctrl-C.",
     )
     parser.add_argument("path", help="a folder: a data set, or one with data sets in it")
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any that is free")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free port")
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1, only this machine)"
     )
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.origin.isprintable() or not options.origin.strip():
         raise UsageError(f"--origin is * or one origin, not {options.origin!r}")
     if "://" in options.path:
-        raise UsageError("serve takes a folder of this machine; what lies behind a URL is served already")
+        raise UsageError("serve takes a folder of this machine; data at a URL is already served")
     if not os.path.isdir(options.path):
         raise NotFoundError("there is no such folder", key=options.path)
     from zvcore import codecs

@@ -15,14 +15,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "verify",
         parents=[common],
         help="find every problem of stored data",
-        description="Look at all of an array, group, volume, Zarr Vectors store, or one shard or chunk file, and name "
+        description="Check all of an array, group, volume, Zarr Vectors store, or one shard or chunk file, and report "
         "every problem with its file, chunk and byte range. Exit status 0: sound, 1: damaged, or the destination of an "
-        "unfinished conversion, 2: wrong usage, 3: nothing worse than what zvcore cannot read.",
+        "unfinished conversion, 2: wrong usage, 3: nothing worse than data that zvcore cannot read.",
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a path or URL")
     parser.add_argument("--fast", action="store_true", help="check structure and checksums, decode nothing")
-    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: found out)")
-    parser.add_argument("--dask", metavar="ADDRESS", help="let the workers of a dask.distributed scheduler look")
+    parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: detected)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="check on the workers of a dask.distributed scheduler")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
-    """Problems are the data; that there are none is told too, unless `--quiet`."""
+    """Problems are the data; that there are none is reported too, unless `--quiet`."""
     for problem in report.problems:
         if problem.fatal or not options.quiet:
             print(f"{'' if problem.fatal else 'odd: '}{problem}")

@@ -78,7 +78,7 @@ class Kind(ABC):
 
     @abstractmethod
     def load(self, value: Any, place: Place) -> Any:
-        """What the JSON stands for; an error about the place if it is no such value."""
+        """The value that the JSON stands for; an error about the place if it is not such a value."""
 
     def dump(self, value: Any) -> Any:
         """The JSON that stands for a value."""
@@ -219,7 +219,7 @@ class Items(Kind):
 
 
 class Made(Kind):
-    """What others make of JSON by `load(value, place)`; their errors are told which member it is."""
+    """A value made from JSON by `load(value, place)`; its errors name the member."""
 
     def __init__(
         self, load: Callable[[Any, Place], Any], dump: Callable[[Any], Any] = lambda value: value, one: str = "a value"

@@ -42,8 +42,8 @@ def fetch(
 
     Ranges of one object that lie close together are read at once; reading and decoding run on all threads. `expected`
     gives the decoded sizes where they are known; no row may decode to more than `max_size` (unless given,
-    `zvcore.codecs.max_decoded_size`). StaleSourcesError when an object is no longer the one that `sources.stamps`
-    speaks of.
+    `zvcore.codecs.max_decoded_size`). StaleSourcesError if an object is no longer the one that `sources.stamps`
+    refers to.
     """
     if isinstance(chains, CodecChain):
         chains = (chains,)

@@ -141,7 +141,7 @@ class Exchange:
         return {}
 
     def factors(self, names: Sequence[str | None], given: Sequence[int] | None, order: str) -> tuple[int, ...]:
-        """How much coarser a level is along each axis: 2 along x, y and z unless said otherwise."""
+        """How much coarser a level is along each axis: 2 along x, y and z by default."""
         rank = len(names)
         if given is not None:
             if len(given) != rank or any(n < 1 for n in given):

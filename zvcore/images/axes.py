@@ -73,7 +73,7 @@ def short_unit(unit: str | None) -> str:
 
 
 def nanometers(unit: str | None) -> float:
-    """How many nanometers a unit is; 1 for what is no length."""
+    """How many nanometers a unit is; 1 for units that are not lengths."""
     return 1.0 if unit is None else _NANOMETERS.get(unit, 1.0)
 
 

@@ -17,7 +17,7 @@ __all__ = ["Image", "Level", "is_labels"]
 
 
 def is_labels(dtype: np.dtype[Any]) -> bool:
-    """Whether values of this type are, where nothing says so, taken for the names of things and not for amounts.
+    """Whether values of this type are, unless metadata says otherwise, taken for labels and not for amounts.
 
     That is so for booleans and for whole numbers of 32 or 64 bits. Labels whose mean is taken are wrong; an image made
     coarser by its most frequent values is only coarse.

@@ -83,7 +83,7 @@ def decode_block(
         return Block("varlength", _texts(bytes(raw), start), shape)
     if len(raw) % dtype.itemsize:
         raise CorruptDataError(
-            "the payload is no whole number of items", offset=start, expected=dtype.itemsize, found=len(raw)
+            "the payload is not a whole number of items", offset=start, expected=dtype.itemsize, found=len(raw)
         )
     values = np.frombuffer(raw, dtype.newbyteorder(">")).astype(dtype)
     return Block("varlength", values, shape)

@@ -180,7 +180,7 @@ class ZarrStore(Store):
         if block is None:
             return None
         if not isinstance(block, np.ndarray):
-            raise UnsupportedError("a block that is not in default mode is no chunk of numbers", key=key)
+            raise UnsupportedError("a block that is not in default mode cannot be a chunk of numbers", key=key)
         whole = block
         if block.shape != array.chunks:
             whole = np.zeros(array.chunks, array.dtype)
@@ -451,7 +451,7 @@ def _understood(
     if form.compressors:
         made = zvcore.codecs.from_zarr3(form.compressors[0], where=where).for_dtype(dtype)
         if made.name == "lz4":
-            # What others call lz4 is another framing; N5's is Java's.
+            # Other programs' lz4 has a different framing; N5's is Java's.
             made = zvcore.codecs.get("lz4", block_size=65536)
         made.to_n5()
         codec = zvcore.codecs.get(made.name, **made.config())

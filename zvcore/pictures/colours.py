@@ -35,7 +35,7 @@ def contrast(values: npt.NDArray[Any], cut: float = 0.5) -> tuple[float, float]:
 
 
 def grey(values: npt.NDArray[Any], black: float, white: float) -> npt.NDArray[np.uint8]:
-    """`black` to `white` as 0 to 255; what is no number becomes black."""
+    """`black` to `white` as 0 to 255; NaN becomes black."""
     # Halved, since the distance of two numbers may be too large for a float.
     numbers = _real(values).astype(np.float64) / 2
     with np.errstate(over="ignore", invalid="ignore"):

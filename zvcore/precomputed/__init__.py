@@ -1,4 +1,4 @@
-"""Neuroglancer precomputed: sharded key-value stores, volumes, skeletons, meshes, and the tools to look after them."""
+"""Neuroglancer precomputed: sharded key-value stores, volumes, skeletons, meshes, and tools to maintain them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class ChunkEncoding(ABC):
     members: ClassVar[tuple[str, ...]] = ()
     # Those of them that a scale must have, for new scales that do not say otherwise.
     defaults: ClassVar[Mapping[str, Any]] = {}
-    # Whether compressing what it gives once more is of no use.
+    # Whether compressing its result again is useless.
     compressed: ClassVar[bool] = False
 
     @classmethod
@@ -104,7 +104,7 @@ def get_encoding(name: str, *, where: str | None = None) -> type[ChunkEncoding]:
             key=where,
         ) from error
     if not (isinstance(cls, type) and issubclass(cls, ChunkEncoding)):
-        raise CodecNotFoundError(f"{point.value} of {_owner(point)} is no chunk encoding", key=where)
+        raise CodecNotFoundError(f"{point.value} of {_owner(point)} is not a chunk encoding", key=where)
     with _lock:
         return _registered.setdefault(name, cls)
 

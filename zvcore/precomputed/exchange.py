@@ -144,7 +144,7 @@ class VolumeExchange(Exchange):
 
     def image_losses(self, levels: Sequence[Axes]) -> list[str]:
         return [
-            f"the offset of level {number} is no whole number of voxels, and is rounded"
+            f"the offset of level {number} is not a whole number of voxels, and is rounded"
             for number, axes in enumerate(levels)
             if not _voxel_offset(axes, levels[0])[1]
         ]

@@ -17,7 +17,7 @@ MAX_ID = 2**64 - 1
 
 
 def as_id(value: SupportsIndex) -> int:
-    """One id as an int. Anything that is no integer is a TypeError, an integer that is no uint64 a ValueError."""
+    """One id as an int. Anything but an integer is a TypeError, an integer that is not a uint64 a ValueError."""
     number = operator.index(value)
     if not 0 <= number <= MAX_ID:
         raise ValueError(f"id {number} is not between 0 and 2**64 - 1")

@@ -59,7 +59,7 @@ class ScaleLayout(Layout):
     def _make_chains(self, storing: list[CodecChain]) -> None:
         """A chain for each shape that a chunk can have, since an encoding needs to know it.
 
-        A chunk's shape is told by the axes along which it is the last and cut: 3 bits.
+        A chunk's shape follows from the axes along which it is the last and cut: 3 bits.
         """
         size, chunk = np.array(self.scale.size), np.array(self.scale.chunk)
         cut = size % chunk
@@ -99,7 +99,7 @@ class ScaleLayout(Layout):
 class UnshardedLayout(ScaleLayout):
     """One file per chunk, named after the voxels that it holds.
 
-    CloudVolume compresses files and says so by `.gz` after their names; such chunks are read, and stay so when written.
+    CloudVolume compresses files and adds `.gz` to their names; such chunks are read, and stay compressed when written.
     """
 
     def _storing(self) -> list[CodecChain]:

@@ -1,4 +1,4 @@
-"""Multi-resolution meshes: a manifest per segment, and the fragments that it speaks of."""
+"""Multi-resolution meshes: a manifest per segment, and the fragments that it lists."""
 
 from __future__ import annotations
 
@@ -213,9 +213,7 @@ def _stored(
     for id, manifest, fragments in meshes:
         data = fragments if isinstance(fragments, (bytes, bytearray, memoryview)) else b"".join(fragments)
         if len(data) != manifest.fragment_bytes:
-            raise ValueError(
-                f"segment {id}: the manifest speaks of {manifest.fragment_bytes} bytes, not of {len(data)}"
-            )
+            raise ValueError(f"segment {id}: the manifest lists {manifest.fragment_bytes} bytes, not {len(data)}")
         yield id, manifest.to_bytes(), bytes(data)
 
 

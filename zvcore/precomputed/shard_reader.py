@@ -156,7 +156,7 @@ class ShardReader:
         data_stamp = self.store.stamp(data_key)
         limit = self.store.size(data_key)
         if data_stamp is None or limit is None:
-            raise CorruptDataError("the index file is there but not the data file that it speaks of", key=data_key)
+            raise CorruptDataError("the index file exists, but not the data file that it refers to", key=data_key)
         file = ShardFile(self.spec, key, data_key, 0, limit, data_stamp)
         self._take_index(file, found)
         return file, file.nbytes

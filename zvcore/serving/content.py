@@ -1,4 +1,4 @@
-"""What is said about the bytes of an answer: their type, and how several ranges stand in one body."""
+"""The description of the bytes of an answer: their type, and how several ranges are put into one body."""
 
 from __future__ import annotations
 

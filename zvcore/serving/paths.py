@@ -27,7 +27,7 @@ _NAME = re.compile(rb"[^\x00-\x1f/\\]{0,255}")
 
 
 def split_path(path: str) -> list[bytes] | None:
-    """The names in a URL's path, decoded once; None if it is no path that may be asked for."""
+    """The names in a URL's path, decoded once; None if it is not a path that may be requested."""
     names = [name for name in unquote_to_bytes(path.split("?", 1)[0]).split(b"/") if name]
     return names if len(names) <= _MOST_PARTS and all(map(is_shown, names)) else None
 
@@ -91,7 +91,7 @@ class Root:
             return None
 
     def entries(self, names: Sequence[bytes]) -> Iterator[os.DirEntry[str]]:
-        """What stands in a folder itself, to which no link leads; OSError if there is no such folder."""
+        """The entries of a folder itself, not reached through links; OSError if there is no such folder."""
         descriptor, _ = self._folder.open_here(names)
         try:
             with os.scandir(descriptor) as listing:

@@ -82,7 +82,7 @@ def _port_of(host: str) -> int | None:
 def framing_fault(headers: Message) -> str | None:
     """Why it is not certain where a request ends; None: it is."""
     if headers.defects or headers.get_payload():
-        return "a line of the head is no header"
+        return "a line of the head is not a header"
     lengths = headers.get_all("Content-Length", [])
     codings = headers.get_all("Transfer-Encoding", [])
     if len(lengths) > 1 or len(codings) > 1 or (lengths and codings):

@@ -126,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
         fault = framing_fault(self.headers)
         refusal = self.server.hosts.fault(self.headers) if fault is None else (HTTPStatus.BAD_REQUEST, fault)
         if refusal is not None:
-            # Where the next request begins is not certain, or it is no business of ours.
+            # It is not certain where the next request begins, or it is not meant for this server.
             self.close_connection = True
             self._send_text(*refusal)
             self.wfile.flush()
@@ -161,7 +161,7 @@ class Handler(BaseHTTPRequestHandler):
         if asked and asked.isascii() and all(c.isalnum() or c in "-_, " for c in asked):
             self.send_header("Access-Control-Allow-Headers", asked)
         if self.headers.get("Access-Control-Request-Private-Network") == "true":
-            # A page from the internet wants to see something on this machine: that is what this server is for.
+            # A page from the internet wants to read from this machine: this server exists for that.
             self.send_header("Access-Control-Allow-Private-Network", "true")
         self.send_header("Access-Control-Max-Age", "86400")
         self.send_header("Allow", _METHODS)

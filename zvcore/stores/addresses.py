@@ -1,4 +1,4 @@
-"""The openers of addresses in a network: object stores through obstore, and what else fsspec has a file system for."""
+"""The openers of network addresses: object stores through obstore, and everything else that fsspec supports."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
     connection = dict(options.pop("client_options", {}))
     connection |= {name: options.pop(name) for name in [*options] if name in _CONNECTION}
     if endpoint.startswith("http://") and not connection.get("allow_http"):
-        raise ValueError(f"{endpoint} is not encrypted; if that is meant, say allow_http=True in storage_options")
+        raise ValueError(f"{endpoint} is not encrypted; if this is intended, pass allow_http=True in storage_options")
     settings = {name: value for name, value in options.items() if value is not None}
     if kind == "HTTPStore":
         check_options(url, settings, {*_CONNECTION, "retry_config"})

@@ -48,8 +48,8 @@ class Store(ABC):
     """Where bytes live.
 
     root           URL or path, for messages
-    local_root     the absolute folder as the file system's bytes when objects are plain files below it, which native
-                   code may then open by itself; else None
+    local_root     the absolute folder as the file system's bytes if objects are plain files below it, which native
+                   code may then open directly; else None
     of_files       objects are files that others may name, pack or change as files are
     file           the name of the one object that there may be, where the store is a file and no folder
     largest        how many bytes of it may be read, or decoded, at once: for what others made; None: any number

@@ -46,7 +46,7 @@ class ChangedError(ZvcoreError):
 class Client(ABC):
     """Requests about objects by their full path. They may come from many threads at once.
 
-    Failures raise StoreError, after as many repetitions as are reasonable; nothing else but what is said below.
+    Failures raise StoreError, after a reasonable number of retries, and nothing else except as described below.
     """
 
     # Whether `put` with a condition is one step for the server, so that of two writers one learns of the other.

@@ -186,7 +186,7 @@ class Confinement:
     def _above(self, names: Sequence[bytes]) -> tuple[int, bytes]:
         """(a descriptor of the folder, the name in it) of what these names lead to."""
         if b".." in names or any(b"/" in name for name in names):
-            raise InvalidKeyError("this is no name of a file")
+            raise InvalidKeyError("this cannot be the name of a file")
         if self._by_system:
             return open_beneath(self._descriptor, b"/".join(names[:-1]) or b".", _FOLDER), names[-1] if names else b"."
         current = os.open(b".", _FOLDER, dir_fd=self._descriptor)

@@ -1,4 +1,4 @@
-"""What was read and decoded once and is wanted again: the indexes of shards.
+"""A cache of what was read and decoded once and is wanted again: the indexes of shards.
 
 A value is used only if the store says that the object is still the one that it was made from, so that no caller has to
 announce changes. Stamps may be coarser than writes, so `Store.edit` has the values of what it changed forgotten.
@@ -248,7 +248,7 @@ _making = threading.Lock()
 
 
 def index_cache() -> IndexCache:
-    """The cache of this process. `ZVCORE_INDEX_CACHE_BYTES` bounds it (256 MiB unless told); 0 turns it off."""
+    """The cache of this process. `ZVCORE_INDEX_CACHE_BYTES` bounds it (256 MiB by default); 0 turns it off."""
     global _default
     if _default is None:
         with _making:

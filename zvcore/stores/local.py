@@ -410,7 +410,7 @@ def _remove_tree(folder: bytes, keep: bool) -> int:
         except FileNotFoundError:
             pass
         except OSError as error:
-            # What others have put there since then stays.
+            # Anything that others have put there since then stays.
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
     return removed

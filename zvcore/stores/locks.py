@@ -1,7 +1,7 @@
 """Locks on objects that are files: between threads, and between processes that do not know of each other.
 
 The lock of `a/b` is `flock` on the file `a/.b.zvlock`, made when needed and removed after use. A process that dies lets
-go of its locks; the file it leaves behind is taken over by the next, who mends what it tells of (`unfinished.py`).
+go of its locks; the next process takes over its lock file, and repairs what is noted there (`unfinished.py`).
 """
 
 from __future__ import annotations

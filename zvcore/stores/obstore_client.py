@@ -34,7 +34,7 @@ _REQUESTS = 4
 _LISTED_AT_ONCE = 1000
 _NOTHING = memoryview(b"")
 
-# What is said of ranges that begin behind the end, by servers or by obstore (some servers send all of what is empty).
+# How servers or obstore refuse ranges that begin beyond the end (some servers send an empty object as a whole).
 _BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting", "non-partial response")
 
 # obstore's threads do not come along into a process that forks, and it would wait for them for ever.
@@ -110,7 +110,7 @@ class ObstoreClient(Client):
                         continue
                 if attempt == _REQUESTS - 1 or not _is_passing(error):
                     raise failure(error, path) from None
-        raise StoreError("the server answers one way and another", key=path)
+        raise StoreError("the server's answers contradict each other", key=path)
 
     def _get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found:
         options: GetOptions = {}
@@ -253,7 +253,7 @@ class ObstoreClient(Client):
         if isinstance(error, FileNotFoundError):
             if isinstance(condition, Version):
                 return ChangedError("the object is gone", key=path)
-            return NotFoundError(f"there is no place to store it: {first_line(error)}", key=path)
+            return NotFoundError(f"the place to store it does not exist: {first_line(error)}", key=path)
         if isinstance(error, exceptions.BaseError | TimeoutError):
             return failure(error, path)
         return error

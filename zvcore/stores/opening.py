@@ -49,7 +49,7 @@ def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> 
     options = dict(storage_options or {})
     if isinstance(path, Store):
         if options:
-            raise ValueError(f"storage_options are for opening a store; {path.root} is open already")
+            raise ValueError(f"storage_options are for opening a store; {path.root} is already open")
         return path
     text = os.fsdecode(path)
     return _opener_of(text)(text, mode, options)
@@ -76,7 +76,7 @@ def open_beside(path: str, mode: str = "r", storage_options: Options = None) -> 
 
 
 def shared_options(storage_options: Options, *paths: object) -> list[Options]:
-    """Which of several paths the options are meant for: those whose opener takes some, and there must be one."""
+    """Which of several paths the options are for: those whose opener takes some, of which there must be one."""
     meant = [isinstance(path, str | os.PathLike) and takes_options(path) for path in paths]
     if storage_options and not any(meant):
         raise ValueError("storage_options are for object stores; neither path leads to one")
@@ -88,7 +88,7 @@ def takes_options(path: str | os.PathLike[str]) -> bool:
 
 
 def check_options(url: str, options: Iterable[str], known: Iterable[str] = ()) -> None:
-    """Refuse what an opener was given and does not know."""
+    """Refuse options that an opener does not know."""
     names = sorted(known)
     unknown = ", ".join(repr(name) for name in options if name not in names)
     if unknown and names:
@@ -105,7 +105,7 @@ def _opener_of(text: str) -> Opener:
     found = schemes.find(scheme if url[2] == "://" else _OTHERS) or schemes.find(_OTHERS)
     if found is None:
         raise UnsupportedError(
-            f"nothing that is installed opens {scheme}:// addresses, not even zvcore's own: pip install [-e] zvcore",
+            f"nothing that is installed opens {scheme}:// addresses, not even zvcore itself: pip install [-e] zvcore",
             key=text,
         )
     return found

@@ -356,7 +356,7 @@ class RemoteStore(Store):
         return f"{self._prefix}{prefix}/" if prefix else self._prefix
 
     def _relative(self, paths: Iterable[str], folder: str) -> builtins.list[str]:
-        """Keys from full paths. What others have stored under names that are no keys is as good as not there."""
+        """Keys from full paths. Objects that others have stored under names that are not keys are ignored."""
         keys = []
         for path in paths:
             if not path.startswith(folder):

@@ -73,7 +73,7 @@ class _Note:
 
     @classmethod
     def parse(cls, raw: bytes) -> _Note | None:
-        """None for what is no note, or was not written to its end: then nothing was changed yet."""
+        """None if it is not a note, or was not written completely: then nothing was changed yet."""
         if len(raw) < _HEAD.size + 4 or raw[:8] != _MAGIC or zlib.crc32(raw[:-4]) != int.from_bytes(raw[-4:], "little"):
             return None
         _, inode, before, after, offset, name, old, new = _HEAD.unpack_from(raw)
@@ -178,7 +178,7 @@ def mend(lock_file: bytes, lock: int) -> None:
 
 
 def _noted_name(lock: int) -> bytes | None:
-    """The name of the file that a lock file has a note about; None for what is no note."""
+    """The name of the file that a lock file has a note about; None if it has no note."""
     if not stat.S_ISREG(os.fstat(lock).st_mode):
         return None
     start = os.pread(lock, _HEAD.size + _LONGEST_NAME, 0)
@@ -229,7 +229,7 @@ def _mend(path: bytes, note: _Note) -> None:
             write_all(descriptor, state.offset, state.new)
         else:
             os.ftruncate(descriptor, state.size)
-        # Versions are told apart by times of nanoseconds, which the kernel alone does not always give.
+        # Versions are distinguished by times in nanoseconds, which the kernel alone does not always give.
         os.utime(descriptor)
     finally:
         os.close(descriptor)

@@ -35,7 +35,7 @@ PACK_BYTES = 512 << 20
 
 
 class Steps:
-    """Progress over several batches, told as one."""
+    """Progress over several batches, reported as one."""
 
     def __init__(self, callback: Progress | None, total: int) -> None:
         self.callback = callback

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "read_blocks", "read_decoded", "read_encoded"]
 
-# Of a store that may not take much memory, so many chunks are decoded at a time.
+# This many chunks are decoded at a time from a store that may not take much memory.
 _AT_ONCE = 8
 
 
@@ -50,7 +50,7 @@ def read(
     positions = selection.positions(chunk_shape)
     count = len(positions)
     if count == 1 and progress is None:
-        # What it gives must not go before the read is done.
+        # Its result must stay alive until the read is done.
         shard = None if shards is None else layout.open_shard(positions)
         if shard and shards and shards.read(layout.prepared, selection, out):
             return

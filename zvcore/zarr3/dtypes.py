@@ -77,7 +77,7 @@ class DataType:
             return np.array(value, dtype)[()]
         if dtype.kind == "S":
             return np.frombuffer(base64.b64decode(value, validate=True).ljust(dtype.itemsize, b"\0"), dtype)[0]
-        raise TypeError("there is no rule for it")
+        raise TypeError("no rule converts it")
 
     def write_fill(self, value: Any) -> Any:
         """A fill value as metadata spell it."""

@@ -53,8 +53,8 @@ def read_image(group: Zarr3Group) -> Image | None:
 def viewer_axes(image: Image) -> dict[str, tuple[float, str]] | None:
     """{name: (size, unit)} of axes with x, y, z first, where all of them have names.
 
-    Neuroglancer puts the first axis of Zarr, usually z, where others have x, unless it is told. The sizes have to be
-    those that it finds by itself: it does not know the attributes of single arrays.
+    Neuroglancer puts the first axis of Zarr, usually z, where others have x, unless told otherwise. The sizes have to
+    be those that it finds by itself: it does not know the attributes of single arrays.
     """
     sizes = {}
     for axis in image.axes:

@@ -73,7 +73,7 @@ class GeneralIndexCodecs:
     def decode(self, raw: memoryview) -> npt.NDArray[np.uint64]:
         """u64[..., 2], where the index says that it has as many entries as it must."""
         data: Any = raw
-        # More than a moderate multiple of the index is no index.
+        # Anything longer than a moderate multiple of the index is not an index.
         limit = 2 * self.size + 16 * prod(self.pipeline.shape)
         for codec in reversed(self.pipeline.chain.codecs):
             data = codec.decode(data, max_size=limit)

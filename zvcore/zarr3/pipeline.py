@@ -151,7 +151,7 @@ class CodecPipeline(AbstractPipeline):
             selection, _ = self._understood(layout, batch, drop_axes, tuple(out.shape))
             target = out.as_ndarray_like()
             if not isinstance(target, np.ndarray) or target.dtype != layout.form.dtype:
-                raise _NotOurs("the output is no numpy array of the array's type")
+                raise _NotOurs("the output is not a numpy array of the array's type")
             await self._run(layout, target.nbytes, _read, layout, selection, target)
         except _NotOurs:
             return await self._fallback.read(batch, out, drop_axes)
@@ -164,7 +164,7 @@ class CodecPipeline(AbstractPipeline):
         try:
             values = value.as_ndarray_like()
             if not isinstance(values, np.ndarray):
-                raise _NotOurs("the values are no numpy array")
+                raise _NotOurs("the values are not a numpy array")
             layout = self._layout_of(batch)
             if layout.store.read_only:
                 raise _NotOurs("not to be written: zarr-python says so in its own words")
@@ -214,7 +214,7 @@ class CodecPipeline(AbstractPipeline):
             raise _NotOurs("no fill value")
         prefix, first = self._place(getter.path)
         last = self._place(batch[-1][0].path)[1]
-        # The array may have been resized without a word to its pipeline: beyond the shape that we know there may be
+        # The array may have been resized without notifying its pipeline: beyond the shape that we know there may be
         # more, so a chunk at that end is like any other, unless zarr-python says that it is given as a whole.
         shape = tuple(
             max(-(-bound // extent), one + 1, other + 1) * extent

@@ -71,7 +71,7 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
             report.problems.append(Problem.of(error, key))
             return found
     if seen is not None:
-        report.add(key, "a writer has not finished a change, or died over it; the next one mends it", fatal=False)
+        report.add(key, "a writer has not finished a change, or died during it; the next one repairs it", fatal=False)
         raw, size = seen
         found.size = size
         offsets, lengths = form.read(raw, size, key)

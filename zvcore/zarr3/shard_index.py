@@ -98,7 +98,7 @@ class ShardIndexForm:
 
     @property
     def proves_itself(self) -> bool:
-        """Whether bytes that are no index are surely told from one."""
+        """Whether other bytes can be reliably told from an index."""
         return self.codecs is None and self.checksums > 0
 
     @cached_property
@@ -242,7 +242,7 @@ def index_of(
 
 
 def _expect_unchanged(store: Store, key: str, found: Snapshot) -> None:
-    """What was read while it was written is no damage. Only files are written so."""
+    """Bytes that were read while they were being written are not damage. This happens only with files."""
     if store.of_files and store.stamp(key) != found.stamp:
         raise ConflictError("the shard changed while its index was read", key=key)
 
