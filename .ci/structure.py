@@ -31,8 +31,8 @@ SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 BASICS = {"errors", "plugins", "lazy"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
-    "format", "report", "progress", "threads", "shard_writer", "care", "wording", "casting", "exchange",
-    "choices", "placement", "walking",
+    "format", "report", "progress", "threads", "shard_writer", "care", "caring", "wording", "casting", "exchange",
+    "choices", "walking", "placement",
 }  # fmt: skip
 MAY_IMPORT = {
     "system": BASICS,

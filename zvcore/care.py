@@ -1,4 +1,4 @@
-"""Looking after data, whatever its format: is it sound, what can be saved, what is dead weight, what is there at all.
+"""The questions to ask of stored data, whatever its format: verify, repair, compact, inspect.
 
 What answers is the format's own `care()`, see `zvcore.format.Care`.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.conversion_note import KEY as NOTE
@@ -16,7 +17,7 @@ from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, Zvco
 from zvcore.format import Format, get_format
 from zvcore.opening import detect, store_at, unknown_file
 from zvcore.progress import shown
-from zvcore.report import Problem, Report
+from zvcore.report import Problem, Report, What
 from zvcore.stores import Store
 from zvcore.stores.choosing import keys_of
 from zvcore.stores.opening import shared_options
@@ -60,7 +61,7 @@ def verify(
         store, found, only = find(path, "r", format, storage_options)
     except UnsupportedError as error:
         # Data without the document that describes it.
-        report = Report([Problem.of(error)])
+        report = Report([replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)])
         _tell_unfinished(report, str(path), [unfinished_around(path, storage_options)])
         return report
     meant = None if only is None else [only]
@@ -109,7 +110,7 @@ def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConver
     here = f"{root.rstrip('/')}/"
     for one in {one.place: one for one in found if one is not None}.values():
         what = f"{one}; the same conversion, run again, resumes it"
-        report.add(one.note.removeprefix(here), what, status="unfinished")
+        report.add(one.note.removeprefix(here), what, status="unfinished", kind=What.UNFINISHED)
         named = 0
         for left, units, arrays in one.missing:
             places = [f"{one.place.rstrip('/')}/{array}".rstrip("/") for array in arrays]
@@ -121,7 +122,9 @@ def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConver
                     where, f"{left} of {units} units are missing, and read as the fill value", status="unfinished"
                 )
         if named > _NAMED:
-            report.add("", f"units are missing in {named - _NAMED} more arrays", status="unfinished")
+            report.add(
+                "", f"units are missing in {named - _NAMED} more arrays", status="unfinished", kind=What.UNFINISHED
+            )
 
 
 def _verify_on(

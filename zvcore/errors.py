@@ -6,7 +6,7 @@ attributes, so that a program can act on what a person reads.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = [
     "CodecConflictError",
@@ -31,8 +31,10 @@ class ZvcoreError(Exception):
     The keyword arguments say where: `key` (the object in the store), `member` (of a document, as a JSON path), `chunk`
     (grid position or id), `offset` and `length` (byte range within the object), `codec` (which stage found the fault);
     and what: `expected`, `found`. Those that are given stand in the text and as attributes.
+    `kind` is what reports call such a problem (`zvcore.report.What`).
     """
 
+    kind: ClassVar[str] = "data"
     _fields = ("key", "member", "chunk", "offset", "length", "codec", "expected", "found")
 
     def __init__(
@@ -104,17 +106,25 @@ class CorruptDataError(ZvcoreError):
 class MetadataError(ZvcoreError, ValueError):
     """A metadata document (attributes.json, zarr.json, info) or a codec's configuration is wrong."""
 
+    kind = "document"
+
 
 class InvalidKeyError(ZvcoreError, ValueError):
     """A key that no object may have: it would lead out of its store, or nowhere."""
+
+    kind = "document"
 
 
 class UnsupportedError(ZvcoreError):
     """Valid data that asks for something zvcore does not do."""
 
+    kind = "unsupported"
+
 
 class PluginError(ZvcoreError):
     """An installed plugin cannot be used: it does not load, or another distribution provides one of the same name."""
+
+    kind = "unsupported"
 
 
 class CodecNotFoundError(PluginError):
@@ -128,12 +138,16 @@ class CodecConflictError(PluginError):
 class NotFoundError(ZvcoreError, KeyError):
     """What was asked for is not in the store."""
 
+    kind = "missing"
+
     # KeyError would show the repr of the message.
     __str__ = ZvcoreError.__str__
 
 
 class ConflictError(ZvcoreError):
     """Another writer changed the object in the meantime, or something already exists where one was to be made."""
+
+    kind = "store"
 
 
 class ReadOnlyError(ZvcoreError):
@@ -142,6 +156,8 @@ class ReadOnlyError(ZvcoreError):
 
 class StoreError(ZvcoreError, OSError):
     """The place where the objects are does not answer, refuses access, or fails."""
+
+    kind = "store"
 
     # OSError would show an errno.
     __str__ = ZvcoreError.__str__

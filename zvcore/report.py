@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from zvcore.terminal import human_size
@@ -12,10 +13,37 @@ if TYPE_CHECKING:
 
     from zvcore.errors import ZvcoreError
 
-__all__ = ["STATUSES", "ConversionReport", "Problem", "Report", "join"]
+__all__ = ["STATUSES", "ConversionReport", "Problem", "Report", "What", "join"]
 
 # What data may be that is not sound, the worst first.
 STATUSES = ("damaged", "unfinished", "unsupported")
+
+
+class What(StrEnum):
+    """What kind of problem it is, for programs; the words of a problem are for people."""
+
+    # Bytes that are not what they must be.
+    DATA = "data"
+    # An object, or a stored value, that has the wrong size.
+    SIZE = "size"
+    # A metadata document, or what it says.
+    DOCUMENT = "document"
+    # The index of a shard or of a minishard, as a whole.
+    INDEX = "index"
+    # One entry of such an index.
+    INDEX_ENTRY = "index_entry"
+    # Ranges that share bytes.
+    OVERLAP = "overlap"
+    # What is named or needed, and not there.
+    MISSING = "missing"
+    # What lies where no reader looks for it.
+    STRAY = "stray"
+    # A conversion, or a change of one object, that has not ended.
+    UNFINISHED = "unfinished"
+    # Valid, but nothing that zvcore reads.
+    UNSUPPORTED = "unsupported"
+    # The store does not answer, or changes all the time.
+    STORE = "store"
 
 
 @dataclass(frozen=True)
@@ -31,6 +59,7 @@ class Problem:
     found     what is, where `what` does not go without
     fatal     False for what is unusual but does no harm to readers
     status    what a fatal one makes of the data: "damaged", "unfinished" or "unsupported"
+    kind      what it is, for programs
     """
 
     where: str
@@ -42,17 +71,26 @@ class Problem:
     expected: Any = None
     found: Any = None
     status: str = "damaged"
+    kind: What = What.DATA
+
+    @property
+    def damage(self) -> bool:
+        """Whether something is broken, not merely odd, unfinished, or beyond what can be read."""
+        return self.fatal and self.status == "damaged"
 
     @classmethod
-    def of(cls, error: ZvcoreError, where: str = "", chunk: Any = None) -> Problem:
+    def of(cls, error: ZvcoreError, where: str = "", chunk: Any = None, kind: What | None = None) -> Problem:
         """The problem that an error tells of; the error's own words for the place come first."""
         text = error.told
         if error.codec is not None:
             text = f"{error.codec}: {text}"
         place = error.chunk if error.chunk is not None else chunk
+        told = What(error.kind)
         return cls(
-            error.key or where, text, place, error.offset, error.length, expected=error.expected, found=error.found
-        )
+            error.key or where, text, place, error.offset, error.length, expected=error.expected, found=error.found,
+            status="unsupported" if told is What.UNSUPPORTED else "damaged",
+            kind=told if kind is None or told is not What.DATA else kind,
+        )  # fmt: skip
 
     def below(self, prefix: str) -> Problem:
         """The same problem as seen from further up: `where` begins with the prefix."""
@@ -61,6 +99,7 @@ class Problem:
     def to_json(self) -> dict[str, Any]:
         """All that is known of it, for programs."""
         return {
+            "kind": str(self.kind),
             "where": self.where,
             "chunk": self.chunk,
             "offset": self.offset,

@@ -1,23 +1,32 @@
-"""The way through groups in groups, however deep they lie: by a list of what is still to be seen, not by recursion."""
+"""The way through the nodes of a dataset and the objects of an array, all of them or those that are meant."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zvcore.documents.values import DEEPEST
-from zvcore.report import join
-from zvcore.stores.choosing import within
+from zvcore.report import What, join
+from zvcore.stores.choosing import keys_of, within
+from zvcore.stores.copying import is_backup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from zvcore.report import Report
     from zvcore.stores import Store
 
-__all__ = ["DEEPEST_GROUP", "look_at_all"]
+__all__ = ["DEEPEST_GROUP", "Grid", "below", "look_at_all", "objects", "stray_objects"]
 
 # How deep groups are that `inspect` describes: its answer is a document too, and each level takes two of its levels.
 DEEPEST_GROUP = DEEPEST // 2
+
+
+def below(only: Sequence[str] | None, folder: str) -> Sequence[str] | None:
+    """What is meant of a folder: None for all of it, nothing if none of it is."""
+    if only is None:
+        return None
+    meant = within(only, folder)
+    return None if "" in meant else meant
 
 
 def look_at_all(
@@ -29,7 +38,8 @@ def look_at_all(
     """Call `look(store, report, only)` for the node at the root of the store and for each one below.
 
     It gives the names of the members that come next. With `only`, members in which none of these objects lie are passed
-    over; `look` gets what is left of the names within its own node, None for all of it.
+    over; `look` gets what is left of the names within its own node, None for all of it. The way is by a list of what is
+    still to be seen, not by recursion, however deep groups lie.
     """
     waiting = [("", only)]
     while waiting:
@@ -38,6 +48,46 @@ def look_at_all(
         members = look(store.child(path) if path else store, part, meant)
         report.extend(part, path)
         for name in reversed(list(members)):
-            below = None if meant is None else within(meant, name)
-            if below is None or below:
-                waiting.append((join(path, name), None if below and "" in below else below))
+            inside = below(meant, name)
+            if inside is None or inside:
+                waiting.append((join(path, name), inside))
+
+
+class Grid(NamedTuple):
+    """Which objects an array has.
+
+    extents   how many objects along each axis
+    position  the place of an object in the grid, None for a key that is no object's
+    guests    what else may lie in the folder
+    word      what such an object is called
+    owner     what the array is called
+    """
+
+    extents: Sequence[int]
+    position: Callable[[str], tuple[int, ...] | None]
+    guests: Container[str]
+    word: str = "chunk"
+    owner: str = "array"
+
+
+def objects(
+    store: Store, grid: Grid, report: Report, only: Sequence[str] | None = None
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """(key, place in the grid) of every object that readers look for; tells of the others."""
+    for key in keys_of(store, only):
+        position = grid.position(key)
+        if position is None:
+            if key not in grid.guests and not is_backup(key):
+                report.add(key, f"not the key of a {grid.word}", fatal=False, kind=What.STRAY)
+        elif any(i >= n for i, n in zip(position, grid.extents, strict=True)):
+            what = f"the {grid.word} lies outside the {grid.owner}, so no reader finds it"
+            report.add(key, what, chunk=position, fatal=False, kind=What.STRAY)
+        else:
+            yield key, position
+
+
+def stray_objects(names: Iterable[str], guests: Container[str], report: Report) -> None:
+    """Tell of what lies in a group beside its documents."""
+    for name in names:
+        if name not in guests and not is_backup(name):
+            report.add(name, "not an object of a group", fatal=False, kind=What.STRAY)

@@ -45,10 +45,10 @@ __getattr__, __dir__ = lazy_names(
     {
         "array": "N5Array",
         "blocks": "Block",
+        "verification": "compact inspect repair verify",
         "creating": "create_dataset create_group",
         "group": "N5Group",
         "multiscale": "Level Multiscale",
-        "verification": "compact inspect repair verify",
         # These need zarr-python, which nothing else here does.
         "zarr_metadata": "add_zarr_metadata",
         "zarr_store": "ZarrStore",

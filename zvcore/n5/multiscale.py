@@ -31,6 +31,10 @@ _CHANNEL = re.compile(r"(?:c|ch|setup)([0-9]{1,9})")
 Numbers = tuple[float, ...]
 
 
+class MissingLevelError(NotFoundError):
+    """A pyramid names a level that is not there."""
+
+
 @dataclass(frozen=True)
 class Level:
     """One level of a pyramid. Each tuple has an entry per axis.
@@ -267,7 +271,7 @@ def _cosem(reader: _Reader, paths: Sequence[tuple[str, Any]]) -> Multiscale:
         where = f"{reader.store.root}/{path}/attributes.json"
         attributes = reader.attributes(path)
         if not is_dataset(attributes):
-            raise NotFoundError("multiscales names a dataset that is not there", key=f"{reader.store.root}/{path}")
+            raise MissingLevelError("multiscales names a dataset that is not there", key=f"{reader.store.root}/{path}")
         own = attributes.get("transform", transform)
         if not isinstance(own, dict):
             raise MetadataError("a level has no transform", key=where, found=repr(own))
@@ -301,7 +305,7 @@ def _neuroglancer(reader: _Reader) -> Multiscale:
         path = f"s{i}"
         attributes = reader.attributes(path)
         if not is_dataset(attributes):
-            raise NotFoundError("the group names a level that is not there", key=f"{reader.store.root}/{path}")
+            raise MissingLevelError("the group names a level that is not there", key=f"{reader.store.root}/{path}")
         rank = reader.rank(attributes, path)
         factors = reader.factors(given, "downsamplingFactors", rank)
         base = reader.factors(document.get("resolution", [1] * rank), "resolution", rank)

@@ -1,4 +1,4 @@
-"""Whether N5 data is what it should be: documents, the names and headers of blocks, and every block decoded."""
+"""Looking after N5 data: documents, the names and headers of blocks, and every block decoded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zvcore.caring.checking import WrongSizeError
+from zvcore.caring.rewriting import Patient
 from zvcore.engine import default_thread_count
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.n5._framing import parse_header
@@ -15,14 +17,12 @@ from zvcore.n5.array import N5Array
 from zvcore.n5.documents import ATTRIBUTES, read_document
 from zvcore.n5.group import N5Group
 from zvcore.n5.metadata import is_dataset
-from zvcore.report import Problem, Report
-from zvcore.stores.choosing import keys_of
-from zvcore.stores.copying import back_up, copy_all, is_backup
-from zvcore.stores.indexes import index_cache
-from zvcore.walking import DEEPEST_GROUP, look_at_all
+from zvcore.n5.multiscale import MissingLevelError
+from zvcore.report import Problem, Report, What
+from zvcore.walking import DEEPEST_GROUP, Grid, look_at_all, objects, stray_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from zvcore.stores import Store
 
@@ -83,43 +83,50 @@ def _node(store: Store, report: Report, only: Sequence[str] | None, checks: Chec
         return []
     group = N5Group(store, document, read_only=True)
     report.count("groups")
-    folders, objects = store.list_dir()
+    folders, names = store.list_dir()
     if only is None:
-        _strangers(store, document, folders, objects, report)
+        _strangers(document, names, report)
         if document is not None and document.keys() & _SCALES:
             _scales(group, report)
     return folders
 
 
-def _strangers(
-    store: Store, document: dict[str, Any] | None, folders: list[str], objects: list[str], report: Report
-) -> None:
+def _strangers(document: dict[str, Any] | None, names: list[str], report: Report) -> None:
     """Files that no group has. Blocks among them belong to a dataset whose attributes are gone."""
-    blocks = [name for name in objects if name.isdecimal()]
+    blocks = [name for name in names if name.isdecimal()]
     if blocks:
         missing = "no attributes.json" if document is None else "attributes.json that describe no dataset"
-        report.add("", f"the folder holds blocks ({', '.join(blocks[:3])}) but {missing}, so no reader finds them")
-    for name in objects:
-        if name not in _GUESTS and not name.isdecimal() and not is_backup(name):
-            report.add(name, "not an object of a group", fatal=False)
+        what = f"the folder holds blocks ({', '.join(blocks[:3])}) but {missing}, so no reader finds them"
+        report.add("", what, kind=What.DOCUMENT)
+    stray_objects((name for name in names if not name.isdecimal()), _GUESTS, report)
 
 
 def _scales(group: N5Group, report: Report) -> None:
     """The levels that a pyramid names are there."""
     try:
         group.multiscale()
-    except NotFoundError as error:
-        if "names a" in error.message:
-            report.problems.append(Problem.of(error, ATTRIBUTES))
+    except MissingLevelError as error:
+        report.problems.append(Problem.of(error, ATTRIBUTES))
     except MetadataError as error:
         problem = Problem.of(error, ATTRIBUTES)
-        report.add(problem.where, problem.what, fatal=False)
+        report.add(problem.where, problem.what, fatal=False, kind=What.DOCUMENT)
     except ZvcoreError:
         pass  # a convention that says more than is read here
 
 
-def _block_key(array: N5Array) -> re.Pattern[str]:
-    return re.compile("/".join(["(0|[1-9][0-9]{0,18})"] * max(1, array.ndim)))
+def _grid(array: N5Array) -> Grid:
+    """Which blocks the dataset has."""
+    pattern = re.compile("/".join(["(0|[1-9][0-9]{0,18})"] * max(1, array.ndim)))
+
+    def position(key: str) -> tuple[int, ...] | None:
+        match = pattern.fullmatch(key)
+        if match is None:
+            return None
+        return tuple(int(text) for text in match.groups()) if array.ndim else ()
+
+    metadata = array.metadata
+    extents = [-(-n // size) for n, size in zip(metadata.dimensions, metadata.block_size, strict=True)]
+    return Grid(extents, position, _GUESTS, "block", "dataset")
 
 
 class Checker:
@@ -132,34 +139,15 @@ class Checker:
         self.fast = fast
         self.threads = threads or default_thread_count()
         self.metadata = array.metadata
-        self.grid = tuple(
-            -(-n // size) for n, size in zip(self.metadata.dimensions, self.metadata.block_size, strict=True)
-        )
-        self._pattern = _block_key(array)
+        self.grid = _grid(array)
         # A codec that is not installed is missed here, before any block is read.
         self.plain = not array.layout.chains[0].codecs
         self.items = self.metadata.numeric and array.attrs.document.get("isLabelMultiset") is not True
 
-    def entries(self, only: Sequence[str] | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """(key, grid position in N5's order) of every block that readers look for; tells of other objects."""
-        for key in keys_of(self.store, only):
-            match = self._pattern.fullmatch(key)
-            if match is None:
-                if key not in _GUESTS and not is_backup(key):
-                    self.report.add(key, "not the key of a block", fatal=False)
-                continue
-            position = tuple(int(text) for text in match.groups()) if self.array.ndim else ()
-            if any(i >= n for i, n in zip(position, self.grid, strict=True)):
-                self.report.add(
-                    key, "the block lies outside the dataset, so no reader finds it", chunk=position, fatal=False
-                )
-            else:
-                yield key, position
-
     def all(self, only: Sequence[str] | None = None) -> None:
         """Every block, on several threads; their number bounds the memory."""
         stored = 0
-        entries = self.entries(only)
+        entries = objects(self.store, self.grid, self.report, only)
         with ThreadPoolExecutor(self.threads) as pool:
             while batch := list(itertools.islice(entries, _BLOCKS)):
                 stored += len(batch)
@@ -169,7 +157,7 @@ class Checker:
                         self.report.problems.append(problem)
         self.report.count("blocks", stored)
         if only is None:
-            self.report.count("blocks not stored", math.prod(self.grid) - stored)
+            self.report.count("blocks not stored", math.prod(self.grid.extents) - stored)
 
     def block(self, key: str, position: tuple[int, ...]) -> Problem | None:
         """What is wrong with one block."""
@@ -198,14 +186,14 @@ class Checker:
         size = math.prod(shape) * self.metadata.dtype.itemsize
         stored = (self.store.size(key) or 0) - at
         if self.plain and stored != size:
-            raise CorruptDataError(
+            raise WrongSizeError(
                 "the block has the wrong size", offset=at, length=stored, expected=f"{size} bytes", found=stored
             )
         visible = self.array.layout.visible_shape(position)
         if any(n < least for n, least in zip(shape, visible, strict=True)):
             return Problem(
                 key, "the block does not fill its place; the rest reads as zeros", position, 4, at - 4, fatal=False,
-                expected=visible, found=shape,
+                expected=visible, found=shape, kind=What.SIZE,
             )  # fmt: skip
         return None
 
@@ -218,21 +206,15 @@ def repair(
     With `out`, that is done in a copy of everything; without, each such block stays beside its place with `.bak`
     behind its name. Documents are never changed.
     """
-    target = store
-    if out is not None:
-        copy_all(store, out)
-        target = out
-    report = verify(target, only=only, threads=threads)
+    patient = Patient.of(store, out)
+    report = verify(patient.store, only=only, threads=threads)
     for problem in report.problems:
-        if not problem.fatal or not isinstance(problem.chunk, tuple) or not target.exists(problem.where):
+        key = problem.where
+        if not problem.damage or not isinstance(problem.chunk, tuple) or not patient.store.exists(key):
             continue
-        size = target.size(problem.where)
-        kept = f"; it is kept as {back_up(target, problem.where)}" if out is None else ""
-        target.delete(problem.where)
-        index_cache().invalidate(target, problem.where)
-        report.lose(
-            problem.where, f"the block is left out and reads as zeros{kept}", chunk=problem.chunk, offset=0, length=size
-        )
+        size = patient.store.size(key)
+        kept = patient.drop(key)
+        report.lose(key, f"the block is left out and reads as zeros{kept}", chunk=problem.chunk, offset=0, length=size)
         report.count("blocks dropped")
     return report
 
@@ -290,9 +272,9 @@ def _inspected(store: Store, only: str | None, depth: int) -> dict[str, Any]:
 def _inspect_dataset(array: N5Array) -> dict[str, Any]:
     store = array.layout.store
     count = size = 0
-    pattern = _block_key(array)
+    grid = _grid(array)
     for key in store.list():
-        if pattern.fullmatch(key) is not None:
+        if grid.position(key) is not None:
             count += 1
             size += store.size(key) or 0
     return {
@@ -314,17 +296,17 @@ def _inspect_dataset(array: N5Array) -> dict[str, Any]:
 
 def _inspect_block(array: N5Array, key: str) -> dict[str, Any]:
     store = array.layout.store
-    match = _block_key(array).fullmatch(key)
+    position = _grid(array).position(key)
     size = store.size(key)
     head = store.get(key, 0, _HEADER)
-    if match is None or size is None or head is None:
+    if position is None or size is None or head is None:
         raise NotFoundError("this is no block of the dataset", key=key)
     mode, shape, count, at = parse_header(head, array.ndim)
     return {
         "format": "n5",
         "kind": "chunk",
         "key": key,
-        "position": [int(text) for text in match.groups()],
+        "position": list(position),
         "mode": ("default", "varlength", "object")[mode],
         "shape": shape,
         "elements": math.prod(shape) if count is None else count,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.caring.intervals import Span, byte_map, covered
 from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.report import join
@@ -99,34 +100,18 @@ def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:
     return answer
 
 
-def shard_map(layout: ShardLayout, key: str, position: tuple[int, ...]) -> list[tuple[int, int, str]]:
+def shard_map(layout: ShardLayout, key: str, position: tuple[int, ...]) -> list[Span]:
     """(first byte, end, "live" or "dead" or "index") from the beginning of a shard to its end."""
     found = examine_shard(layout, key, position)
     if found is None or not found.readable:
         return []
     form = layout.levels[0].form
     begin = form.begins(found.size)
-    parts: list[tuple[int, int, str]] = [(begin, begin + form.size, "index")]
-    for offset, length in sorted(zip(found.offsets.tolist(), found.lengths.tolist(), strict=True)):
+    parts: list[Span] = [(begin, begin + form.size, "index")]
+    for offset, length in zip(found.offsets.tolist(), found.lengths.tolist(), strict=True):
         if length:
             parts.append((offset, offset + length, "live"))
-    return with_gaps(sorted(parts), found.size)
-
-
-def with_gaps(parts: list[tuple[int, int, str]], size: int) -> list[tuple[int, int, str]]:
-    """Neighbours of one kind as one, and what lies between as dead."""
-    found: list[tuple[int, int, str]] = []
-    end = 0
-    for start, stop, kind in [*parts, (size, size, "")]:
-        if start > end:
-            found.append((end, start, "dead"))
-        begin, end = max(start, end), max(stop, end)
-        if end > begin:
-            if found and found[-1][2] == kind and found[-1][1] == begin:
-                found[-1] = (found[-1][0], end, kind)
-            else:
-                found.append((begin, end, kind))
-    return found
+    return byte_map(parts, found.size)
 
 
 def chunk_keys(array: Zarr3Array) -> Iterator[str]:
@@ -170,13 +155,9 @@ def inspect_shard(layout: ShardLayout, key: str) -> dict[str, Any]:
     if index is None:
         return {"chunks": 0, "live": 0, "index": 0, "dead": 0, "size": 0, "order": None, "ratio": None}
     present = np.flatnonzero(index.lengths != np.uint64(ABSENT))
-    offsets, lengths = index.offsets[present].astype(object), index.lengths[present].astype(object)
+    offsets, lengths = index.offsets[present], index.lengths[present]
     # Chunks may share bytes: those count once.
-    live = 0
-    end = 0
-    for offset, length in sorted(zip(offsets, lengths, strict=True)):
-        live += max(0, offset + length - max(offset, end))
-        end = max(end, offset + length)
+    live = covered(offsets, offsets + lengths)
     form = layout.levels[0].form
     stored = present[np.argsort(index.offsets[present], kind="stable")]
     order = "other"
@@ -190,9 +171,9 @@ def inspect_shard(layout: ShardLayout, key: str) -> dict[str, Any]:
     return {
         "chunks": len(present),
         "slots": form.count,
-        "live": int(live),
+        "live": live,
         "index": form.size,
-        "dead": index.size - form.size - int(live),
+        "dead": index.size - form.size - live,
         "size": index.size,
         "order": order,
         "ratio": decoded / live if live else None,

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.caring.rewriting import Patient
 from zvcore.engine import Buffers
 from zvcore.errors import ConflictError, ZvcoreError
-from zvcore.report import Problem, Report
-from zvcore.stores.choosing import within
-from zvcore.stores.copying import back_up, copy_all
+from zvcore.report import Problem, Report, What
+from zvcore.walking import below, objects
 from zvcore.zarr3.inspection import walk
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.shard_format import ShardAssembler
@@ -19,7 +19,7 @@ from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.verification import Checker, check_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -41,65 +41,64 @@ def repair(
     damaged objects stay beside the new ones, `.bak` behind their names. Documents are never changed. The report's
     problems are all that was found, its losses what is gone.
     """
-    target = store
-    if out is not None:
-        copy_all(store, out)
-        target = out
+    patient = Patient.of(store, out)
     report = Report()
-    report.problems.extend(check_documents(target).problems)
-    for path, array in walk(target):
-        below = None if only is None else list(only) if not path else within(only, path)
-        if below is not None and not below:
-            continue
-        if below and "" in below:
-            below = None
+    report.problems.extend(check_documents(patient.store).problems)
+    for path, array, meant in _arrays(patient.store, only):
         part = Report()
-        _repair_array(array, part, below, keep=out is None, threads=threads)
+        _repair_array(array, part, meant, patient.within(array.layout.store), threads)
         report.extend(part, path)
     return report
 
 
+def _arrays(store: Store, only: Sequence[str] | None) -> Iterator[tuple[str, Zarr3Array, Sequence[str] | None]]:
+    """(path, array, what is meant of it) for each array of which anything is."""
+    for path, array in walk(store):
+        meant = below(only, path)
+        if meant is None or meant:
+            yield path, array, meant
+
+
 def _repair_array(
-    array: Zarr3Array, report: Report, only: Sequence[str] | None, keep: bool, threads: int | None
+    array: Zarr3Array, report: Report, only: Sequence[str] | None, patient: Patient, threads: int | None
 ) -> None:
     checker = Checker(array, report, threads=threads)
-    store, layout = array.layout.store, checker.layout
-    for key, position in checker.entries(only):
+    layout = checker.layout
+    for key, position in objects(patient.store, checker.grid, report, only):
         mark = len(report.problems)
         if not isinstance(layout, ShardLayout):
             checker.chunks([(key, position)])
-            if any(problem.fatal for problem in report.problems[mark:]):
-                _drop(store, key, position, report, keep, "the chunk")
+            if any(problem.damage for problem in report.problems[mark:]):
+                _drop(patient, key, position, report, "the chunk")
             else:
                 report.count("chunks kept")
             continue
         # The copy that is repaired elsewhere is nobody else's.
-        with store.edit(key) as edit:
+        with patient.store.edit(key) as edit:
             if layout.simple:
-                _repair_shard(checker, layout, edit, position, keep)
+                _repair_shard(checker, layout, edit, position, patient)
             else:
                 checker.shard(key, position)
-                _repair_nested(checker, layout, edit, position, report.problems[mark:], keep)
+                _repair_nested(checker, layout, edit, position, report.problems[mark:], patient)
 
 
-def _drop(store: Store, key: str, position: Any, report: Report, keep: bool, what: str) -> None:
-    size = store.size(key)
-    kept = f"; it is kept as {back_up(store, key)}" if keep else ""
-    store.delete(key)
+def _drop(patient: Patient, key: str, position: Any, report: Report, what: str) -> None:
+    size = patient.store.size(key)
+    kept = patient.drop(key)
     report.lose(key, f"{what} is left out and reads as the fill value{kept}", chunk=position, offset=0, length=size)
     report.count("objects dropped")
 
 
-def _repair_shard(checker: Checker, layout: ShardLayout, edit: Edit, shard: tuple[int, ...], keep: bool) -> None:
-    store, report, key = layout.store, checker.report, edit.key
+def _repair_shard(checker: Checker, layout: ShardLayout, edit: Edit, shard: tuple[int, ...], patient: Patient) -> None:
+    report, key = checker.report, edit.key
     mark = len(report.problems)
     sound = checker.shard(key, shard)
     found = examine_shard(layout, key, shard)
-    if found is None or not any(problem.fatal for problem in report.problems[mark:]):
+    if found is None or not any(problem.damage for problem in report.problems[mark:]):
         report.count("chunks kept", 0 if sound is None else len(sound))
         return
     if sound is None or not found.readable:
-        _drop(store, key, shard, report, keep, "the shard, whose index says nothing that can be trusted,")
+        _drop(patient, key, shard, report, "the shard, whose index says nothing that can be trusted,")
         return
     if len(sound) != len(found.slots):
         raise ConflictError("the shard was changed while it was being repaired", key=key)
@@ -112,10 +111,9 @@ def _repair_shard(checker: Checker, layout: ShardLayout, edit: Edit, shard: tupl
             offset=int(found.offsets[row]), length=int(found.lengths[row]),
         )  # fmt: skip
     for problem in found.report.problems:
-        if problem.fatal and problem.length == 16:
+        if problem.damage and problem.kind is What.INDEX_ENTRY:
             report.lose(key, "the chunk's entry is left out, it reads as the fill value", chunk=problem.chunk)
-    if keep:
-        back_up(store, key)
+    patient.back_up(key)
     write_shard(layout, edit, found, sound)
     report.count("chunks kept", int(sound.sum()))
     report.count("chunks dropped", int((~sound).sum()))
@@ -153,15 +151,19 @@ def write_shard(layout: ShardLayout, edit: Edit, found: ShardExamination, keep: 
 
 
 def _repair_nested(
-    checker: Checker, layout: ShardLayout, edit: Edit, shard: tuple[int, ...], problems: list[Problem], keep: bool
+    checker: Checker,
+    layout: ShardLayout,
+    edit: Edit,
+    shard: tuple[int, ...],
+    problems: list[Problem],
+    patient: Patient,
 ) -> None:
     """Shards within shards: single chunks are taken out where all indexes can be read."""
-    fatal = [problem for problem in problems if problem.fatal]
+    fatal = [problem for problem in problems if problem.damage]
     if not fatal:
-        report = checker.report
-        report.count("shards kept")
+        checker.report.count("shards kept")
         return
-    store, report, key = layout.store, checker.report, edit.key
+    report, key = checker.report, edit.key
     per_shard = layout.per_shard
     places = [problem.chunk for problem in fatal if isinstance(problem.chunk, tuple)]
     positions = np.array(places, np.int64).reshape(-1, len(shard))
@@ -173,10 +175,9 @@ def _repair_nested(
         except ZvcoreError:
             readable = False
     if not readable:
-        _drop(store, key, shard, report, keep, "the shard, of which an index cannot be read,")
+        _drop(patient, key, shard, report, "the shard, of which an index cannot be read,")
         return
-    if keep:
-        back_up(store, key)
+    patient.back_up(key)
     ShardWriter(layout, key).update(edit, positions, Buffers(len(positions)))
     for problem in fatal:
         report.lose(key, "the chunk is left out and reads as the fill value", chunk=problem.chunk)
@@ -187,17 +188,12 @@ def _repair_nested(
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Write shards anew that hold bytes which belong to nothing. Shards that are damaged are left alone, and told."""
     report = Report()
-    for path, array in walk(store):
-        below = None if only is None else list(only) if not path else within(only, path)
-        if below is not None and not below:
-            continue
-        if below and "" in below:
-            below = None
+    for path, array, meant in _arrays(store, only):
         layout: Any = array.layout
         part = Report()
         if isinstance(layout, ShardLayout) and layout.simple:
             checker = Checker(array, part, fast=True, threads=threads)
-            for key, position in checker.entries(below):
+            for key, position in objects(layout.store, checker.grid, part, meant):
                 _compact_shard(layout, key, position, part)
         report.extend(part, path)
     return report

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.caring.intervals import covered, overlaps
 from zvcore.engine import ABSENT
 from zvcore.errors import ZvcoreError
-from zvcore.report import Problem, Report
+from zvcore.report import Problem, Report, What
 from zvcore.zarr3.shard_index import unfinished_index
 
 if TYPE_CHECKING:
@@ -68,10 +69,11 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
     except ZvcoreError as error:
         seen = unfinished_index(store, form, key)
         if seen is None:
-            report.problems.append(Problem.of(error, key))
+            report.problems.append(Problem.of(error, key, kind=What.INDEX))
             return found
     if seen is not None:
-        report.add(key, "a writer has not finished a change, or died during it; the next one repairs it", fatal=False)
+        what = "a writer has not finished a change, or died during it; the next one repairs it"
+        report.add(key, what, fatal=False, kind=What.UNFINISHED)
         raw, size = seen
         found.size = size
         offsets, lengths = form.read(raw, size, key)
@@ -82,11 +84,12 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
     for entry in np.flatnonzero(wrong).tolist():
         fault = form.fault(entry, offsets, lengths, size, key)
         fault.chunk = tuple(cells[entry].tolist())
-        report.problems.append(Problem.of(fault.located(offset=index_at + 16 * entry, length=16), key))
+        fault.located(offset=index_at + 16 * entry, length=16)
+        report.problems.append(Problem.of(fault, key, kind=What.INDEX_ENTRY))
     found.slots = np.flatnonzero(~wrong & (lengths != _NONE))
     found.positions = cells[found.slots]
     found.offsets, found.lengths = offsets[found.slots], lengths[found.slots]
-    found.dead = size - form.size - _covered(found)
+    found.dead = size - form.size - covered(found.offsets, found.offsets + found.lengths)
     _tell_overlaps(found)
     return found
 
@@ -101,34 +104,18 @@ def cell_positions(layout: ShardLayout, shard: tuple[int, ...]) -> Ints:
     return ordered + np.array(shard, np.int64) * np.array(level.cells, np.int64)
 
 
-def _covered(found: ShardExamination) -> int:
-    """How many bytes belong to chunks; those that several share count once."""
-    order = np.argsort(found.offsets, kind="stable")
-    begins, ends = found.offsets[order], (found.offsets + found.lengths)[order]
-    if not len(order):
-        return 0
-    reach = np.maximum.accumulate(ends)
-    before = np.concatenate([begins[:1], reach[:-1]])
-    fresh = ends > before
-    return int((ends[fresh] - np.maximum(begins, before)[fresh]).sum())
-
-
 def _tell_overlaps(found: ShardExamination) -> None:
     """Chunks that share all their bytes are odd; those that share some cannot both be right."""
-    rows = np.flatnonzero(found.lengths > 0)
-    rows = rows[np.lexsort((found.lengths[rows], found.offsets[rows]))]
     found.tangled = np.zeros(len(found.lengths), np.bool_)
-    reach, last = 0, -1
-    for row in rows.tolist():
-        begin, end = int(found.offsets[row]), int(found.offsets[row]) + int(found.lengths[row])
-        if last >= 0 and begin < reach:
-            same = begin == int(found.offsets[last]) and end == reach
-            other = tuple(found.positions[last].tolist())
-            found.tangled[[row, last]] |= not same
-            found.report.add(
-                found.key, f"the chunk {'has the very bytes of' if same else 'shares bytes with'} chunk {other}",
-                chunk=tuple(found.positions[row].tolist()), offset=begin, length=end - begin, fatal=not same,
-                expected=None if same else f"a start at or after byte {reach}",
-            )  # fmt: skip
-        if end > reach:
-            reach, last = end, row
+    rows = np.flatnonzero(found.lengths > 0)
+    begins = found.offsets[rows]
+    for one in overlaps(begins, begins + found.lengths[rows]):
+        row, last = rows[one.row], rows[one.other]
+        other = tuple(found.positions[last].tolist())
+        found.tangled[[row, last]] |= not one.same
+        found.report.add(
+            found.key, f"the chunk {'has the very bytes of' if one.same else 'shares bytes with'} chunk {other}",
+            chunk=tuple(found.positions[row].tolist()), offset=int(found.offsets[row]),
+            length=int(found.lengths[row]), fatal=not one.same, kind=What.OVERLAP,
+            expected=None if one.same else f"a start at or after byte {one.reach}",
+        )  # fmt: skip

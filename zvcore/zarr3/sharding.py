@@ -167,7 +167,7 @@ class ShardLayout(Layout):
         order = np.argsort(which, kind="stable")
         bounds = np.flatnonzero(np.diff(which[order])) + 1
         indexes = self._indexes([*keys])
-        for index, rows in zip(indexes, np.split(order, bounds), strict=True):
+        for index, rows in zip(indexes, np.split(order, bounds) if len(order) else (), strict=True):
             stamps.append(None if index is None else index.stamp)
             if index is not None:
                 offset[rows] = index.offsets[slots[rows]]

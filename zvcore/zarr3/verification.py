@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.caring.checking import WrongSizeError, first_bad
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, fetch
 from zvcore.engine.fetching import StaleSourcesError
-from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
+from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.layout import Sources
-from zvcore.report import Problem, Report
+from zvcore.report import Problem, Report, What
 from zvcore.stores.again import BEING_REPLACED, again
-from zvcore.stores.choosing import keys_of, within
-from zvcore.stores.copying import is_backup
-from zvcore.walking import look_at_all
+from zvcore.stores.choosing import within
+from zvcore.walking import Grid, look_at_all, objects, stray_objects
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.consolidated import differences
 from zvcore.zarr3.metadata import DOCUMENT, GroupMetadata, read_document, read_metadata
@@ -28,7 +28,7 @@ from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.whole_shards import stored_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from zvcore.stores import Store
 
@@ -41,6 +41,7 @@ _OBJECTS = 1024
 _BYTES = 64 << 20
 # Where the documents of Zarr v2 lie beside those of v3.
 _OLD = {".zarray", ".zgroup", ".zattrs", ".zmetadata"}
+_GUESTS = {DOCUMENT, *_OLD}
 
 
 def verify(
@@ -85,11 +86,9 @@ def check_documents(store: Store) -> Report:
 
 def _group(store: Store, metadata: GroupMetadata, report: Report, only: Sequence[str] | None) -> list[str]:
     """Look at a group without its members, whose names it gives."""
-    folders, objects = store.list_dir()
+    folders, names = store.list_dir()
     if only is None:
-        for name in objects:
-            if name != DOCUMENT and name not in _OLD and not is_backup(name):
-                report.add(name, "not an object of a group", fatal=False)
+        stray_objects(names, _GUESTS, report)
     members = []
     for name in folders:
         if only is not None and not within(only, name):
@@ -112,11 +111,13 @@ def _no_member(store: Store, name: str, report: Report) -> None:
     inside = first.removeprefix(f"{name}/")
     lost = re.fullmatch(r"c[/.]\d+([/.]\d+)*|\d+([/.]\d+)*|.*zarr\.json", inside) is not None
     if lost:
-        report.add(name, "the folder holds chunks or members but no zarr.json, so no reader finds them")
+        report.add(
+            name, "the folder holds chunks or members but no zarr.json, so no reader finds them", kind=What.DOCUMENT
+        )
     elif any(store.exists(f"{name}/{old}") for old in _OLD):
-        report.add(name, "a member of Zarr v2 in a group of v3 is not looked at", fatal=False)
+        report.add(name, "a member of Zarr v2 in a group of v3 is not looked at", fatal=False, kind=What.UNSUPPORTED)
     else:
-        report.add(name, "the folder is no member of the group: it has no zarr.json", fatal=False)
+        report.add(name, "the folder is no member of the group: it has no zarr.json", fatal=False, kind=What.STRAY)
 
 
 def _consolidated(store: Store, metadata: GroupMetadata, report: Report) -> None:
@@ -128,14 +129,16 @@ def _consolidated(store: Store, metadata: GroupMetadata, report: Report) -> None
         except ZvcoreError:
             continue  # told with the member itself
         if own is None:
-            report.add(DOCUMENT, f"{where}: there is no such member")
+            report.add(DOCUMENT, f"{where}: there is no such member", kind=What.MISSING)
             continue
         different = differences(own, told)
         vital = [key for key in different if key not in ("attributes", "dimension_names")]
         if vital:
-            report.add(DOCUMENT, f"{where} is out of date: the member's own {', '.join(vital)} differ")
+            report.add(
+                DOCUMENT, f"{where} is out of date: the member's own {', '.join(vital)} differ", kind=What.DOCUMENT
+            )
         elif different:
-            report.add(DOCUMENT, f"{where} is out of date: attributes differ", fatal=False)
+            report.add(DOCUMENT, f"{where} is out of date: attributes differ", fatal=False, kind=What.DOCUMENT)
 
 
 def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
@@ -147,7 +150,7 @@ def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
         for level in levels if isinstance(levels, list) else ():
             path = level.get("path") if isinstance(level, dict) else None
             if not isinstance(path, str) or not path:
-                report.add(DOCUMENT, "ome.multiscales has a dataset without a path")
+                report.add(DOCUMENT, "ome.multiscales has a dataset without a path", kind=What.DOCUMENT)
                 continue
             try:
                 found = store.exists(f"{path.strip('/')}/{DOCUMENT}")
@@ -155,7 +158,7 @@ def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
                 report.problems.append(Problem.of(error, DOCUMENT))
                 continue
             if not found:
-                report.add(DOCUMENT, f"ome.multiscales names the level {path!r}, which is not there")
+                report.add(DOCUMENT, f"ome.multiscales names the level {path!r}, which is not there", kind=What.MISSING)
 
 
 class Checker:
@@ -170,8 +173,10 @@ class Checker:
         self.threads = threads
         metadata = array.metadata
         self.metadata = metadata
-        self.object_grid = tuple(
-            -(-bound // extent) for bound, extent in zip(metadata.shape, metadata.chunk_shape, strict=True)
+        self.grid = Grid(
+            [-(-bound // extent) for bound, extent in zip(metadata.shape, metadata.chunk_shape, strict=True)],
+            metadata.position,
+            _GUESTS,
         )
         chain = self.layout.chains[0]
         # Codecs that must be installed are missed here, before any chunk is read.
@@ -184,25 +189,11 @@ class Checker:
         self.proof = CodecChain(checked[::-1]) if checked else None
         self.fixed = len(checked) == len(codecs)
 
-    def entries(self, only: Sequence[str] | None = None) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """(key, place in the grid of objects) of every object that readers look for; tells of the others."""
-        for key in keys_of(self.store, only):
-            position = self.metadata.position(key)
-            if position is None:
-                if key != DOCUMENT and key not in _OLD and not is_backup(key):
-                    self.report.add(key, "not the key of a chunk", fatal=False)
-            elif any(i >= n for i, n in zip(position, self.object_grid, strict=True)):
-                self.report.add(
-                    key, "the chunk lies outside the array, so no reader finds it", chunk=position, fatal=False
-                )
-            else:
-                yield key, position
-
     def all(self, only: Sequence[str] | None = None) -> None:
         """Every object."""
         stored = 0
         sharded = isinstance(self.layout, ShardLayout)
-        entries = self.entries(only)
+        entries = objects(self.store, self.grid, self.report, only)
         while batch := list(itertools.islice(entries, _OBJECTS)):
             stored += len(batch)
             if sharded:
@@ -215,7 +206,7 @@ class Checker:
         what = "shards" if sharded else "chunks"
         self.report.count(what, stored)
         if only is None:
-            self.report.count(f"{what} not stored", math.prod(self.object_grid) - stored)
+            self.report.count(f"{what} not stored", math.prod(self.grid.extents) - stored)
 
     # --- chunks that are objects
 
@@ -271,7 +262,7 @@ class Checker:
             # All indexes first: a shard of which one cannot be read has that problem alone.
             count = sum(len(chunks) for _, chunks in stored_chunks(self.layout, raw, shard, key))
         except ZvcoreError as error:
-            self.report.problems.append(Problem.of(error, key, shard))
+            self.report.problems.append(Problem.of(error, key, shard, What.INDEX))
             return
         self.report.count("chunks", count)
         places: list[Ints] = []
@@ -288,28 +279,20 @@ class Checker:
     # --- decoding
 
     def _decode(self, sources: Sources, positions: Ints, name: Callable[[int], str]) -> list[int]:
-        """Decode chunks, in pieces that fit into memory; tells of those that cannot be, and returns their rows."""
+        """Decode chunks, in pieces that fit into memory; tell of those that cannot be. The rows that are broken."""
         count = len(positions)
         step = max(1, min(count, _BYTES // max(1, self.nbytes or 1 << 20)))
         if self.fast and self.proof is None:
             step = max(1, count)  # nothing is read
+
+        def decode(first: int, last: int) -> None:
+            self._fetched(_part(sources, range(first, last)), positions[first:last])
+
         bad: list[int] = []
         for first in range(0, count, step):
-            rows = range(first, min(first + step, count))
-            try:
-                self._fetched(_part(sources, rows), positions[rows.start : rows.stop])
-            except (ConflictError, StaleSourcesError):
-                raise
-            except ZvcoreError:
-                # Once more one by one, to see which.
-                for row in rows:
-                    try:
-                        self._fetched(_part(sources, range(row, row + 1)), positions[row : row + 1])
-                    except (ConflictError, StaleSourcesError):
-                        raise
-                    except ZvcoreError as error:
-                        self._tell(error, sources, row, positions[row], name(row))
-                        bad.append(row)
+            for row, error in first_bad(decode, first, min(first + step, count)):
+                if self._tell(error, sources, row, positions[row], name(row)).damage:
+                    bad.append(row)
         return bad
 
     def _fetched(self, sources: Sources, positions: Ints) -> None:
@@ -343,9 +326,9 @@ class Checker:
             else:
                 size = self.store.size(sources.keys[row])
             if size is not None and size != wanted:
-                raise CorruptDataError("the chunk has the wrong size", expected=f"{wanted} bytes", found=size)
+                raise WrongSizeError("the chunk has the wrong size", expected=f"{wanted} bytes", found=size)
 
-    def _tell(self, error: ZvcoreError, sources: Sources, row: int, position: Ints, key: str) -> None:
+    def _tell(self, error: ZvcoreError, sources: Sources, row: int, position: Ints, key: str) -> Problem:
         if sources.offset is not None and sources.length is not None:
             error.offset, error.length = int(sources.offset[row]), int(sources.length[row])
         elif sources.blobs is None:
@@ -355,7 +338,9 @@ class Checker:
             error.offset = error.length = None
         error.key = key
         error.chunk = tuple(position.tolist())
-        self.report.problems.append(Problem.of(error, key))
+        problem = Problem.of(error, key)
+        self.report.problems.append(problem)
+        return problem
 
 
 def _part(sources: Sources, rows: range) -> Sources:

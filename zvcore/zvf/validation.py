@@ -157,7 +157,11 @@ def validate(
 
 
 def _structure(store: VectorStore, result: ValidationResult) -> list[Level]:
-    numbers = store.levels
+    try:
+        numbers = store.levels
+    except ZvcoreError as error:
+        result.caught(error)
+        return []
     if not result.check(bool(numbers), "there are resolution levels"):
         return []
     levels = []

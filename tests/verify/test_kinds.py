@@ -1,0 +1,75 @@
+"""What programs can tell problems apart by: their kinds, and what zvcore cannot read from what is broken."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import zvcore
+from zvcore.codecs import registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def kinds(path: Path, **options: bool) -> list[str]:
+    return [problem["kind"] for problem in zvcore.verify(path, **options).to_json()["problems"]]
+
+
+def make(path: Path, format: str, **options: object) -> Path:
+    array = zvcore.create(path, format=format, shape=(20, 20), dtype="u2", chunks=(10, 10), **options)
+    array[...] = np.arange(400, dtype="u2").reshape(20, 20)
+    return path
+
+
+def test_the_kinds_of_problems_of_n5(tmp_path: Path) -> None:
+    path = make(tmp_path / "a", "n5", codec="raw")
+    (path / "0/1").write_bytes((path / "0/1").read_bytes()[:-1])
+    (path / "note.txt").write_text("hello")
+    assert sorted(kinds(path)) == ["size", "stray"]
+    (path / "attributes.json").write_text("{")
+    assert kinds(path) == ["document"]
+
+
+def test_a_level_that_is_named_and_not_there_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "g").mkdir()
+    document = {"n5": "4.0.0", "multiscales": [{"datasets": [{"path": "s0", "transform": {}}]}]}
+    (tmp_path / "g/attributes.json").write_text(json.dumps(document))
+    assert kinds(tmp_path / "g") == ["missing"]
+
+
+def test_what_cannot_be_read_is_unsupported_and_not_broken(tmp_path: Path) -> None:
+    path = make(tmp_path / "a", "n5", codec="gzip")
+    document = json.loads((path / "attributes.json").read_text())
+    document["compression"] = {"type": "from-the-future"}
+    (path / "attributes.json").write_text(json.dumps(document))
+    report = zvcore.verify(path)
+    assert kinds(path) == ["unsupported"]
+    assert report.status == "unsupported" and not report.ok
+    zvcore.repair(path)
+    assert (path / "0/0").exists()
+    (path / "attributes.json").write_text("{")
+    assert zvcore.verify(path).status == "damaged"
+
+
+def test_a_place_without_a_format_is_not_merely_unsupported(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/x").write_bytes(b"x")
+    report = zvcore.verify(tmp_path / "a")
+    assert report.status == "damaged"
+    assert [problem.kind for problem in report.problems] == ["document"]
+
+
+def test_the_kinds_of_problems_of_zarr(tmp_path: Path) -> None:
+    path = make(tmp_path / "a", "zarr3", codec="raw", shards=(20, 20))
+    shard = path / "c/0/0"
+    data = bytearray(shard.read_bytes())
+    data[-4 - 16 * 4 : -4 - 16 * 4 + 8] = (1 << 40).to_bytes(8, "little")
+    data[-4 - 16 * 4 :] = registry.get("crc32c").encode(data[-4 - 16 * 4 : -4])
+    shard.write_bytes(data)
+    (path / "note.txt").write_text("hello")
+    assert sorted(kinds(path)) == ["index_entry", "stray"]
+    shard.write_bytes(data[:-1])
+    assert sorted(kinds(path)) == ["index", "stray"]

@@ -1,0 +1,44 @@
+"""What repairs do to objects: work in a copy, or in place with a backup of each object beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from zvcore.stores.copying import back_up, copy_all
+from zvcore.stores.indexes import index_cache
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["Patient"]
+
+
+class Patient(NamedTuple):
+    """The store that is repaired: a copy of the original, or the original itself, which keeps what is replaced."""
+
+    store: Store
+    keep: bool
+
+    @classmethod
+    def of(cls, store: Store, out: Store | None) -> Patient:
+        """The store itself, or a copy of everything in `out`."""
+        if out is None:
+            return cls(store, True)
+        copy_all(store, out)
+        return cls(out, False)
+
+    def within(self, store: Store) -> Patient:
+        """The same way of working, in another view of the store."""
+        return Patient(store, self.keep)
+
+    def back_up(self, key: str) -> None:
+        """Keep an object that is about to be replaced."""
+        if self.keep:
+            back_up(self.store, key)
+
+    def drop(self, key: str) -> str:
+        """Take out an object; the words for where it is kept."""
+        kept = f"; it is kept as {back_up(self.store, key)}" if self.keep else ""
+        self.store.delete(key)
+        index_cache().invalidate(self.store, key)
+        return kept
