@@ -37,7 +37,7 @@ NEEDS = {
     "test_build.py": "process",
     "thirdparty": "process",
 }
-# And by what a file imports or takes: whoever starts a process or asks a peer has to name it.
+# And by what a file imports or takes: a test that starts a process or uses a peer has to name it.
 NEEDED_BY = {
     "process": re.compile(
         r"^import (subprocess|multiprocessing)|^from tests import processes|os\.fork\("

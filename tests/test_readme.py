@@ -1,4 +1,4 @@
-"""The README's code runs, and what it says about codecs is so."""
+"""The README's code runs, and what it says about codecs is true."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ README = (ROOT / "README.md").read_text()
 
 
 # tests/thirdparty runs the code of write-a-codec.md, tests/stores that of object-stores.md.
-# What the others show takes long, or is for checkouts.
+# The code of the others takes long, or is for checkouts.
 ELSEWHERE = {"write-a-codec", "build", "fuzzing", "guarantees", "interop", "benchmarks", "README", "object-stores"}
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.md") if page.stem not in ELSEWHERE)]
 

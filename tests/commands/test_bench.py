@@ -1,4 +1,4 @@
-"""`zvcore bench` on datasets of every format: what it reads, who takes part, what it prints."""
+"""`zvcore bench` on datasets of every format: what it reads, which libraries take part, what it prints."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_an_error_leaves_nothing_under_way(store: Far, broken: int) -> None:
             come += some.tolist()
     assert store.inside == 0
     assert broken not in come
-    # Who does not want the rest is free to go.
+    # A caller that does not want the rest may leave.
     store.fails = lambda key: False
     parts = arriving(store, ranges(rows), 6, 100)
     next(parts)

@@ -184,7 +184,7 @@ def test_a_loader_may_need_another_part(store: Store) -> None:
 
 
 def test_a_change_while_loading(store: Store) -> None:
-    """Whoever asks after the change gets the new value, and the old one is not kept."""
+    """A caller that asks after the change gets the new value, and the old one is not kept."""
     cache = IndexCache(10_000)
     put(store, "x", b"old")
     slow = Slow(store, "x")

@@ -1,4 +1,4 @@
-"""Who writes what the others read: zarr-python (with and without our pipeline), zarrs-python, tensorstore, zvcore.
+"""What each writes the others read: zarr-python (with and without our pipeline), zarrs-python, tensorstore, zvcore.
 
 One document per chain; each writer fills a copy of it by a whole write and then a partial one, each reader reads it
 whole, in part and item by item.

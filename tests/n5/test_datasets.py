@@ -87,7 +87,7 @@ def test_mirror(data):
         reading = data.draw(regions(shape))
         same(array[reading], mirror[reading])
     same(array[...], mirror)
-    # The reversed view of the same bytes, opened anew.
+    # The reversed view of the same bytes, reopened.
     other = "C" if options["order"] == "F" else "F"
     turned = zvcore.open(store, format="n5", order=other)
     same(turned[...], mirror.T)

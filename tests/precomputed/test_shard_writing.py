@@ -261,7 +261,7 @@ def test_update_and_delete(tmp_path: Path) -> None:
 
 
 def test_shards_and_values_that_are_not_touched_stay_as_they_are(tmp_path: Path) -> None:
-    # The values are no gzip at all: whoever decoded them would fail.
+    # The values are not gzip at all: decoding them would fail.
     spec = ShardingSpec(0, "identity", 1, 2, "gzip", "gzip")
     write_sharded(tmp_path, spec, {id: b"not gzip %d" % id for id in range(16)}, encoded=True)
     stamps = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}

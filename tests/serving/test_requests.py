@@ -285,7 +285,7 @@ def test_packed_shards_count_as_what_they_hold(tmp_path: Path) -> None:
 
 
 def test_stored_chunks_are_not_read_if_they_are_too_large(tmp_path: Path) -> None:
-    """Archives keep holes: a file of a tebibyte costs whoever made it nothing."""
+    """Archives keep holes: a file of a tebibyte costs its author nothing."""
     for format, name in (("zarr3", "c/0/0"), ("n5", "0/0")):
         zvcore.create(tmp_path / format, format=format, shape=(8, 8), dtype="u1", chunks=(8, 8), codec="gzip")[...] = 1
         os.truncate(tmp_path / format / name, 1 << 40)

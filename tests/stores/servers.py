@@ -90,7 +90,7 @@ class Azure(S3):
     asks_for_ends = 2
     ends_with_puts = 1
     account = "devstoreaccount1"
-    # The same for everybody who has such a server.
+    # The same for all users of such a server.
     secret = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
     @property

@@ -134,7 +134,7 @@ def test_again_begins_again_until_it_goes_well(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(ConflictError, match="a/x: other writers keep changing this object"):
         for attempt in again("a/x"):
             with attempt:
-                # Who has given up within is not sent again.
+                # A caller that has given up inside is not tried again.
                 for inner in again("a/x"):
                     with inner:
                         tries.append(1)

@@ -95,7 +95,7 @@ def test_pool_is_bounded_and_drops_the_oldest(tmp_path: Path) -> None:
     pool.open(paths[3])
     pool.open(paths[4])
     assert [pool.find(path) is not None for path in paths] == [False, False, True, True, True]
-    assert in_use.read(0) == b"1"  # whoever reads keeps it
+    assert in_use.read(0) == b"1"  # a reader keeps it
     assert open_descriptors() == before + 4
     del in_use
     assert open_descriptors() == before + 3

@@ -1,4 +1,4 @@
-"""Who verifies much data sees how far it is: on a terminal, and nowhere else."""
+"""Verifying much data shows how far it is: on a terminal, and nowhere else."""
 
 from __future__ import annotations
 
