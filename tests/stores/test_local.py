@@ -14,7 +14,7 @@ import pytest
 
 from tests.processes import PATIENCE
 from zvcore.errors import ConflictError, NotFoundError
-from zvcore.stores import LocalStore, files
+from zvcore.stores import LocalStore, files, local
 
 
 @pytest.fixture
@@ -380,6 +380,15 @@ def test_durable_writes(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError):
         store.put("a/b/c/d", b"")
     assert store.child("a").fsync
+
+
+def test_folders_that_a_lock_makes_are_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    sync = local._sync_folder
+    monkeypatch.setattr(local, "_sync_folder", lambda folder: (sync(folder), synced.append(os.fsdecode(folder))))
+    with LocalStore(tmp_path / "a", fsync=True).lock("b/c/d"):
+        pass
+    assert synced == [str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a/b")]
 
 
 def test_clean(store: LocalStore) -> None:

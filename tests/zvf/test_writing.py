@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 import zvcore.zvf as zvf
 from zvcore.errors import ConflictError, UnsupportedError
-from zvcore.zvf import batches, inputs
+from zvcore.stores import LocalStore
+from zvcore.zvf import batches, inputs, staging
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -326,3 +328,39 @@ def test_coarser_levels_share_equal_pieces(tmp_path: Path, lines: list) -> None:
     document["attributes"]["zarr_vectors_level"]["shared_fragments"] = False
     node.write_text(json.dumps(document))
     assert any("another owner" in error for error in zvf.validate(path).errors)
+
+
+@pytest.mark.parametrize("fsync", [True, False])
+def test_what_is_put_in_place_is_as_durable_as_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
+) -> None:
+    """Files are synced by the store that they are made in, the folders on the way when it is put in place."""
+    made: list[bool] = []
+    synced: list[str] = []
+    make, sync = staging.Staging.make, staging._sync
+
+    def make_and_note(self: staging.Staging, path: str) -> LocalStore:
+        store = make(self, path)
+        made.append(store.fsync)
+        return store
+
+    def sync_and_note(path: bytes) -> None:
+        sync(path)
+        synced.append(os.path.relpath(os.fsdecode(path), tmp_path))
+
+    monkeypatch.setattr(staging.Staging, "make", make_and_note)
+    monkeypatch.setattr(staging, "_sync", sync_and_note)
+    positions = np.random.default_rng(0).random((50, 3)) * 50
+    store = LocalStore(tmp_path / "v", fsync=fsync)
+    for write in (
+        lambda: zvf.write_points(store, positions, chunk_shape=(20, 20, 20)),
+        lambda: zvf.write_points(store, positions, append=True),
+        lambda: zvf.shard_store(zvf.Store(store), shard_shape=2),
+    ):
+        made.clear()
+        synced.clear()
+        write()
+        assert made and set(made) == {fsync}
+        parent = "v/0" if len(made) > 1 else "v"
+        assert synced[-1:] == [parent] * fsync
+        assert len(synced) == 5 * len(made) * fsync

@@ -353,7 +353,7 @@ class LocalStore(Store):
 
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
         self._refuse_if_read_only(key)
-        return FileLock(files.join(self._folder, key), key, timeout)
+        return FileLock(files.join(self._folder, key), key, timeout, self._make_folder)
 
     # --- the store itself
 

@@ -18,6 +18,7 @@ from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores.unfinished import mend
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 __all__ = ["FileLock", "held_locks", "holds", "lock_path", "remove_stale_lock"]
@@ -54,12 +55,16 @@ def holds(path: bytes) -> bool:
 
 
 class FileLock:
-    """Exclusive between all that take the lock of the same object. Not to be taken twice by one thread."""
+    """Exclusive between all that take the lock of the same object. Not to be taken twice by one thread.
 
-    def __init__(self, path: bytes, key: str, timeout: float | None = None) -> None:
+    `make_folder` makes the object's folder where it is missing, as durable as the store is.
+    """
+
+    def __init__(self, path: bytes, key: str, timeout: float | None, make_folder: Callable[[bytes], None]) -> None:
         self._path = lock_path(path)
         self._key = key
         self._timeout = timeout
+        self._make_folder = make_folder
         self._descriptor = -1
 
     def __enter__(self) -> None:
@@ -105,7 +110,7 @@ class FileLock:
             try:
                 return os.open(self._path, flags, 0o666)
             except FileNotFoundError:
-                os.makedirs(os.path.dirname(self._path), exist_ok=True)
+                self._make_folder(os.path.dirname(self._path))
         return os.open(self._path, flags, 0o666)
 
     def _is_current(self, descriptor: int) -> bool:
