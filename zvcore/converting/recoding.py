@@ -13,7 +13,7 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.engine.cells import Cells
 from zvcore.engine.chunks import Chunks, StaleSourcesError
-from zvcore.engine.fetching import at_hand
+from zvcore.engine.fetching import reachable
 from zvcore.engine.form import Form
 from zvcore.engine.packer import Packer
 from zvcore.engine.recode import recode_chunks
@@ -226,9 +226,7 @@ class Recode:
         on = () if isinstance(sink, Packer) else StaleSourcesError
         for attempt in again(source.store.root, BEING_REPLACED, on=on):
             with attempt:
-                sources = source.locate(parts.sources)
-                if source.store.local_root is None:
-                    sources = at_hand(source.store, sources, len(parts.sources))
+                sources = reachable(source.store, source.locate(parts.sources), len(parts.sources))
                 there = Chunks(self._prepared, parts.sources, sources)
                 nbytes = recode_chunks(cells, there, chunks, sink, Work(threads))
         return nbytes

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.engine.fetching import at_hand
+from zvcore.engine.fetching import reachable
 from zvcore.engine.selection import Selection
 from zvcore.format import get_format
 from zvcore.layout import ABSENT, Box, Layout, Sources
@@ -74,9 +74,7 @@ def _counting(layout: Layout, tally: Tally) -> Layout:
     store = layout.store
 
     def locate(positions: npt.NDArray[np.int64]) -> Sources:
-        sources = layout.locate(positions)
-        if store.local_root is None:
-            sources = at_hand(store, sources, len(positions))
+        sources = reachable(store, layout.locate(positions), len(positions))
         if sources.blobs is not None:
             tally.nbytes += sum(len(blob) for blob in sources.blobs if blob is not None)
         elif sources.length is not None:

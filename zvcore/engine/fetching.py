@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zvcore.engine.buffers import Buffers
     from zvcore.stores import Store
 
-__all__ = ["StaleSourcesError", "at_hand", "encode_many", "fetch"]
+__all__ = ["StaleSourcesError", "at_hand", "encode_many", "fetch", "reachable"]
 
 
 def fetch(
@@ -49,8 +49,7 @@ def fetch(
         chains = (chains,)
     if count is None:
         count = sources.count
-    if store.local_root is None:
-        sources = at_hand(store, sources, count)
+    sources = reachable(store, sources, count)
     prepared = Prepared(None, chains or (CodecChain(),), store.local_root)
     limit = codecs.max_decoded_size if max_size is None else max_size
     return fetch_chunks(Chunks(prepared, None, sources), Work(threads, progress), expected, limit)
@@ -65,6 +64,11 @@ def encode_many(
 ) -> Buffers:
     """The encoded form of each of these byte strings."""
     return _encode_many(items, chain, Work(threads, progress))
+
+
+def reachable(store: Store, sources: Sources, count: int) -> Sources:
+    """The sources as the engine's threads can read them: as they are if they are files, else `at_hand`."""
+    return sources if store.local_root is not None else at_hand(store, sources, count)
 
 
 def at_hand(store: Store, sources: Sources, count: int) -> Sources:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine.chunks import Chunks
-from zvcore.engine.fetching import at_hand
+from zvcore.engine.fetching import reachable
 from zvcore.engine.read import fetch_chunks
 from zvcore.engine.sinks import Files, Gathered
 from zvcore.engine.work import Work
@@ -92,8 +92,7 @@ class Assignment:
             sources = layout.locate(positions)
             if located is not None:
                 located(sources)
-            if layout.store.local_root is None:
-                sources = at_hand(layout.store, sources, len(positions))
+            sources = reachable(layout.store, sources, len(positions))
         if store_empty is None:
             store_empty = layout.store_empty
         if layout.value_codec is not None:
