@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from zvcore import _build
 from zvcore.codecs import registry
+from zvcore.format import _plugins
 from zvcore.stores.opening import schemes
 
 # Examples take as long as the machine is busy: that says nothing about the code.
@@ -89,6 +90,7 @@ class ThirdParty:
 
     names = ("runs", "cruns")
     stores = ("sqlite",)
+    formats = ("nrrd",)
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -105,10 +107,11 @@ class ThirdParty:
 
     def _look_again(self) -> None:
         importlib.invalidate_caches()
-        for module in ("zvcore_runs", "zvcore_cruns", "_cruns", "zvcore_sqlite"):
+        for module in ("zvcore_runs", "zvcore_cruns", "_cruns", "zvcore_sqlite", "zvcore_nrrd"):
             sys.modules.pop(module, None)
         registry.rescan()
         schemes.rescan()
+        _plugins.rescan()
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +119,7 @@ def third_party_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip has installed the distributions of `tests/thirdparty`, built from copies of their sources."""
     folder = tmp_path_factory.mktemp("thirdparty")
     sources = []
-    for name in (*ThirdParty.names, *ThirdParty.stores):
+    for name in (*ThirdParty.names, *ThirdParty.stores, *ThirdParty.formats):
         sources.append(str(folder / "sources" / name))
         shutil.copytree(Path(__file__).parent / "thirdparty" / name, sources[-1])
     target = folder / "installed"
