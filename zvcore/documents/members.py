@@ -19,7 +19,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from zvcore.documents.values import is_number, shown
 from zvcore.errors import MetadataError, ZvcoreError
@@ -38,6 +38,7 @@ __all__ = [
     "Place",
     "Table",
     "Text",
+    "named",
 ]
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -47,18 +48,42 @@ _SMALL = 10**6
 _NOTHING: Any = object()
 
 
-class Place(NamedTuple):
-    """A value in a document: the document's key in its store, and the JSON path that leads there."""
+class Place:
+    """A value in a document: the document's key in its store, and the JSON path that leads there.
 
-    key: str | None
-    path: str = "$"
+    The path is put together when somebody asks for it: documents are read often, and are seldom wrong.
+    """
+
+    __slots__ = ("_above", "_step", "key")
+
+    def __init__(self, key: str | None, path: str | int = "$", above: Place | None = None) -> None:
+        self.key = key
+        self._step = path
+        self._above = above
 
     def member(self, name: str) -> Place:
-        step = f".{name}" if _PLAIN_NAME.fullmatch(name) else f"[{json.dumps(name)}]"
-        return Place(self.key, self.path + step)
+        return Place(self.key, name, self)
 
     def item(self, number: int) -> Place:
-        return Place(self.key, f"{self.path}[{number}]")
+        return Place(self.key, number, self)
+
+    @property
+    def path(self) -> str:
+        steps = []
+        here = self
+        while here._above is not None:
+            step = here._step
+            plain = isinstance(step, str) and _PLAIN_NAME.fullmatch(step)
+            steps.append(f".{step}" if plain else f"[{json.dumps(step)}]")
+            here = here._above
+        return "".join([str(here._step), *reversed(steps)])
+
+    def made(self, load: Callable[[Any, str | None], Any], value: Any) -> Any:
+        """What `load(value, key)` gives; its errors are told which member it is."""
+        try:
+            return load(value, self.key)
+        except ZvcoreError as error:
+            raise error.located(key=self.key, member=self.path)
 
     def wrong(self, expected: str, found: Any, error: type[ZvcoreError] = MetadataError) -> ZvcoreError:
         """The error of a value that is none of those that may stand here."""
@@ -147,6 +172,9 @@ class Integer(Kind):
             raise place.wrong(expected, value, self.beyond)
         return number
 
+    def dump(self, value: Any) -> int:
+        return int(value)
+
 
 class Number(Kind):
     """A number that a float can hold."""
@@ -212,7 +240,12 @@ class Items(Kind):
     def load(self, value: Any, place: Place) -> tuple[Any, ...]:
         if not isinstance(value, list) or len(value) < self.least or (self.counts and len(value) not in self.counts):
             raise place.wrong(self.one, value)
-        return tuple([self.kind.load(item, place.item(number)) for number, item in enumerate(value)])
+        load = self.kind.load
+        try:
+            return tuple([load(item, place) for item in value])
+        except ZvcoreError:
+            # Once more, to say which: a place for each of many numbers would take longer than the numbers.
+            return tuple([load(item, place.item(number)) for number, item in enumerate(value)])
 
     def dump(self, value: Sequence[Any]) -> list[Any]:
         return [self.kind.dump(item) for item in value]
@@ -265,21 +298,29 @@ class Table(Kind):
     def __init__(self, *members: Member) -> None:
         self.members = members
         self.names = frozenset(member.name for member in members)
+        self._rows = [(one.name, one.kind, one.default, one.field or one.name, one.null) for one in members]
 
     def load(self, value: Any, place: Place) -> dict[str, Any]:
         """The values of the members, by the names of their fields."""
-        if not isinstance(value, Mapping):
+        # The first, since asking abstract classes takes longer.
+        if not isinstance(value, (dict, Mapping)):
             raise place.wrong(self.one, value)
+        try:
+            return self._loaded(value, place, exact=False)
+        except ZvcoreError:
+            # Once more, to say where: documents are read often, and are seldom wrong.
+            return self._loaded(value, place, exact=True)
+
+    def _loaded(self, value: Mapping[str, Any], place: Place, exact: bool) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for member in self.members:
-            given = value.get(member.name, _NOTHING)
-            if member.default is not _NOTHING and (given is _NOTHING or (given is None and member.null)):
-                found[member.field or member.name] = member.default
-                continue
-            at = place.member(member.name)
-            if given is _NOTHING:
-                raise at.wrong(member.kind.one, _NOTHING)
-            found[member.field or member.name] = member.kind.load(given, at)
+        for name, kind, default, field, null in self._rows:
+            given = value.get(name, _NOTHING)
+            if default is not _NOTHING and (given is _NOTHING or (given is None and null)):
+                found[field] = default
+            elif given is _NOTHING:
+                raise place.member(name).wrong(kind.one, _NOTHING)
+            else:
+                found[field] = kind.load(given, place.member(name) if exact else place)
         return found
 
     def dump(self, value: Mapping[str, Any]) -> dict[str, Any]:

@@ -136,13 +136,9 @@ class Scale:
     @classmethod
     def from_json(cls, document: Any, place: Place) -> Scale:
         found = _SCALE.load(document, place)
-        folder = Made(lambda key, place: resolve_key(key, place.key)).load(found["key"], place.member("key"))
-        at = place.member("encoding")
-        encoding = Made(lambda name, place: get_encoding(name, where=place.key)).load(found["encoding"], at)
-        try:
-            found["encoding"] = encoding.from_scale(document)
-        except MetadataError as error:
-            raise error.located(key=place.key, member=place.path)
+        folder = place.member("key").made(resolve_key, found["key"])
+        encoding = place.member("encoding").made(lambda name, key: get_encoding(name, where=key), found["encoding"])
+        found["encoding"] = place.made(lambda scale, _: encoding.from_scale(scale), document)
         if found["sharding"] is not None:
             if len(found["chunk_sizes"]) != 1:
                 raise place.member("chunk_sizes").error(
@@ -209,10 +205,7 @@ class VolumeInfo:
             raise NotFoundError(f"there is no scale {which}; there are {len(scales)}", key=self.where)
         place = Place(self.where, "$.scales").item(which % len(scales))
         scale = Scale.from_json(scales[which], place)
-        try:
-            scale.encoding.check(self.dtype, self.channels)
-        except MetadataError as error:
-            raise error.located(key=self.where, member=place.member("encoding").path)
+        place.member("encoding").made(lambda encoding, _: encoding.check(self.dtype, self.channels), scale.encoding)
         return scale
 
 

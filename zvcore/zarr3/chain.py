@@ -12,16 +12,26 @@ import numpy.typing as npt
 import zvcore.codecs
 from zvcore.casting import as_dtype
 from zvcore.codecs import CodecChain
-from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
+from zvcore.documents import shown
+from zvcore.documents.members import Anything, Integer, Items, Member, Place, Table, named
+from zvcore.errors import CodecNotFoundError, CorruptDataError, UnsupportedError
 from zvcore.kernels.vlen import join_rows, split_rows
-from zvcore.zarr3.shard_index import ShardIndexForm
+from zvcore.zarr3.shard_index import ENDIAN, INDEX, ShardIndexForm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from zvcore.zarr3.dtypes import DataType
 
-__all__ = ["Pipeline", "Sharding", "parse_codecs"]
+__all__ = ["SHARDING", "Pipeline", "Sharding", "parse_codecs"]
+
+
+# The configuration of `sharding_indexed`.
+SHARDING = Table(
+    Member("chunk_shape", Items(Integer(1))),
+    Member("codecs", Items(Anything("a codec", "codecs"), least=1)),
+    *INDEX.members,
+)
 
 
 @dataclass(frozen=True)
@@ -71,114 +81,101 @@ class Pipeline:
         return {name: value for name, value in vars(self).items() if name != "chain"}
 
 
-def _name_of(codec: Any, key: str) -> tuple[str, dict[str, Any]]:
-    if isinstance(codec, str):
-        return codec, {}
-    if not isinstance(codec, dict) or not isinstance(codec.get("name"), str):
-        raise MetadataError("a codec is an object with a name", key=key, found=repr(codec))
-    configuration = codec.get("configuration", {})
-    if not isinstance(configuration, dict):
-        raise MetadataError("a codec's configuration is an object", key=key, found=repr(configuration))
-    return codec["name"], configuration
-
-
-def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, key: str, depth: int = 0) -> Pipeline:
-    """Sort the `codecs` of an array whose chunks (or inner chunks) have this shape. `key` is the metadata's, for
-    errors.
-    """
+def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, place: Place, depth: int = 0) -> Pipeline:
+    """Sort the `codecs` of an array whose chunks (or inner chunks) have this shape. `place` is where they stand."""
     if not isinstance(codecs, list) or not codecs:
-        raise MetadataError("codecs is a list of at least one codec", key=key, found=repr(codecs))
+        raise place.wrong("a list of codecs that is not empty", codecs)
     if depth > 8:
-        raise UnsupportedError("shards nested more than eight deep", key=key)
+        raise _unsupported(place, "shards nested more than eight deep")
     axes = tuple(range(len(shape)))
     filters: list[Mapping[str, Any]] = []
-    rest = list(codecs)
-    while rest:
-        name, configuration = _name_of(rest[0], key)
+    number = 0
+    while number < len(codecs):
+        here = place.item(number)
+        name, configuration, at = named(codecs[number], here)
         if name == "transpose":
             if filters:
-                raise UnsupportedError("transpose after another array-to-array codec", key=key)
-            axes = tuple(axes[i] for i in _order(configuration.get("order"), len(shape), key))
-        elif _is_filter(name, rest[0], key):
-            filters.append(rest[0])
+                raise _unsupported(here, "transpose after another array-to-array codec")
+            axes = tuple(axes[i] for i in _order(configuration.get("order"), len(shape), at.member("order")))
+        elif _is_filter(name, codecs[number], here):
+            filters.append(codecs[number])
         else:
             break
-        rest.pop(0)
-    if not rest:
-        raise MetadataError("codecs has no array-to-bytes codec", key=key)
-    name, configuration = _name_of(rest[0], key)
-    compressors = tuple(rest[1:])
+        number += 1
+    else:
+        raise place.error("there is no array-to-bytes codec")
     inner_shape = tuple(shape[axis] for axis in axes)
     parts: dict[str, Any] = {}
     if name in ("bytes", "endian"):
-        parts["endian"] = _endian(configuration, data_type, key)
+        parts["endian"] = _endian(configuration, data_type, at.member("endian"))
     elif name == "sharding_indexed":
         if filters:
-            raise UnsupportedError("shards behind a filter that only Python can run", key=key)
-        parts["sharding"] = _sharding(configuration, inner_shape, data_type, key, depth)
+            raise _unsupported(here, "shards behind a filter that only Python can run")
+        parts["sharding"] = _sharding(configuration, inner_shape, data_type, at, depth)
     elif name in ("vlen-utf8", "vlen-bytes"):
         if data_type.kind != ("text" if name == "vlen-utf8" else "bytes"):
-            raise MetadataError(f"{name} cannot hold this data type", key=key, found=repr(data_type.json))
+            raise here.error(f"{name} cannot hold this data type", found=shown(data_type.json))
     else:
         # A codec that no plugin provides may be a filter: the error names it.
-        zvcore.codecs.from_zarr3(rest[0], where=key)
-        raise UnsupportedError(f"array-to-bytes codec {name!r}", key=key)
+        zvcore.codecs.from_zarr3(codecs[number], where=place.key)
+        raise _unsupported(here, f"array-to-bytes codec {name!r}")
     if data_type.kind != "fixed" and name in ("bytes", "endian"):
-        raise MetadataError("the bytes codec cannot hold items of any length", key=key, found=repr(data_type.json))
-    for one in compressors:
-        other, _ = _name_of(one, key)
+        raise here.error("the bytes codec cannot hold items of any length", found=shown(data_type.json))
+    compressors = tuple(codecs[number + 1 :])
+    for behind, one in enumerate(compressors, number + 1):
+        other, _, _ = named(one, place.item(behind))
         if other in ("bytes", "endian", "sharding_indexed", "vlen-utf8", "vlen-bytes", "transpose"):
-            raise MetadataError(f"{other} cannot stand behind {name}", key=key)
-    return Pipeline(shape, data_type, axes, tuple(filters), compressors=compressors, where=key, **parts)
+            raise place.item(behind).error(f"{other} cannot stand behind {name}")
+    return Pipeline(shape, data_type, axes, tuple(filters), compressors=compressors, where=place.key or "", **parts)
 
 
-def _order(order: Any, ndim: int, key: str) -> tuple[int, ...]:
+def _unsupported(place: Place, what: str) -> UnsupportedError:
+    return UnsupportedError(what, key=place.key, member=place.path)
+
+
+def _order(order: Any, ndim: int, place: Place) -> tuple[int, ...]:
     if order == "C":
         return tuple(range(ndim))
     if order == "F":
         return tuple(reversed(range(ndim)))
     if not isinstance(order, list) or sorted(map(str, order)) != sorted(map(str, range(ndim))):
-        raise MetadataError("transpose: order is a permutation of the axes", key=key, found=repr(order))
+        raise place.wrong(f"a permutation of the {ndim} axes", order)
     return tuple(int(i) for i in order)
 
 
-def _endian(configuration: Mapping[str, Any], data_type: DataType, key: str) -> str | None:
+def _endian(configuration: Mapping[str, Any], data_type: DataType, place: Place) -> str | None:
     endian = configuration.get("endian")
     if endian is None:
         dtype = data_type.dtype
         if data_type.kind == "fixed" and dtype.itemsize > 1 and dtype.kind not in "VS":
-            raise MetadataError("the bytes codec needs its endian for items of several bytes", key=key)
+            raise place.wrong("'little' or 'big' for items of several bytes", endian)
         return None
-    if endian not in ("little", "big"):
-        raise MetadataError('endian is "little" or "big"', key=key, found=repr(endian))
-    return None if data_type.dtype.kind in "VS" or data_type.dtype.itemsize == 1 else str(endian)
+    found: str = ENDIAN.load(endian, place)
+    return None if data_type.dtype.kind in "VS" or data_type.dtype.itemsize == 1 else found
 
 
 def _sharding(
-    configuration: Mapping[str, Any], shape: tuple[int, ...], data_type: DataType, key: str, depth: int
+    configuration: Mapping[str, Any], shape: tuple[int, ...], data_type: DataType, place: Place, depth: int
 ) -> Sharding:
-    given = configuration.get("chunk_shape")
-    if (
-        not isinstance(given, list)
-        or len(given) != len(shape)
-        or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in given)
-    ):
-        raise MetadataError("sharding_indexed: chunk_shape is a list of positive integers", key=key, found=repr(given))
-    chunk_shape = tuple(given)
+    found = SHARDING.load(configuration, place)
+    chunk_shape = found["chunk_shape"]
+    at = place.member("chunk_shape")
+    if len(chunk_shape) != len(shape):
+        raise at.error("another rank than the shard", expected=len(shape), found=shown(chunk_shape))
     if any(outer % inner for outer, inner in zip(shape, chunk_shape, strict=True)):
-        raise MetadataError("the inner chunks must divide the shard", key=key, expected=shape, found=chunk_shape)
+        raise at.error("the inner chunks must divide the shard", expected=shape, found=chunk_shape)
     counts = tuple(outer // inner for outer, inner in zip(shape, chunk_shape, strict=True))
-    index = ShardIndexForm.from_json(configuration, counts, key)
-    inner = parse_codecs(configuration.get("codecs"), chunk_shape, data_type, key, depth + 1)
+    index = ShardIndexForm.from_json(configuration, counts, place)
+    inner = parse_codecs(list(found["codecs"]), chunk_shape, data_type, place.member("codecs"), depth + 1)
     return Sharding(chunk_shape, index, inner)
 
 
-def _is_filter(name: str, codec: Any, key: str) -> bool:
+def _is_filter(name: str, codec: Any, place: Place) -> bool:
     """Whether a codec that is none of the known array-to-bytes ones turns arrays into arrays."""
     if name in ("bytes", "endian", "sharding_indexed", "vlen-utf8", "vlen-bytes"):
         return False
     try:
-        return zvcore.codecs.from_zarr3(codec, where=key).kind == "array"
+        return zvcore.codecs.from_zarr3(codec, where=place.key).kind == "array"
     except CodecNotFoundError:
         return False
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.documents.members import Place
+from zvcore.zarr3.chain import SHARDING
+from zvcore.zarr3.metadata import ARRAY, GRID, KEYS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -22,29 +26,31 @@ def array_document(
     *,
     fill_value: Any,
     attributes: Mapping[str, Any] | None = None,
-    chunk_key_encoding: Mapping[str, Any] | None = None,
+    chunk_key_encoding: str | Mapping[str, Any] = "default",
+    dimension_names: Sequence[str | None] | None = None,
 ) -> dict[str, Any]:
     """The document of an array. `chunks` is the shape of what an object holds; all values as metadata spell them."""
-    return {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": [int(extent) for extent in shape],
+    values = {
+        "shape": shape,
         "data_type": data_type,
-        "chunk_grid": regular_grid(chunks),
-        "chunk_key_encoding": dict(chunk_key_encoding or {"name": "default", "configuration": {"separator": "/"}}),
+        "chunk_grid": ("regular", {"chunk_shape": chunks}),
+        "chunk_key_encoding": KEYS.load(chunk_key_encoding, Place(None, "chunk_key_encoding")),
         "fill_value": fill_value,
-        "codecs": list(codecs),
+        "codecs": codecs,
         "attributes": dict(attributes or {}),
+        "dimension_names": dimension_names,
+        "storage_transformers": None,
     }
+    return {"zarr_format": 3, "node_type": "array", **ARRAY.dump(values)}
 
 
 def regular_grid(chunks: Sequence[int]) -> dict[str, Any]:
-    return {"name": "regular", "configuration": {"chunk_shape": [int(extent) for extent in chunks]}}
+    return GRID.dump(("regular", {"chunk_shape": chunks}))
 
 
 def sharded_codecs(chunks: Sequence[int], codecs: Sequence[Any], index: Mapping[str, Any]) -> list[Any]:
     """The codecs of an array whose shards hold chunks of this shape; `index` as `ShardIndexForm.to_json` gives it."""
-    configuration = {"chunk_shape": [int(extent) for extent in chunks], "codecs": list(codecs), **index}
+    configuration = SHARDING.dump({"chunk_shape": chunks, "codecs": codecs, **index})
     return [{"name": "sharding_indexed", "configuration": configuration}]
 
 

@@ -70,10 +70,9 @@ def create_array(
         codecs = sharded_codecs(chunks, codecs, {"index_codecs": given, "index_location": index_location})
     document = array_document(
         shape, data_type.json, outer, codecs, fill_value=_written_fill(data_type, fill_value),
-        attributes=Attributes.checked(attrs or {}), chunk_key_encoding=_key_encoding(chunk_key_encoding),
+        attributes=Attributes.checked(attrs or {}), chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names,
     )  # fmt: skip
-    if dimension_names is not None:
-        document["dimension_names"] = list(dimension_names)
     options: dict[str, Any] = {"write_empty_chunks": write_empty_chunks}
     if shards is not None:
         options["write_mode"] = write_mode
@@ -93,12 +92,6 @@ def _written_fill(data_type: DataType, given: Any) -> Any:
         return data_type.write_fill(fill_value)
     except (TypeError, ValueError, OverflowError) as error:
         raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
-
-
-def _key_encoding(given: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(given, str):
-        return given
-    return {"name": given, "configuration": {"separator": "/" if given == "default" else "."}}
 
 
 def make_room(store: Store, overwrite: bool) -> None:

@@ -9,6 +9,7 @@ from zvcore.documents import Document
 from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.attributes import Attributes
+from zvcore.zarr3.composing import group_document
 from zvcore.zarr3.creating import create_array
 from zvcore.zarr3.metadata import (
     DOCUMENT,
@@ -138,7 +139,7 @@ def create_group(
         if not overwrite:
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
         store.delete_prefix("")
-    document = {"zarr_format": 3, "node_type": "group", "attributes": Attributes.checked(attrs or {})}
+    document = group_document(Attributes.checked(attrs or {}))
     write_document(store, document)
     metadata = read_metadata(store)
     assert isinstance(metadata, GroupMetadata)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from zvcore.documents.members import Place
     from zvcore.zarr3.chain import Pipeline
 
 __all__ = ["GeneralIndexCodecs"]
@@ -33,10 +34,12 @@ class GeneralIndexCodecs:
     size: int
 
     @classmethod
-    def from_json(cls, codecs: list[Any], chunks: tuple[int, ...], key: str | None) -> GeneralIndexCodecs:
-        pipeline = parse_codecs(codecs, (*chunks, 2), data_type_of("uint64"), key or "")
+    def from_json(cls, codecs: list[Any], chunks: tuple[int, ...], place: Place) -> GeneralIndexCodecs:
+        pipeline = parse_codecs(codecs, (*chunks, 2), data_type_of("uint64"), place)
         if pipeline.sharding is not None:
-            raise UnsupportedError("index codec 'sharding_indexed': an index has a fixed size", key=key)
+            raise UnsupportedError(
+                "index codec 'sharding_indexed': an index has a fixed size", key=place.key, member=place.path
+            )
         dtype, shape = Filtered(pipeline).encoded_form()
         size: int | None = prod(shape) * dtype.itemsize
         for codec in pipeline.chain.codecs:
@@ -44,7 +47,7 @@ class GeneralIndexCodecs:
             size = codec.encoded_size(size)
             if size is None:
                 text = f"index codec {codec.name!r}: an index has a fixed size, the result of this codec has not"
-                raise UnsupportedError(text, key=key)
+                raise UnsupportedError(text, key=place.key, member=place.path)
         assert size is not None
         return cls(tuple(codecs), pipeline, size)
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
-from zvcore.documents import is_number
+from zvcore.documents import shown
+from zvcore.documents.members import (
+    Anything,
+    Integer,
+    Items,
+    Member,
+    Named,
+    Object,
+    Optional,
+    Place,
+    Table,
+    Text,
+)
 from zvcore.engine import Keys
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.zarr3.chain import Pipeline, parse_codecs
 from zvcore.zarr3.dtypes import DataType, parse_data_type
 
@@ -22,14 +34,47 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["DOCUMENT", "ArrayMetadata", "GroupMetadata", "attributes_of", "read_metadata", "write_document"]
+__all__ = [
+    "ARRAY",
+    "DOCUMENT",
+    "GRID",
+    "KEYS",
+    "ArrayMetadata",
+    "GroupMetadata",
+    "attributes_of",
+    "read_metadata",
+    "write_document",
+]
 
 DOCUMENT = "zarr.json"
 
-_KNOWN = {
-    "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs",
-    "attributes", "dimension_names", "storage_transformers", "consolidated_metadata",
-}  # fmt: skip
+# What a float or an index of 64 bits can still count.
+_MOST = 2**62 - 1
+
+
+def _keys(separator: str) -> Table:
+    return Table(Member("separator", Text("/", "."), default=separator, always=True))
+
+
+GRID = Named(
+    UnsupportedError,
+    regular=Table(Member("chunk_shape", Items(Integer(1, _MOST, floats=True, beyond=UnsupportedError)))),
+)
+KEYS = Named(UnsupportedError, default=_keys("/"), v2=_keys("."))
+ARRAY = Table(
+    Member("shape", Items(Integer(0, _MOST, floats=True, beyond=UnsupportedError))),
+    Member("data_type", Anything()),
+    Member("chunk_grid", GRID),
+    Member("chunk_key_encoding", KEYS, default=KEYS.load("default", Place(None)), always=True),
+    # As the document spells it: what it means depends on the data type.
+    Member("fill_value", Anything()),
+    Member("codecs", Items(Anything("a codec", "codecs"), least=1)),
+    Member("attributes", Object(), default=MappingProxyType({}), always=True),
+    Member("dimension_names", Items(Optional(Text())), default=None, null=True),
+    Member("storage_transformers", Anything(), default=None),
+)
+_NODE_TYPE = Text("array", "group")
+_KNOWN = ARRAY.names | {"zarr_format", "node_type", "consolidated_metadata"}
 
 
 @dataclass(frozen=True)
@@ -52,47 +97,35 @@ class ArrayMetadata:
 
     @classmethod
     def parse(cls, document: dict[str, Any], where: str) -> ArrayMetadata:
-        shape = _integers(document.get("shape"), "shape", where, least=0)
-        ndim = len(shape)
-        data_type = parse_data_type(_required(document, "data_type", where), where)
-        grid_name, grid = _named(_required(document, "chunk_grid", where), "chunk_grid", where)
-        if grid_name != "regular":
-            raise UnsupportedError(f"chunk grid {grid_name!r}", key=where)
-        chunk_shape = _integers(grid.get("chunk_shape"), "chunk_shape", where, least=1)
-        if len(chunk_shape) != ndim:
-            raise MetadataError("chunk_shape has another rank than shape", key=where, expected=ndim, found=chunk_shape)
-        encoding_name, encoding = _named(document.get("chunk_key_encoding", "default"), "chunk_key_encoding", where)
-        if encoding_name not in ("default", "v2"):
-            raise UnsupportedError(f"chunk key encoding {encoding_name!r}", key=where)
-        separator = encoding.get("separator", "/" if encoding_name == "default" else ".")
-        if separator not in ("/", "."):
-            raise MetadataError('the separator of chunk keys is "/" or "."', key=where, found=repr(separator))
-        if document.get("storage_transformers"):
-            raise UnsupportedError("storage transformers", key=where, found=repr(document["storage_transformers"]))
-        names = document.get("dimension_names")
-        if names is not None and (
-            not isinstance(names, list) or len(names) != ndim or not all(n is None or isinstance(n, str) for n in names)
-        ):
-            raise MetadataError("dimension_names has a name or null for each axis", key=where, found=repr(names))
-        codecs = _required(document, "codecs", where)
+        place = Place(where)
+        found = ARRAY.load(document, place)
+        shape, names = found["shape"], found["dimension_names"]
+        data_type = place.member("data_type").made(parse_data_type, found["data_type"])
+        chunk_shape = found["chunk_grid"][1]["chunk_shape"]
+        encoding, keys = found["chunk_key_encoding"]
+        for name, given in (("chunk_grid", chunk_shape), ("dimension_names", names)):
+            if given is not None and len(given) != len(shape):
+                raise place.member(name).error("another rank than shape", expected=len(shape), found=shown(given))
+        if found["storage_transformers"]:
+            what = "storage transformers are not known here"
+            raise UnsupportedError(what, key=where, member=place.member("storage_transformers").path)
         return cls(
             shape=shape,
             data_type=data_type,
             chunk_shape=chunk_shape,
-            separator=separator,
-            key_prefix="c" if encoding_name == "default" else None,
-            fill_value=data_type.parse_fill(_required(document, "fill_value", where), where),
-            codecs=tuple(codecs) if isinstance(codecs, list) else codecs,
-            attributes=attributes_of(document, where),
-            dimension_names=None if names is None else tuple(names),
+            separator=keys["separator"],
+            key_prefix="c" if encoding == "default" else None,
+            fill_value=place.member("fill_value").made(data_type.parse_fill, found["fill_value"]),
+            codecs=found["codecs"],
+            attributes=dict(found["attributes"]),
+            dimension_names=names,
             document=document,
             where=where,
         )
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        codecs = list(self.codecs) if isinstance(self.codecs, tuple) else self.codecs
-        return parse_codecs(codecs, self.chunk_shape, self.data_type, self.where)
+        return parse_codecs(list(self.codecs), self.chunk_shape, self.data_type, Place(self.where, "$.codecs"))
 
     @cached_property
     def key_head(self) -> str:
@@ -152,9 +185,11 @@ class GroupMetadata:
         consolidated = document.get("consolidated_metadata")
         members = None
         if isinstance(consolidated, dict):
-            members = consolidated.get("metadata")
-            if not isinstance(members, dict) or not all(isinstance(one, dict) for one in members.values()):
-                raise MetadataError("consolidated_metadata holds an object of documents", key=where)
+            place = Place(where, "$.consolidated_metadata.metadata")
+            members = Object().load(consolidated.get("metadata"), place)
+            for name, member in members.items():
+                if not isinstance(member, dict):
+                    raise place.member(name).wrong("an object", member)
         return cls(attributes_of(document, where), members, document, where)
 
     def within(self, consolidated: Mapping[str, Any], path: str) -> GroupMetadata:
@@ -168,19 +203,16 @@ class GroupMetadata:
 
 
 def parse_document(document: Any, where: str) -> ArrayMetadata | GroupMetadata:
-    if not isinstance(document, dict):
-        raise MetadataError("the document is a JSON object", key=where, found=type(document).__name__)
+    place = Place(where)
+    Object().load(document, place)
     if document.get("zarr_format") != 3:
-        raise MetadataError("not a document of Zarr v3", key=where, found=repr(document.get("zarr_format")))
+        raise place.member("zarr_format").wrong("3", document.get("zarr_format"))
     for name, value in document.items():
         if name not in _KNOWN and not (isinstance(value, dict) and value.get("must_understand") is False):
-            raise UnsupportedError(f"member {name!r}, which must be understood", key=where)
-    kind = document.get("node_type")
-    if kind == "array":
-        return ArrayMetadata.parse(document, where)
-    if kind == "group":
-        return GroupMetadata.parse(document, where)
-    raise MetadataError('node_type is "array" or "group"', key=where, found=repr(kind))
+            what = "this member must be understood, and is not known here"
+            raise UnsupportedError(what, key=where, member=place.member(name).path)
+    kind = _NODE_TYPE.load(document.get("node_type"), place.member("node_type"))
+    return (ArrayMetadata if kind == "array" else GroupMetadata).parse(document, where)
 
 
 def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
@@ -207,32 +239,5 @@ def write_document(store: Store, document: dict[str, Any], prefix: str = "") -> 
     store.put(f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT, documents.encode(document))
 
 
-def _required(document: Mapping[str, Any], name: str, where: str) -> Any:
-    if name not in document:
-        raise MetadataError(f"{name!r} is missing", key=where)
-    return document[name]
-
-
 def attributes_of(document: Mapping[str, Any], where: str) -> dict[str, Any]:
-    attributes = document.get("attributes", {})
-    if not isinstance(attributes, dict):
-        raise MetadataError("attributes is an object", key=where, found=type(attributes).__name__)
-    return attributes
-
-
-def _named(value: Any, what: str, where: str) -> tuple[str, dict[str, Any]]:
-    if isinstance(value, str):
-        return value, {}
-    if isinstance(value, dict) and isinstance(value.get("name"), str):
-        configuration = value.get("configuration", {})
-        if isinstance(configuration, dict):
-            return value["name"], configuration
-    raise MetadataError(f"{what} is an object with a name", key=where, found=repr(value))
-
-
-def _integers(value: Any, what: str, where: str, least: int) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(is_number(n) and n == math.floor(n) and n >= least for n in value):
-        raise MetadataError(f"{what} is a list of integers of at least {least}", key=where, found=repr(value))
-    if any(n >= 2**62 for n in value):
-        raise UnsupportedError(f"{what} of 2**62 or more", key=where, found=repr(value))
-    return tuple(int(n) for n in value)
+    return Object().load(document.get("attributes", {}), Place(where, "$.attributes"))

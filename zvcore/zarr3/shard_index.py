@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.errors import ConflictError, CorruptDataError, MetadataError, ZvcoreError
+from zvcore.documents.members import Anything, Items, Member, Place, Table, Text, named
+from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.kernels.crc32c import crc32c
 
 if TYPE_CHECKING:
@@ -24,12 +25,20 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Snapshot
     from zvcore.zarr3.index_codecs import GeneralIndexCodecs
 
-__all__ = ["MISSING", "Index", "ShardIndexForm", "index_of", "unfinished_index"]
+__all__ = ["ENDIAN", "INDEX", "MISSING", "Index", "ShardIndexForm", "index_of", "unfinished_index"]
 
 MISSING = 2**64 - 1
 
 # No shard that anyone means to read has more entries: the index alone would be 16 GiB.
 _MAX_ENTRIES = 2**30
+
+
+ENDIAN = Text("little", "big")
+# What the configuration of `sharding_indexed` says of it.
+INDEX = Table(
+    Member("index_codecs", Items(Anything("a codec", "codecs"), least=1)),
+    Member("index_location", Text("start", "end"), default="end", always=True),
+)
 
 
 @dataclass(frozen=True)
@@ -61,27 +70,23 @@ class ShardIndexForm:
 
     @classmethod
     def from_json(
-        cls, configuration: Mapping[str, Any], chunks: Sequence[int], key: str | None = None
+        cls, configuration: Mapping[str, Any], chunks: Sequence[int], place: Place | None = None
     ) -> ShardIndexForm:
         """From the configuration of a `sharding_indexed` codec; `chunks` says how many of them a shard has."""
-        location = configuration.get("index_location", "end")
-        if location not in ("start", "end"):
-            raise MetadataError('index_location is "start" or "end"', key=key, found=repr(location))
+        place = place or Place(None)
+        found = INDEX.load(configuration, place)
+        location, codecs = found["index_location"], found["index_codecs"]
         if prod(chunks) > _MAX_ENTRIES:
-            raise MetadataError(f"a shard of {prod(chunks)} chunks", key=key)
-        codecs = configuration.get("index_codecs")
-        if not isinstance(codecs, Sequence) or isinstance(codecs, str) or not codecs:
-            raise MetadataError("index_codecs is a list of codecs", key=key, found=repr(codecs))
+            raise place.member("chunk_shape").error(f"a shard of {prod(chunks)} chunks")
+        at = place.member("index_codecs")
         names = [codec.get("name") if isinstance(codec, Mapping) else codec for codec in codecs]
         if names[0] != "bytes" or any(name != "crc32c" for name in names[1:]):
             from zvcore.zarr3.index_codecs import GeneralIndexCodecs
 
-            general = GeneralIndexCodecs.from_json(list(codecs), tuple(chunks), key)
+            general = GeneralIndexCodecs.from_json(list(codecs), tuple(chunks), at)
             return cls(tuple(chunks), location=location, codecs=general)
-        given = codecs[0].get("configuration", {}) if isinstance(codecs[0], Mapping) else {}
-        endian = given.get("endian") if isinstance(given, Mapping) else None
-        if endian not in ("little", "big"):
-            raise MetadataError("the bytes codec of an index needs its endian", key=key, found=repr(endian))
+        _, given, where = named(codecs[0], at.item(0))
+        endian: Any = ENDIAN.load(given.get("endian"), where.member("endian"))
         return cls(tuple(chunks), endian, len(codecs) - 1, location)
 
     def to_json(self) -> dict[str, Any]:
