@@ -93,7 +93,7 @@ def test_a_registered_opener_gets_the_address_the_mode_and_the_options() -> None
 
 
 def test_options_are_refused_rather_than_dropped(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="open already"):
+    with pytest.raises(ValueError, match="already open"):
         open_store(MemoryStore(), "r", {"endpoint": "http://localhost"})
     with pytest.raises(ValueError, match="storage_options are for object stores"):
         open_store(tmp_path, "w", {"fsyncs": True})
