@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import documents
 from zvcore.engine import encode_many
 from zvcore.transfer import OrderedWriter
 from zvcore.zarr3 import bulk
@@ -14,7 +15,7 @@ from zvcore.zarr3.composing import group_document
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.cells import coords_key
 from zvcore.zvf.composing import ZSTD, numbers_document, plain, rows_document
-from zvcore.zvf.nodes import Column, document_bytes, join
+from zvcore.zvf.nodes import Column, join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,8 +72,8 @@ class LevelBuilder:
             self.group("/".join(parts[:depth]))
         return CellWriter(self, path, attributes)
 
-    def put_document(self, path: str, document: Mapping[str, Any]) -> None:
-        self.store.put(join(path, DOCUMENT), document_bytes(document))
+    def put_document(self, path: str, document: dict[str, Any]) -> None:
+        self.store.put(join(path, DOCUMENT), documents.encode(document))
 
     # --- rows ---------------------------------------------------------------------------------------------------
 

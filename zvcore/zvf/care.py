@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore import zarr3
+from zvcore.caring.rewriting import Patient
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
 from zvcore.zarr3.metadata import DOCUMENT
@@ -71,7 +72,7 @@ def repair(
     """
     report = zarr3.repair(store, out, only=only, threads=threads)
     try:
-        settle(store if out is None else out, report, keep=out is None)
+        settle(Patient(store, True) if out is None else Patient(out, False), report)
     except ZvcoreError as error:
         report.problems.append(Problem.of(error))
     return report

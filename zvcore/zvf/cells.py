@@ -65,6 +65,12 @@ class Cells:
         start = int(self.starts[index])
         return self.data.data[start : start + int(self.lengths[index])]
 
+    def spread(self, rows: Ints, count: int) -> Cells:
+        """These as the cells `rows` of so many; the others are absent."""
+        starts, lengths, absent = np.zeros(count, np.int64), np.zeros(count, np.int64), np.ones(count, bool)
+        starts[rows], lengths[rows], absent[rows] = self.starts, self.lengths, self.absent
+        return Cells(self.data, starts, lengths, absent)
+
 
 class CellGrid(ABC):
     """One per-chunk array of a level."""
@@ -149,12 +155,8 @@ class GridCells(CellGrid):
             faulty = int(np.argmax(hollow))
         if faulty >= 0:
             raise self._cell_error(pool[begins[faulty] : begins[faulty + 1]], chosen[faulty])
-        if inside.all():
-            return Cells(pool, starts, lengths, absent)
-        rows = np.flatnonzero(inside)
-        cells = Cells(pool, np.zeros(len(coords), np.int64), np.zeros(len(coords), np.int64), np.logical_not(inside))
-        cells.starts[rows], cells.lengths[rows], cells.absent[rows] = starts, lengths, absent
-        return cells
+        cells = Cells(pool, starts, lengths, absent)
+        return cells if inside.all() else cells.spread(np.flatnonzero(inside), len(coords))
 
     def _cell_error(self, data: npt.NDArray[np.uint8], position: Ints) -> ZvcoreError:
         try:

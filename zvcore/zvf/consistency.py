@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.caring.checking import first_bad
 from zvcore.errors import ZvcoreError
 from zvcore.kernels import fragments as kernel
 from zvcore.zvf.cells import CellGrid, Cells, GridCells
@@ -88,26 +89,13 @@ def _presence(grid: CellGrid, stored: Ints, result: ValidationResult) -> None:
 
 def _read(grid: CellGrid, chunks: Ints, result: ValidationResult) -> Cells:
     """Cells; those that cannot be decoded are findings, and empty."""
-    try:
-        return grid.read(chunks)
-    except ZvcoreError:
-        pass
-    parts: list[bytes] = []
-    absent = np.zeros(len(chunks), bool)
-    for i, chunk in enumerate(map(tuple, chunks.tolist())):
-        cell: Any = b""
-        try:
-            found = grid.read_one(chunk)
-            absent[i] = found is None
-            cell = found if found is not None else b""
-        except ZvcoreError as error:
-            error.chunk = chunk
-            error.key = grid.path if error.key is None else error.key
-            result.caught(error, grid.path)
-            absent[i] = True
-        parts.append(bytes(cell))
-    lengths = np.array([len(part) for part in parts], np.int64)
-    return Cells(np.frombuffer(b"".join(parts), np.uint8), np.cumsum(lengths) - lengths, lengths, absent)
+    good = np.ones(len(chunks), bool)
+    cells: list[Cells] = []
+    for row, error in first_bad(lambda first, last: cells.append(grid.read(chunks[first:last])), 0, len(chunks)):
+        error.chunk = tuple(chunks[row].tolist())
+        result.caught(error, grid.path)
+        good[row] = False
+    return cells[0] if good.all() else grid.read(chunks[good]).spread(np.flatnonzero(good), len(chunks))
 
 
 def _chunks(

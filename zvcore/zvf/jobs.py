@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import documents
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores import LocalStore, open_store
+from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.assembling import Assembler, Old
 from zvcore.zvf.composing import extend_bounds, root_document
-from zvcore.zvf.nodes import document_bytes, read_node
+from zvcore.zvf.nodes import read_node
 from zvcore.zvf.staging import staging
 from zvcore.zvf.store import VectorStore
 
@@ -127,7 +129,7 @@ def _shape_of(store: Store, wanted: Wanted, ndim: int) -> tuple[float, ...]:
     """The shape of the chunks, after a look at whether what is to be written fits what is there."""
     if not wanted.append:
         if read_node(store, "") is not None or any(True for _ in store.list("")):
-            raise ConflictError(f"{store.root} exists already; append=True writes into it", key="zarr.json")
+            raise ConflictError(f"{store.root} exists already; append=True writes into it", key=DOCUMENT)
         return _checked_chunk_shape(wanted.chunk_shape, ndim)
     parent = VectorStore(store)
     shape = wanted.chunk_shape
@@ -182,11 +184,10 @@ def _assembling(store: Store, made: Store, wanted: Wanted, shape: tuple[float, .
 
 
 def _put_root(store: Store, job: Job) -> None:
-    node = read_node(store, "")
     low, high = (corner.tolist() for corner in job.extent.bounds())
-    if node is None:
-        name = os.path.basename(store.root.rstrip("/"))
-        document = root_document(name, job.chunk_shape, (low, high), job.wanted.geometry, job.wanted.bin_shape)
-    else:
-        document = extend_bounds(node.document, low, high)
-    store.put("zarr.json", document_bytes(document))
+    if job.wanted.append:
+        documents.change(store, DOCUMENT, lambda document: extend_bounds(document or {}, low, high))
+        return
+    name = os.path.basename(store.root.rstrip("/"))
+    document = root_document(name, job.chunk_shape, (low, high), job.wanted.geometry, job.wanted.bin_shape)
+    store.put(DOCUMENT, documents.encode(document))

@@ -5,7 +5,6 @@ How an array is stored is the business of `zvcore.zarr3`; here it has its place 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document, read_
 from zvcore.zarr3.sharding import layout_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     import numpy as np
     import numpy.typing as npt
@@ -25,15 +24,11 @@ if TYPE_CHECKING:
     from zvcore.zarr3.layout import ChunkLayout
     from zvcore.zarr3.sharding import ShardLayout
 
-__all__ = ["Column", "Node", "child_nodes", "document_bytes", "join", "read_node", "require_array"]
+__all__ = ["Column", "Node", "child_nodes", "join", "read_node", "require_array"]
 
 
 def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
-
-
-def document_bytes(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, indent=2).encode()
 
 
 @dataclass

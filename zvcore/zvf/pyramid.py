@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import documents
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.kernels import fragments as fragment_kernel
 from zvcore.stores import LocalStore, open_store
+from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.batches import chunk_coords
 from zvcore.zvf.building import LevelBuilder
 from zvcore.zvf.cells import GridCells
 from zvcore.zvf.composing import dataset, level_attributes
 from zvcore.zvf.manifests import ManifestTable
-from zvcore.zvf.nodes import document_bytes
 from zvcore.zvf.reading import Vectors, unique_cells
 from zvcore.zvf.staging import staging
 from zvcore.zvf.store import Level, VectorStore
@@ -67,10 +68,12 @@ def write_coarser_level(
         if os.path.exists(os.path.join(os.fsencode(byte_store.root), str(number).encode())):
             raise ConflictError(f"there is a level {number} already", key=str(number))
         result = _write(made, fine, reduced, ids, wanted, number)
+        shared = result["shared_fragment_count"]
         # The level first: a store that states a level which is not there would be broken.
         place.replace(made)
-        _state_level(byte_store, store, number, bool(result["shared"]), keep is not None)
-    return {name: value for name, value in result.items() if name != "shared"}
+        capabilities = ["preserved_object_ids"] * (keep is not None) + ["shared_fragments"] * (shared > 0)
+        _state_level(byte_store, store, number, capabilities)
+    return result
 
 
 def _decimated(found: Vectors, every: int, lines: bool) -> Vectors:
@@ -155,26 +158,25 @@ def _write(
     if fine.metadata.get("chunk_shape") is not None:
         more["chunk_shape"] = fine.metadata["chunk_shape"]
     builder.group("", level_attributes(number, total, ["vertices", "object_index"], True, **more))
-    return {"vertex_count": total, "object_count": int(wanted.sum()), "shared_fragment_count": shared, "shared": shared}
+    return {"vertex_count": total, "object_count": int(wanted.sum()), "shared_fragment_count": shared}
 
 
-def _state_level(byte_store: LocalStore, store: VectorStore, number: int, shared: bool, preserved: bool) -> None:
+def _state_level(byte_store: LocalStore, store: VectorStore, number: int, capabilities: Sequence[str]) -> None:
     """The root's list of levels and what readers of this store must be able to do."""
-    document = dict(store.node.document)
-    attributes = dict(document["attributes"])
-    metadata = dict(attributes["zarr_vectors"])
-    capabilities = [*metadata.get("format_capabilities", [])]
-    for name, needed in (("preserved_object_ids", preserved), ("shared_fragments", shared)):
-        if needed and name not in capabilities:
-            capabilities.append(name)
-    metadata["format_capabilities"] = capabilities
-    attributes["zarr_vectors"] = metadata
-    scales = [dict(scale) for scale in attributes.get("multiscales") or []]
-    if scales:
-        half = [side / 2 for side in store.chunk_shape]
-        scales[0]["datasets"] = [*scales[0].get("datasets", []), dataset(number, [1.0] * store.ndim, half)]
-        attributes["multiscales"] = scales
-    ome = attributes.get("ome")
-    if isinstance(ome, dict) and isinstance(ome.get("nodes"), list):
-        attributes["ome"] = {**ome, "nodes": [*ome["nodes"], {"type": "zv:level", "name": str(number)}]}
-    byte_store.put("zarr.json", document_bytes({**document, "attributes": attributes}))
+    half = [side / 2 for side in store.chunk_shape]
+
+    def changed(document: dict[str, Any] | None) -> dict[str, Any]:
+        assert document is not None
+        attributes = document["attributes"]
+        metadata = attributes["zarr_vectors"]
+        metadata["format_capabilities"] = [*dict.fromkeys([*metadata.get("format_capabilities", []), *capabilities])]
+        scales = attributes.get("multiscales")
+        if scales:
+            entry = dataset(number, [1.0] * store.ndim, half)
+            scales[0]["datasets"] = [*scales[0].get("datasets", []), entry]
+        ome = attributes.get("ome")
+        if isinstance(ome, dict) and isinstance(ome.get("nodes"), list):
+            ome["nodes"].append({"type": "zv:level", "name": str(number)})
+        return document
+
+    documents.change(byte_store, DOCUMENT, changed)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore import transfer
+from zvcore import documents, transfer
 from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.transfer import OrderedWriter
@@ -23,7 +23,7 @@ from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
 from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zarr3.sharding import ShardLayout, layout_of
 from zvcore.zvf.cells import GridCells, coords_key
-from zvcore.zvf.nodes import Column, Node, child_nodes, document_bytes, join, read_node
+from zvcore.zvf.nodes import Column, Node, child_nodes, join, read_node
 from zvcore.zvf.staging import Staging, staging
 from zvcore.zvf.store import VectorStore, open
 
@@ -285,7 +285,7 @@ def _repack(task: _Task, place: Staging, progress: Callable[[int], Any] | None, 
     coords = np.concatenate([np.zeros((0, node.ndim), np.int64), *present]) + GridCells(node).origin
     listed = sorted(map(coords_key, coords.tolist()))
     document["attributes"] = {**node.attrs, "nonempty_chunks": listed}
-    made.put(DOCUMENT, document_bytes(document))
+    made.put(DOCUMENT, documents.encode(document))
     place.replace(made)
 
 

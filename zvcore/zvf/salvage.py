@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore import zarr3
+from zvcore import documents, transfer, zarr3
+from zvcore.engine import Buffers
 from zvcore.kernels import fragments as kernel
-from zvcore.stores.copying import back_up
-from zvcore.zarr3 import Zarr3Array
 from zvcore.zvf.cells import GridCells, coords_key
 from zvcore.zvf.links import deltas, family_node, link_arrays, parse_segment, read_links
-from zvcore.zvf.nodes import document_bytes, join, read_node
+from zvcore.zvf.nodes import join
 from zvcore.zvf.objects import V1, V2
 from zvcore.zvf.store import VectorStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from zvcore.caring.rewriting import Patient
     from zvcore.report import Report
-    from zvcore.stores import Store
     from zvcore.zvf.cells import CellGrid
     from zvcore.zvf.store import Level
 
@@ -35,15 +34,15 @@ _GROUP = 1024
 Coords = tuple[int, ...]
 
 
-def settle(store: Store, report: Report, keep: bool) -> None:
+def settle(patient: Patient, report: Report) -> None:
     """Give up what lost chunks leave without sense, in every level. Stores of before 0.9 are left as they are."""
-    opened = VectorStore(store)
+    opened = VectorStore(patient.store)
     for number in opened.levels:
         level = opened.level(number)
         if isinstance(level.vertices, GridCells) and isinstance(level.fragments, GridCells):
             gone = _gone(level.vertices) | _gone(level.fragments)
             if gone:
-                _Settling(level, gone, report, keep).run()
+                _Settling(level, gone, report, patient).run()
 
 
 def _gone(grid: CellGrid) -> set[Coords]:
@@ -55,12 +54,12 @@ def _gone(grid: CellGrid) -> set[Coords]:
 
 
 class _Settling:
-    def __init__(self, level: Level, gone: set[Coords], report: Report, keep: bool) -> None:
+    def __init__(self, level: Level, gone: set[Coords], report: Report, patient: Patient) -> None:
         self.level = level
         self.store = level.store
         self.gone = gone
         self.report = report
-        self.keep = keep
+        self.patient = patient
 
     def run(self) -> None:
         level = self.level
@@ -80,12 +79,12 @@ class _Settling:
             self._change(level.path, lambda attrs: attrs["zarr_vectors_level"].update(vertex_count=count))
 
     def _drop_cells(self, grid: GridCells, which: set[Coords]) -> None:
-        stored = set(map(tuple, grid.stored().tolist()))
-        array = self._array(grid.path)
-        for coords in sorted(which & stored):
-            position = tuple((np.array(coords, np.int64) - grid.origin).tolist())
-            self._back_up(f"{grid.path}/{array.layout.chunk_name(position)}")
-            array.delete_block(position)
+        lost = sorted(which & set(map(tuple, grid.stored().tolist())))
+        if lost:
+            positions = np.array(lost, np.int64) - grid.origin
+            self._back_up(map(grid.node.layout.chunk_name, map(tuple, positions.tolist())))
+            transfer.put(grid.node.layout, positions, Buffers(len(lost)))
+        for coords in lost:
             self.report.lose(grid.path, "left out with the vertices or fragments that were lost", chunk=coords)
         if grid.listed() is not None:
             names = {coords_key(coords) for coords in which}
@@ -93,11 +92,6 @@ class _Settling:
                 grid.path,
                 lambda attrs: attrs.update(nonempty_chunks=[n for n in attrs["nonempty_chunks"] if n not in names]),
             )
-
-    def _array(self, path: str) -> Zarr3Array:
-        array = zarr3.open(self.store.child(path), "r+")
-        assert isinstance(array, Zarr3Array)
-        return array
 
     def _drop_links(self, delta: int) -> None:
         """The links of a cell all lead to the same chunks: those that lead to a lost one go with their cell."""
@@ -135,12 +129,12 @@ class _Settling:
     def _drop_objects(self, objects: dict[int, int]) -> None:
         index = self.level.objects
         assert index is not None
-        path = join(index.path, "manifests")
-        array = self._array(path)
+        array = zarr3.open(self.store.child(join(index.path, "manifests")), "r+")
+        assert isinstance(array, zarr3.Zarr3Array)
         empty = np.empty(1, object)
         empty[0] = b""
+        self._back_up(f"{index.path}/manifests/{array.layout.chunk_name((row // array.chunks[0],))}" for row in objects)
         for row, id in objects.items():
-            self._back_up(f"{path}/{array.layout.chunk_name((row // array.chunks[0],))}")
             array[row : row + 1] = empty
             self.report.lose(index.path, "the object is left out: it has lost fragments", chunk=id)
         present = index.node.attrs.get("num_present")
@@ -161,13 +155,18 @@ class _Settling:
     # --- documents
 
     def _change(self, path: str, change: Callable[[dict[str, Any]], Any]) -> None:
-        node = read_node(self.store, path)
-        assert node is not None
-        document = node.document
-        change(document["attributes"])
-        self._back_up(f"{path}/zarr.json")
-        self.store.put(f"{path}/zarr.json", document_bytes(document))
+        """Change the attributes of a node."""
 
-    def _back_up(self, key: str) -> None:
-        if self.keep and not self.store.exists(f"{key}.bak") and self.store.exists(key):
-            back_up(self.store, key)
+        def changed(document: dict[str, Any] | None) -> dict[str, Any]:
+            assert document is not None
+            change(document["attributes"])
+            return document
+
+        key = join(path, "zarr.json")
+        self._back_up([key])
+        documents.change(self.store, key, changed)
+
+    def _back_up(self, keys: Iterable[str]) -> None:
+        for key in dict.fromkeys(keys):
+            if not self.store.exists(f"{key}.bak") and self.store.exists(key):
+                self.patient.back_up(key)
