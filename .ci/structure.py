@@ -73,8 +73,8 @@ class Limit:
 
 
 LIMITS = {
-    "functions over 60 lines": Limit(9, 0),
-    "functions with over 8 parameters": Limit(12, 0),
+    "functions over 60 lines": Limit(2, 0),
+    "functions with over 8 parameters": Limit(1, 0),
     "files over 600 lines": Limit(0, 0),
     "type: ignore": Limit(30, 20),
     "format names outside the formats": Limit(0, 0),

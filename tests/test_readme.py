@@ -19,7 +19,17 @@ README = (ROOT / "README.md").read_text()
 
 # tests/thirdparty runs the code of write-a-codec.md, tests/stores that of object-stores.md.
 # The code of the others takes long, or is for checkouts.
-ELSEWHERE = {"write-a-codec", "build", "fuzzing", "guarantees", "interop", "benchmarks", "README", "object-stores"}
+ELSEWHERE = {
+    "architecture",
+    "write-a-codec",
+    "build",
+    "fuzzing",
+    "guarantees",
+    "interop",
+    "benchmarks",
+    "README",
+    "object-stores",
+}
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.md") if page.stem not in ELSEWHERE)]
 
 

@@ -76,3 +76,10 @@ def test_what_is_right_is_left_alone(structure, tmp_path: Path) -> None:
         "zvcore/f.pyx": "cdef class A:\n    cdef int a\n\n" + "    cdef int f(self): return 0\n" * 70,
     }
     assert not dict(structure.measure(tree(tmp_path, files)).places)
+
+
+def test_the_page_about_the_architecture_has_every_room_of_the_table(structure) -> None:
+    page = (SCRIPT.parent.parent / "docs" / "architecture.md").read_text()
+    rows = page[page.index("## Rooms") : page.index("## The first lesson")].splitlines()
+    named = {word.strip("` ") for row in rows if row.startswith("| `") for word in row.split("|")[1].split(",")}
+    assert named == set(structure.MAY_IMPORT)
