@@ -14,6 +14,7 @@ import zvcore
 from zvcore.cli import main
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError, UnsupportedError
 from zvcore.serving import make_server
+from zvcore.testing import check_format
 
 VALUES = np.arange(30 * 20 * 10, dtype="u2").reshape(30, 20, 10)
 
@@ -30,6 +31,11 @@ def file(request, tmp_path):
     array = zvcore.create(path, format="nrrd", shape=VALUES.shape, dtype="u2", codec=codec, attrs={"by": "us", "n": 3})
     array[...] = VALUES
     return path
+
+
+@pytest.mark.parametrize(("codec", "checksums"), [("gzip", True), (None, False)])
+def test_it_does_all_that_zvcore_relies_on(codec, checksums):
+    check_format("nrrd", codec=codec, checksums=checksums)
 
 
 def test_made_opened_changed_and_pickled(file):
