@@ -65,7 +65,8 @@ cdef class Cells:
         if source.form.itemsize != target.form.itemsize:
             raise ValueError("both arrays must have items of one size")
         for first, total in ((self._source_first, source.count), (self._target_first, target.count)):
-            if len(first) != self.count + 1 or first[0] != 0 or first[self.count] != total or (np.diff(first) < 0).any():
+            spans = len(first) == self.count + 1 and first[0] == 0 and first[self.count] == total
+            if not spans or (np.diff(first) < 0).any():
                 raise ValueError("the bounds of cells do not fit the chunks")
         self.within(self.source_selection, source, self._source_first, self._axis_of)
         self.within(self.target_selection, target, self._target_first, np.arange(target.form.ndim))

@@ -16,7 +16,8 @@ cdef const zv_framing *framing_of(object capsule, int ndim, const Py_ssize_t *ch
     # Tables of later versions may be longer: new fields are appended.
     if table.struct_size < sizeof(zv_framing):
         raise TypeError(
-            f"the framing's table is too short (expected at least {sizeof(zv_framing)} bytes, found {table.struct_size})"
+            f"the framing's table is too short "
+            f"(expected at least {sizeof(zv_framing)} bytes, found {table.struct_size})"
         )
     if table.parse == NULL or table.header_bound == NULL or table.write == NULL:
         raise TypeError("the framing's table lacks one of parse, header_bound, write")
@@ -34,5 +35,7 @@ cdef const zv_framing *framing_of(object capsule, int ndim, const Py_ssize_t *ch
         if room[i] != UNTOUCHED:
             size = max(size, i + 1)
     if size > bound:
-        raise TypeError(f"the framing writes longer headers than it says (expected at most {bound} bytes, found {size})")
+        raise TypeError(
+            f"the framing writes longer headers than it says (expected at most {bound} bytes, found {size})"
+        )
     return table

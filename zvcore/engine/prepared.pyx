@@ -33,7 +33,7 @@ cdef class Chains:
 
 @cython.final
 cdef class Prepared:
-    """What all requests to one array have in common; `Layout.prepared` makes it. It may be used by many threads at once.
+    """What all requests to one array have in common; `Layout.prepared` makes it. Many threads may use it at once.
 
     form     how a chunk lies in memory; None where only Python can turn bytes into values
     chains   the codec chains of the array's chunks

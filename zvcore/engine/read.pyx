@@ -5,7 +5,6 @@ import numpy as np
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.codecs.running cimport Bytes, Wanted, at_most, decode_chain, exactly
 from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers

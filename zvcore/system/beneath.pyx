@@ -9,7 +9,7 @@ from zvcore.system.files cimport zv_open_beneath
 
 
 def open_beneath(int folder, path: bytes, int flags) -> int:
-    """A descriptor. OSError: ELOOP for a link anywhere on the way; NotImplementedError where the system cannot do it."""
+    """A descriptor. OSError: ELOOP for a link on the way; NotImplementedError where the system cannot do it."""
     cdef const char *where = PyBytes_AS_STRING(path)
     cdef int descriptor
     if b"\0" in path:
