@@ -62,6 +62,12 @@ def test_without_locks_the_object_must_be_the_one_that_was_read() -> None:
         edit.get()
         with pytest.raises(ConflictError):
             edit.made_from(old)
+    for look in ("get", "look"):
+        # What is to be put comes from another version than the one that is found now.
+        with store.edit("x") as edit:
+            edit.made_from(old)
+            with pytest.raises(ConflictError):
+                getattr(edit, look)()
     with store.edit("x") as edit:
         edit.get()
         edit.made_from(store.stamp("x"))

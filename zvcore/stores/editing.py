@@ -62,13 +62,13 @@ class Edit:
         if self.locked:
             return self._store.get(self.key)
         found = self._store.snapshot(self.key)
-        self._replaces = None if found is None else found.stamp
+        self.made_from(None if found is None else found.stamp)
         return None if found is None else found.data
 
     def look(self) -> Stamp | None:
         """The stamp of the object as it is now, without reading it; None if there is none."""
         stamp = self._store.stamp(self.key)
-        self._replaces = stamp
+        self.made_from(stamp)
         return stamp
 
     def made_from(self, stamp: Stamp | None) -> None:
