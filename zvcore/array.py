@@ -14,6 +14,7 @@ from zvcore import transfer
 from zvcore.casting import as_dtype
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 from zvcore.errors import MetadataError, ReadOnlyError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Array:
         self._attrs = {} if attrs is None else attrs
         self._codec = codec
         self._read_only = read_only or layout.store.read_only
-        self._threads = threads
+        self._work = Work(threads)
 
     # --- what it is
 
@@ -160,7 +161,7 @@ class Array:
     # --- reading
 
     def __getitem__(self, key: Any) -> Any:
-        return self._read(Selection.basic(key, self.shape), None, self._threads, None)
+        return self._read(Selection.basic(key, self.shape), None, self._work)
 
     def read(
         self,
@@ -168,15 +169,20 @@ class Array:
         out: npt.NDArray[Any] | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
+        memory: int | None = None,
     ) -> Any:
         """What stands inside the brackets of `a[...]`, read into `out` if that is given.
 
         `out` is any writable array (or buffer) of the result's shape and the array's dtype, with any strides.
-        `progress(done, total)` is called in this thread now and then, with numbers of chunks.
+        `progress(done, total)` is called in this thread now and then, with numbers of chunks. `memory` is how many
+        bytes may be held besides the result, at least one chunk: stored bytes fetched ahead, chunks being decoded.
         """
-        return self._read(
-            Selection.basic(region, self.shape), out, self._threads if threads is None else threads, progress
-        )
+        return self._read(Selection.basic(region, self.shape), out, self._work_with(threads, progress, memory))
+
+    def _work_with(self, threads: int | None, progress: Progress | None = None, memory: int | None = None) -> Work:
+        if threads is None and progress is None and memory is None:
+            return self._work
+        return Work(self._work.threads if threads is None else threads, progress, memory)
 
     @property
     def oindex(self) -> OrthogonalIndex:
@@ -198,14 +204,12 @@ class Array:
         for i in range(len(self)):
             yield self[i]
 
-    def _read(
-        self, selection: Selection, out: npt.NDArray[Any] | None, threads: int | None, progress: Progress | None
-    ) -> Any:
+    def _read(self, selection: Selection, out: npt.NDArray[Any] | None, work: Work) -> Any:
         shape = selection.result_shape
         if out is None:
             order = "F" if self.order == "F" and not selection.is_points else "C"
             result = np.empty(shape, self.dtype, order=order)  # type: ignore[call-overload]
-            transfer.read(self._layout, selection, result, threads, progress)
+            transfer.read(self._layout, selection, result, work)
             return result[()] if selection.is_item else result
         target = np.asarray(out)
         if target.shape != shape:
@@ -216,24 +220,24 @@ class Array:
             raise ValueError("out is read-only")
         if not target.dtype.isnative or (selection.is_points and not target.flags.c_contiguous):
             values = np.empty(shape, self.dtype)
-            transfer.read(self._layout, selection, values, threads, progress)
+            transfer.read(self._layout, selection, values, work)
             target[...] = values
         else:
-            transfer.read(self._layout, selection, target, threads, progress)
+            transfer.read(self._layout, selection, target, work)
         return out
 
     # --- writing
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._write(Selection.basic(key, self.shape), value, self._threads, None)
+        self._write(Selection.basic(key, self.shape), value, self._work)
 
     def write(self, region: Any, value: Any, threads: int | None = None, progress: Progress | None = None) -> None:
         """Assign to what stands inside the brackets of `a[...]`."""
-        self._write(Selection.basic(region, self.shape), value, self._threads if threads is None else threads, progress)
+        self._write(Selection.basic(region, self.shape), value, self._work_with(threads, progress))
 
-    def _write(self, selection: Selection, value: Any, threads: int | None, progress: Progress | None) -> None:
+    def _write(self, selection: Selection, value: Any, work: Work) -> None:
         self._check_writable()
-        transfer.write(self._layout, selection, self._as_values(value, selection.result_shape), threads, progress)
+        transfer.write(self._layout, selection, self._as_values(value, selection.result_shape), work)
 
     def check_items(self) -> None:
         """UnsupportedError where a format keeps something else than items that can be indexed."""
@@ -301,9 +305,7 @@ class Array:
 
         For chunks here and there: what lies together is read faster as a region.
         """
-        found: list[Any] = transfer.read_blocks(
-            self._layout, self._positions(positions), self._threads if threads is None else threads
-        )
+        found: list[Any] = transfer.read_blocks(self._layout, self._positions(positions), self._work_with(threads))
         return found
 
     def _positions(self, positions: Any) -> npt.NDArray[np.int64]:
@@ -440,11 +442,11 @@ class OrthogonalIndex:
 
     def __getitem__(self, key: Any) -> Any:
         array = self._array
-        return array._read(Selection.orthogonal(key, array.shape, array.chunks), None, array._threads, None)
+        return array._read(Selection.orthogonal(key, array.shape, array.chunks), None, array._work)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         array = self._array
-        array._write(Selection.orthogonal(key, array.shape, array.chunks), value, array._threads, None)
+        array._write(Selection.orthogonal(key, array.shape, array.chunks), value, array._work)
 
 
 class PointIndex:
@@ -455,8 +457,8 @@ class PointIndex:
 
     def __getitem__(self, key: Any) -> Any:
         array = self._array
-        return array._read(Selection.points(key, array.shape, array.chunks), None, array._threads, None)
+        return array._read(Selection.points(key, array.shape, array.chunks), None, array._work)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         array = self._array
-        array._write(Selection.points(key, array.shape, array.chunks), value, array._threads, None)
+        array._write(Selection.points(key, array.shape, array.chunks), value, array._work)

@@ -110,7 +110,7 @@ class ShardWriter:
     def _write(self, shard: tuple[int, ...]) -> None:
         gathered = self._gathered[shard]
         array = self._array
-        transfer.write_gathered(array.layout, gathered.box, gathered.values, gathered.missing, array._threads)
+        transfer.write_gathered(array.layout, gathered.box, gathered.values, gathered.missing, array._work)
         del self._gathered[shard]
         self._held -= gathered.nbytes
         self.flushed += 1

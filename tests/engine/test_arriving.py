@@ -13,6 +13,7 @@ from zvcore.engine import arriving as module
 from zvcore.engine.arriving import arriving
 from zvcore.engine.buffers import Keys
 from zvcore.engine.sources import ABSENT, Sources
+from zvcore.engine.work import Work
 from zvcore.errors import CorruptDataError, StoreError
 from zvcore.stores import MemoryStore
 
@@ -76,7 +77,7 @@ def ranges(rows: Sequence[tuple[int, int, int]]) -> Sources:
 def collected(store: Far, sources: Sources, count: int) -> tuple[list[bytes | None], list[list[int]]]:
     found: list[bytes | None] = [b"never came"] * count
     parts = []
-    for rows, here in arriving(store, sources, count, 100):
+    for rows, here in arriving(store, sources, count, 100, Work()):
         assert here.blobs is not None
         numbers = list(range(count)) if rows is None else rows.tolist()
         parts.append(numbers)
@@ -147,14 +148,14 @@ def test_an_error_leaves_nothing_under_way(store: Far, broken: int) -> None:
     rows = [(key, 0, 1000) for key in range(6)]
     come = []
     with pytest.raises(StoreError, match=f"o{broken}"):
-        for some, _ in arriving(store, ranges(rows), 6, 100):
+        for some, _ in arriving(store, ranges(rows), 6, 100, Work()):
             assert some is not None
             come += some.tolist()
     assert store.inside == 0
     assert broken not in come
     # A caller that does not want the rest may leave.
     store.fails = lambda key: False
-    parts = arriving(store, ranges(rows), 6, 100)
+    parts = arriving(store, ranges(rows), 6, 100, Work())
     next(parts)
     parts.close()  # type: ignore[attr-defined]
     assert store.inside == 0

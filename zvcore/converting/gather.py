@@ -10,6 +10,7 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 
 if TYPE_CHECKING:
     from zvcore.array import Array
@@ -42,7 +43,7 @@ class Gather:
             return None, nbytes, values
         selection = Selection.basic(tuple(slice(*span) for span in box), self.target.shape)
         rows = np.array(left, np.intp)
-        return transfer.encode(self.target.layout, selection, positions, rows, values, threads), nbytes, values
+        return transfer.encode(self.target.layout, selection, positions, rows, values, Work(threads)), nbytes, values
 
     def _one(self, position: npt.NDArray[np.int64], threads: int | None) -> tuple[Buffers, int]:
         """A single chunk, decoded and encoded, and how many stored bytes were read."""

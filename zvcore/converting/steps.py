@@ -18,6 +18,7 @@ from zvcore.converting.recoding import Recode
 from zvcore.converting.view import Box, View
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 from zvcore.exchange import grow
 from zvcore.layout import ABSENT
 from zvcore.placement import Streamed
@@ -287,7 +288,7 @@ class Copying:
 def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:
     """Write a box of whole objects."""
     layout = target.layout
-    transfer.write(layout, Selection.basic(_slices(box), target.shape), values, threads, None)
+    transfer.write(layout, Selection.basic(_slices(box), target.shape), values, Work(threads))
     count(target, box, outcome)
 
 

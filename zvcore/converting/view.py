@@ -12,6 +12,7 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.engine.fetching import reachable
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 from zvcore.format import get_format
 from zvcore.layout import ABSENT, Box, Layout, Sources
 
@@ -136,7 +137,7 @@ class View:
         if not kept:
             self.array.read(tuple(key), out=values.reshape(()), threads=threads)
         else:
-            transfer.read(layout, selection, target, threads, None)
+            transfer.read(layout, selection, target, Work(threads))
         return self._cast(values, box), tally.nbytes
 
     def _cast(self, values: npt.NDArray[Any], box: Box) -> npt.NDArray[Any]:

@@ -7,6 +7,7 @@ from zvcore.engine.fetching import StaleSourcesError, encode_many, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT, Sources
+from zvcore.engine.work import Work
 from zvcore.threads import default_thread_count
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Selection",
     "Sources",
     "StaleSourcesError",
+    "Work",
     "default_thread_count",
     "encode_many",
     "fetch",

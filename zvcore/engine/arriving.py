@@ -17,6 +17,7 @@ from zvcore.stores.crew import Ahead
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from zvcore.engine.work import Work
     from zvcore.stores import Store
 
 __all__ = ["arriving"]
@@ -31,14 +32,18 @@ _MOST_BYTES = 8 << 20
 _PART_OBJECTS = 32
 
 
-def arriving(store: Store, sources: Sources, count: int, chunk_nbytes: int) -> Iterator[tuple[Rows | None, Sources]]:
+def arriving(
+    store: Store, sources: Sources, count: int, chunk_nbytes: int, work: Work
+) -> Iterator[tuple[Rows | None, Sources]]:
     """Some rows of the sources (None: all) with their bytes at hand, then others, until all have come.
 
-    Stores that are not behind a network give all at once. What is asked for does not depend on how it is parted, but
-    for objects of many megabytes.
+    Stores that are not behind a network give all at once. What is asked for does not depend on how it is split, except
+    in objects of many megabytes and where memory is short.
     """
     at_once = store.parts_ahead()
-    parts = _parts(sources, count, chunk_nbytes, at_once) if at_once and count > 1 and sources.blobs is None else []
+    parts: list[Rows] = []
+    if at_once and count > 1 and sources.blobs is None:
+        parts, at_once = _parts(sources, count, chunk_nbytes, at_once, work)
     if len(parts) < 2:
         yield None, at_hand(store, sources, count)
         return
@@ -50,38 +55,54 @@ def arriving(store: Store, sources: Sources, count: int, chunk_nbytes: int) -> I
                 waiting.append((rows, Ahead(partial(at_hand, store, _some(sources, rows), len(rows)))))
             if not waiting:
                 return
-            rows, ahead = waiting.popleft()
-            yield rows, ahead.result()
+            yield _arrived(*waiting.popleft())
     finally:
         for _, ahead in waiting:
             ahead.give_up()
 
 
-def _parts(sources: Sources, count: int, chunk_nbytes: int, at_once: int) -> list[Rows]:
-    """The rows in the order in which they are stored, cut where objects end or are large."""
+def _arrived(rows: Rows, ahead: Ahead[Sources]) -> tuple[Rows, Sources]:
+    # In a function of its own, so that nothing here holds the bytes while others are asked for.
+    return rows, ahead.result()
+
+
+def _parts(sources: Sources, count: int, chunk_nbytes: int, at_once: int, work: Work) -> tuple[list[Rows], int]:
+    """(the rows in the order in which they are stored, cut where objects end or are large; how many parts at once)."""
     key = np.arange(count, dtype=np.int32) if sources.key is None else sources.key
     if sources.offset is None or sources.length is None:
+        at_once, longest = _limits(work, at_once, chunk_nbytes)
         order = np.argsort(key, kind="stable")
-        several = max(1, min(_PART_OBJECTS, _MOST_BYTES // max(1, chunk_nbytes)))
+        several = max(1, min(_PART_OBJECTS, longest // max(1, chunk_nbytes)))
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))[::several]
-        return np.split(order, starts[1:])
+        return np.split(order, starts[1:]), at_once
     absent = sources.length == ABSENT
     # Chunks that are not there come with those of their object that are: these show whether that is still so.
     order = np.lexsort((np.where(absent, 0, sources.offset), key))
     sizes = np.where(absent, 0, sources.length)[order].astype(float)
     ends = np.cumsum(sizes)
     first = np.diff(key[order], prepend=-1) != 0
+    at_once, longest = _limits(work, at_once, int(sizes.max()))
     cuts = []
     begun = 0.0
-    enough = min(max(_PART_BYTES, ends[-1] / at_once), _MOST_BYTES)
+    enough = min(max(_PART_BYTES, ends[-1] / at_once), longest)
     # Only rows that begin an object or reach the next multiple of the limit can begin a part.
-    large = np.diff(ends // _MOST_BYTES, prepend=0) > 0
+    large = np.diff(ends // longest, prepend=0) > 0
     for row in np.flatnonzero(first | large).tolist():
         held = ends[row] - sizes[row] - begun
-        if row and (held >= enough if first[row] else held + sizes[row] > _MOST_BYTES and held > 0):
+        if row and (held >= enough if first[row] else held + sizes[row] > longest and held > 0):
             cuts.append(row)
             begun += held
-    return np.split(order, cuts)
+    return np.split(order, cuts), at_once
+
+
+def _limits(work: Work, at_once: int, largest: int) -> tuple[int, int]:
+    """(how many parts may be under way at once, how many bytes of one), where the largest chunk has so many bytes."""
+    if work.memory is None:
+        return at_once, _MOST_BYTES
+    ahead = work.ahead(at_once * _MOST_BYTES)
+    at_once = max(1, min(at_once, ahead // max(1, largest)))
+    # A part that ends with an object may become twice as long.
+    return at_once, max(1, ahead // at_once // 2)
 
 
 def _some(sources: Sources, rows: Rows) -> Sources:

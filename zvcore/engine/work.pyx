@@ -29,13 +29,12 @@ cdef class Work:
         self.progress = progress
         self.memory = memory
 
+    def __reduce__(self):
+        return (Work, (self.threads, self.progress, self.memory))
+
     def telling(self, progress):
         """The same work with other steps to tell of."""
         return Work(self.threads, progress, self.memory)
-
-    def alone(self):
-        """The same work in one thread, which tells nobody."""
-        return Work(1, None, self.memory)
 
     def ahead(self, most):
         """How many of `most` bytes may be fetched before they are decoded."""

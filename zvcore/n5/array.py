@@ -71,7 +71,7 @@ class N5Array(WithAttributes, Array):
         return BlockLayout(store, DatasetMetadata.parse(document, f"{store.root}/{ATTRIBUTES}"), **self._options)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = (self._layout.store, self._attrs.document, self._read_only, self._threads, self._options)
+        state = (self._layout.store, self._attrs.document, self._read_only, self._work.threads, self._options)
         return (_reopened, state)
 
     # --- what it is
@@ -158,7 +158,7 @@ class N5Array(WithAttributes, Array):
             if bytes(head[:2]) == b"\0\0":
                 selection = Selection.basic(self._block_region(place), self.shape)
                 out = np.empty(layout.visible_shape(place), self.dtype, order="F" if self.order == "F" else "C")
-                return super()._read(selection, out, 1, None)
+                return super()._read(selection, out, Work(1))
         data = layout.store.get(key)
         if data is None:
             return None

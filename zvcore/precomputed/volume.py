@@ -74,7 +74,7 @@ class ScaleArray(Array):
         return layout_of(layout.store, info.scale(self.key), info.dtype, info.channels, layout.store_empty)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._layout, self._document, self._read_only, self._threads))
+        return (_rebuild, (self._layout, self._document, self._read_only, self._work.threads))
 
     @property
     def key(self) -> str:

@@ -12,7 +12,6 @@ from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import reachable
 from zvcore.engine.read import fetch_chunks
 from zvcore.engine.sinks import Files, Gathered
-from zvcore.engine.work import Work
 from zvcore.engine.write import encode_chunks, encode_many
 from zvcore.errors import ReadOnlyError
 from zvcore.placement import OneChunkPerObject
@@ -20,11 +19,12 @@ from zvcore.placement import OneChunkPerObject
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zvcore.engine.buffers import Buffers, Keys
-    from zvcore.engine.packer import Packer
+    from zvcore.engine.buffers import Buffers
     from zvcore.engine.selection import Selection
+    from zvcore.engine.sinks import Sink
+    from zvcore.engine.work import Work
     from zvcore.layout import Layout, Sources
-    from zvcore.transfer.batches import Positions, Progress, Rows
+    from zvcore.transfer.batches import Positions, Rows
 
 __all__ = ["Assignment", "check_writable"]
 
@@ -47,14 +47,14 @@ class Assignment:
     layout: Layout
     selection: Selection
     value: npt.NDArray[Any]
-    threads: int | None
+    work: Work
     positions: Positions
     covered: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], threads: int | None) -> Assignment:
+    def of(cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> Assignment:
         positions = selection.positions(layout.form.shape)
-        return cls(layout, selection, value, threads, positions, selection.covered(positions, layout.form.shape))
+        return cls(layout, selection, value, work, positions, selection.covered(positions, layout.form.shape))
 
     @classmethod
     def of_whole_chunks(
@@ -62,31 +62,28 @@ class Assignment:
         layout: Layout,
         selection: Selection,
         value: npt.NDArray[Any],
-        threads: int | None,
+        work: Work,
         positions: Positions,
     ) -> Assignment:
         """For values that are whole chunks wherever it matters, so that nothing is read."""
-        return cls(layout, selection, value, threads, positions, np.ones(len(positions), np.bool_))
+        return cls(layout, selection, value, work, positions, np.ones(len(positions), np.bool_))
 
     def encode(
         self,
         rows: Rows,
-        progress: Progress | None = None,
+        work: Work | None = None,
         *,
-        threads: int | None = None,
-        to_files: bool = False,
-        packer: Packer | None = None,
+        sink: Sink | None = None,
         located: Callable[[Sources], None] | None = None,
         store_empty: bool | None = None,
     ) -> Buffers:
-        """The chunks in `rows` of `positions` with the new values in them, encoded.
+        """The chunks in `rows` of `positions` with the new values in them, encoded, unless a `sink` takes them.
 
-        With `to_files` they are written at once, with a `packer` it takes them. `located` is told where old values are
-        before they are read.
+        `located` is told where old values are before they are read.
         """
         layout = self.layout
         positions, covered = self.positions[rows], self.covered[rows]
-        threads = self.threads if threads is None else threads
+        work = self.work if work is None else work
         sources = None
         if not covered.all():
             sources = layout.locate(positions)
@@ -96,7 +93,7 @@ class Assignment:
         if store_empty is None:
             store_empty = layout.store_empty
         if layout.value_codec is not None:
-            return self._encode_values(rows, sources, threads, store_empty)
+            return self._encode_values(rows, sources, work, store_empty)
         chunks = Chunks(
             layout.prepared,
             positions,
@@ -105,9 +102,9 @@ class Assignment:
             layout.chain_column(positions),
         )
         gathered = Gathered(len(positions))
-        sink = packer or (Files(self._keys(positions), layout.prepared) if to_files else gathered)
+        sink = gathered if sink is None else sink
         sink.store_empty = store_empty
-        encode_chunks(chunks, self.selection, self.value, sink, Work(threads, progress))
+        encode_chunks(chunks, self.selection, self.value, sink, work)
         return gathered.chunks
 
     @property
@@ -116,12 +113,13 @@ class Assignment:
         layout = self.layout
         return layout.store.local_root is not None and layout.value_codec is None
 
-    def _keys(self, positions: Positions) -> Keys:
+    def files(self, rows: Rows) -> Files:
+        """What takes the chunks in `rows`, each of which is an object of its own, and writes them by itself."""
         placement = self.layout.placement
         assert isinstance(placement, OneChunkPerObject)
-        return placement.keys(positions)
+        return Files(placement.keys(self.positions[rows]), self.layout.prepared)
 
-    def _encode_values(self, rows: Rows, sources: Sources | None, threads: int | None, store_empty: bool) -> Buffers:
+    def _encode_values(self, rows: Rows, sources: Sources | None, work: Work, store_empty: bool) -> Buffers:
         """For chunks that only Python can make bytes of."""
         layout, selection, value = self.layout, self.selection, self.value
         positions, covered = self.positions[rows], self.covered[rows]
@@ -129,7 +127,7 @@ class Assignment:
         assert codec is not None
         old = None
         if sources is not None:
-            old = fetch_chunks(Chunks(layout.prepared, positions, sources), Work(threads))
+            old = fetch_chunks(Chunks(layout.prepared, positions, sources), work.telling(None))
         source = value.reshape(-1) if selection.is_points else value.reshape(selection.full_shape)
         encoded: list[bytes] = []
         present = []
@@ -145,5 +143,5 @@ class Assignment:
             if store_empty or not layout.is_empty(values):
                 present.append(i)
                 encoded.append(codec.encode(values))
-        results = encode_many(encoded, layout.chains[0], Work(threads))
+        results = encode_many(encoded, layout.chains[0], work.telling(None))
         return results if len(present) == len(positions) else results.spread(present, len(positions))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zvcore.engine.work import Work
 
 __all__ = [
     "BATCH_BYTES",
@@ -14,13 +18,11 @@ __all__ = [
     "BATCH_OBJECTS",
     "PACK_BYTES",
     "Positions",
-    "Progress",
     "Rows",
     "Steps",
     "windows",
 ]
 
-Progress = Callable[[int, int], Any]
 Positions = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 
@@ -35,24 +37,25 @@ PACK_BYTES = 512 << 20
 
 
 class Steps:
-    """Progress over several batches, reported as one."""
+    """Work in several batches, with one count of progress for all of them."""
 
-    def __init__(self, callback: Progress | None, total: int) -> None:
-        self.callback = callback
+    def __init__(self, work: Work, total: int) -> None:
+        self.work = work
         self.total = total
         self.before = 0
 
-    def of(self, count: int) -> Progress | None:
-        callback = self.callback
+    def of(self, count: int) -> Work:
+        """The work on the next `count` chunks."""
+        callback = self.work.progress
         if callback is None:
-            return None
+            return self.work
         start = self.before
         self.before += count
 
         def tell(done: int, items: int) -> None:
             callback(start + done * count // max(items, 1), self.total)
 
-        return tell
+        return self.work.telling(tell)
 
 
 def windows(count: int, size: int) -> Iterator[slice]:

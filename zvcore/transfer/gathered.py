@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 from zvcore.placement import Group
 from zvcore.transfer.assignment import Assignment, check_writable
 from zvcore.transfer.batches import Steps
@@ -27,7 +28,7 @@ def write_gathered(
     box: Box,
     values: npt.NDArray[Any],
     missing: list[Box],
-    threads: int | None,
+    work: Work,
 ) -> None:
     """Write `values` to a box of whole chunks, except for the parts of it that are `missing` in them.
 
@@ -36,7 +37,7 @@ def write_gathered(
     check_writable(layout)
     selection = Selection.basic(tuple(slice(start, stop) for start, stop in box), layout.shape)
     if not missing:
-        write(layout, selection, values, threads, None)
+        write(layout, selection, values, work)
         return
     positions = selection.positions(layout.form.shape)
     extents = np.array(layout.form.shape, np.int64)
@@ -48,7 +49,7 @@ def write_gathered(
         high = np.minimum(end, [stop for _, stop in hole])
         lacking += np.prod(np.maximum(high - low, 0), axis=1)
     rows = np.flatnonzero(lacking < np.prod(end - begin, axis=1))
-    assignment = Assignment.of_whole_chunks(layout, selection, values, threads, positions)
+    assignment = Assignment.of_whole_chunks(layout, selection, values, work, positions)
     groups = [Group(group.key, rows[group.rows]) for group in layout.placement.groups(positions[rows])]
 
     def complete(left: list[Group], edits: dict[str, Edit]) -> None:
@@ -60,7 +61,7 @@ def write_gathered(
                 _complete(layout, box, values, missing, begin[row], end[row])
 
     if groups:
-        replace_groups(assignment, groups, Steps(None, len(positions)), complete)
+        replace_groups(assignment, groups, Steps(work, len(positions)), complete)
 
 
 def _complete(
@@ -78,6 +79,6 @@ def _complete(
             continue
         stored = np.empty([stop - start for start, stop in part], values.dtype)
         selection = Selection.basic(tuple(slice(start, stop) for start, stop in part), layout.shape)
-        read(layout, selection, stored, 1, None)
+        read(layout, selection, stored, Work(1))
         place = tuple(slice(start - base, stop - base) for (start, stop), (base, _) in zip(part, box, strict=True))
         values[place] = stored

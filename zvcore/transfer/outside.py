@@ -13,6 +13,7 @@ from zvcore.transfer.writing import write
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from zvcore.engine.work import Work
     from zvcore.layout import Layout
 
 __all__ = ["clear_cut_objects", "remove_outside"]
@@ -52,7 +53,7 @@ def clear_cut_objects(
     cut: Iterable[Stored],
     axes: Iterable[int],
     widened: Callable[[Place], Layout],
-    threads: int | None,
+    work: Work,
 ) -> None:
     """Give what lies behind the array's end along these axes, in objects that the end cuts, the fill value.
 
@@ -77,7 +78,7 @@ def clear_cut_objects(
                 starts[axis] = bound
                 region = tuple(slice(a, b) for a, b in zip(starts, (first + extent).tolist(), strict=True))
                 selection = Selection.basic(region, wide.shape)
-                write(wide, selection, np.broadcast_to(fill, selection.result_shape), threads, None)
+                write(wide, selection, np.broadcast_to(fill, selection.result_shape), work)
         except CorruptDataError:
             return
 

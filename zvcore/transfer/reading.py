@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zvcore.codecs import CodecChain
-    from zvcore.layout import ChunkForm, Layout, Sources
-    from zvcore.transfer.batches import Positions, Progress, Rows
+    from zvcore.layout import ChunkForm, Layout
+    from zvcore.transfer.batches import Positions, Rows
 
 __all__ = ["read", "read_blocks", "read_decoded", "read_encoded"]
 
@@ -36,41 +36,38 @@ __all__ = ["read", "read_blocks", "read_decoded", "read_encoded"]
 _AT_ONCE = 8
 
 
-def read(
-    layout: Layout, selection: Selection, out: npt.NDArray[Any], threads: int | None, progress: Progress | None
-) -> None:
+def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work) -> None:
     """Read the selected items into `out`, whose shape is the selection's `result_shape`."""
     if out.size == 0:
         return
     # A caller that holds a lock reads a reopened file.
-    shards = None if held_locks or progress is not None else layout.open_shards
+    shards = None if held_locks or work.progress is not None else layout.open_shards
     if shards is not None and shards.read(layout.prepared, selection, out):
         return
-    chunk_shape = layout.form.shape
-    positions = selection.positions(chunk_shape)
+    positions = selection.positions(layout.form.shape)
     count = len(positions)
-    if count == 1 and progress is None:
+    if count == 1 and shards is not None:
         # Its result must stay alive until the read is done.
-        shard = None if shards is None else layout.open_shard(positions)
-        if shard and shards and shards.read(layout.prepared, selection, out):
+        shard = layout.open_shard(positions)
+        if shard and shards.read(layout.prepared, selection, out):
             return
-        _read_window(layout, selection, positions, None, out, threads, None)
-        return
-    steps = Steps(progress, count)
-    size = BATCH_CHUNKS if layout.store.local_root is not None else _window_size(layout)
+    steps = Steps(work, count)
+    size = _window_size(layout, work)
     if count <= size:
-        _read_window(layout, selection, positions, None, out, threads, steps)
+        _read_window(layout, selection, positions, None, out, steps)
         return
     for window in windows(count, size):
         rows = np.arange(window.start, window.stop)
-        _read_window(layout, selection, positions[window], rows, out, threads, steps)
+        _read_window(layout, selection, positions[window], rows, out, steps)
 
 
-def _window_size(layout: Layout) -> int:
-    """How many chunks are fetched one after the other; what is behind a network comes in smaller parts by itself."""
-    if layout.store.remote:
+def _window_size(layout: Layout, work: Work) -> int:
+    """How many chunks are fetched, and decoded if only Python makes values of them, before others are."""
+    local = layout.store.local_root is not None and layout.value_codec is None
+    # What is behind a network comes in smaller parts by itself.
+    if local or layout.store.remote:
         return BATCH_CHUNKS
-    return max(1, min(BATCH_CHUNKS, BATCH_BYTES // max(1, layout.chunk_nbytes)))
+    return max(1, min(BATCH_CHUNKS, work.ahead(BATCH_BYTES) // max(1, layout.chunk_nbytes)))
 
 
 def _read_window(
@@ -79,31 +76,28 @@ def _read_window(
     positions: Positions,
     rows: Rows | None,
     out: npt.NDArray[Any],
-    threads: int | None,
-    steps: Steps | None,
+    steps: Steps,
 ) -> None:
     count = len(positions)
-    decode = _read_native if layout.value_codec is None else _read_values
-    before = 0 if steps is None else steps.before
+    before = steps.before
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
-        if steps is not None:
-            steps.before = before
+        steps.before = before
         with attempt:
             sources = layout.locate(positions)
             if layout.store.local_root is not None:
-                progress = None if steps is None else steps.of(count)
-                decode(layout, selection, positions, rows, sources, out, threads, progress)
+                _decode(layout, Chunks(layout.prepared, positions, sources, rows), selection, out, steps.of(count))
                 return
-            for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes):
-                progress = None if steps is None else steps.of(count if some is None else len(some))
+            for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
                 if some is None:
-                    decode(layout, selection, positions, rows, here, out, threads, progress)
+                    chunks = Chunks(layout.prepared, positions, here, rows)
                 else:
-                    among = some if rows is None else rows[some]
-                    decode(layout, selection, positions[some], among, here, out, threads, progress)
+                    chunks = Chunks(layout.prepared, positions[some], here, some if rows is None else rows[some])
+                _decode(layout, chunks, selection, out, steps.of(len(chunks)))
+                # Before the next parts are fetched, their memory is free again.
+                del here, chunks
 
 
-def read_blocks(layout: Layout, positions: Positions, threads: int | None) -> list[npt.NDArray[Any] | None]:
+def read_blocks(layout: Layout, positions: Positions, work: Work) -> list[npt.NDArray[Any] | None]:
     """The chunks at these grid positions, cut at the array's end; None for those that are not stored."""
     found: list[npt.NDArray[Any] | None] = [None] * len(positions)
     shape = np.array(layout.form.shape, np.int64)
@@ -117,7 +111,7 @@ def read_blocks(layout: Layout, positions: Positions, threads: int | None) -> li
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
         with attempt:
             if len(rows):
-                _read_stacked(layout, positions, rows, shapes, found, threads)
+                _read_stacked(layout, positions, rows, shapes, found, work)
             if single:
                 for row, values in zip(single, layout.store.each(partial(_read_block, layout, positions), single)):
                     found[row] = values
@@ -133,10 +127,7 @@ def _read_block(layout: Layout, positions: Positions, row: int) -> npt.NDArray[A
     region = tuple(slice(i * n, min((i + 1) * n, end)) for i, n, end in zip(place, layout.form.shape, layout.shape))
     selection = Selection.basic(region, layout.shape)
     out = np.empty(selection.result_shape, layout.form.dtype)
-    if layout.value_codec is not None:
-        _read_values(layout, selection, position, None, sources, out, 1, None)
-    else:
-        _read_native(layout, selection, position, None, sources, out, 1, None)
+    _decode(layout, Chunks(layout.prepared, position, sources), selection, out, Work(1))
     return out
 
 
@@ -182,15 +173,15 @@ def _read_stacked(
     rows: Rows,
     shapes: list[tuple[int, ...] | None],
     found: list[npt.NDArray[Any] | None],
-    threads: int | None,
+    work: Work,
 ) -> None:
     """Read chunks as if they lay behind each other in an array. `shapes`: of those that the end cuts."""
     form = layout.form
     axes = form.axes or tuple(range(len(form.shape)))
-    for window in windows(len(rows), _window_size(layout)):
+    for window in windows(len(rows), _window_size(layout, work)):
         wanted = rows[window]
         sources = layout.locate(positions[wanted])
-        for some, here in arriving(layout.store, sources, len(wanted), layout.chunk_nbytes):
+        for some, here in arriving(layout.store, sources, len(wanted), layout.chunk_nbytes, work):
             batch = wanted if some is None else wanted[some]
             stack, parts = _stack(form, axes, len(batch))
             places = np.zeros((len(batch), len(axes)), np.int64)
@@ -198,7 +189,7 @@ def _read_stacked(
                 places[:, axes[0]] = np.arange(len(batch))
             stacked = Form(form, stack.shape, layout.fill_value, layout.framing)
             chunks = Chunks(layout.prepared.with_form(stacked), places, here, known_as=positions[batch])
-            read_chunks(chunks, Selection.basic(..., stack.shape), stack, Work(threads))
+            read_chunks(chunks, Selection.basic(..., stack.shape), stack, work)
             assert here.blobs is not None
             for row, part, blob in zip(batch.tolist(), parts, here.blobs, strict=True):
                 if blob is not None:
@@ -220,38 +211,23 @@ def _stack(form: ChunkForm, axes: tuple[int, ...], count: int) -> tuple[npt.NDAr
     return stack, [stack[(*before, slice(start, start + extent))] for start in range(0, shape[axis], extent)]
 
 
-def _read_native(
-    layout: Layout,
-    selection: Selection,
-    positions: Positions,
-    rows: Rows | None,
-    sources: Sources,
-    out: npt.NDArray[Any],
-    threads: int | None,
-    progress: Progress | None,
-) -> None:
-    read_chunks(Chunks(layout.prepared, positions, sources, rows), selection, out, Work(threads, progress))
+def _decode(layout: Layout, chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> None:
+    """From stored bytes to the selected items."""
+    if layout.value_codec is None:
+        read_chunks(chunks, selection, out, work)
+    else:
+        _decode_values(layout, chunks, selection, out, work)
 
 
-def _read_values(
-    layout: Layout,
-    selection: Selection,
-    positions: Positions,
-    rows: Rows | None,
-    sources: Sources,
-    out: npt.NDArray[Any],
-    threads: int | None,
-    progress: Progress | None,
-) -> None:
-    """`read` for chunks whose bytes only Python can turn into values."""
-    codec = layout.value_codec
-    assert codec is not None
-    chunk_shape = layout.form.shape
-    stored = fetch_chunks(Chunks(layout.prepared, positions, sources), Work(threads, progress))
+def _decode_values(layout: Layout, chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> None:
+    """`_decode` for chunks whose bytes only Python can turn into values."""
+    positions, rows = chunks.positions, chunks.rows
+    assert positions is not None
+    stored = fetch_chunks(chunks, work)
     # A view in the shape that keeps the axes of integers; where the output's strides do not allow one, a copy.
     target = out.reshape(-1) if selection.is_points else out.reshape(selection.full_shape)
     for i, position in enumerate(positions):
-        within, place = selection.share(position, chunk_shape, i if rows is None else int(rows[i]))
+        within, place = selection.share(position, layout.form.shape, i if rows is None else int(rows[i]))
         data = stored[i]
         if data is None:
             target[place] = layout.fill_value

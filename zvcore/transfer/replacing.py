@@ -76,7 +76,7 @@ def _pack(assignment: Assignment, groups: list[Group], steps: Steps) -> list[Gro
     if packing is None:
         return groups
     packer = packing.packer(np.arange(len(packing.rows)))
-    assignment.encode(packing.rows, steps.of(len(packing.rows)), packer=packer)
+    assignment.encode(packing.rows, steps.of(len(packing.rows)), sink=packer)
     packing.finish(packer, packer.sizes)
     packed = {*packing.keys}
     return [group for group in groups if group.key not in packed]
@@ -119,9 +119,10 @@ def _replace_batch(
         _note_found(assignment, batch, edits, sources)
 
     rows = np.concatenate([group.rows for group in batch])
-    tell = steps.of(len(rows))
+    work = steps.of(len(rows))
+    files = assignment.files(rows) if native else None
     try:
-        encoded = assignment.encode(rows, tell, to_files=native, store_empty=store_empty, located=located)
+        encoded = assignment.encode(rows, work, sink=files, store_empty=store_empty, located=located)
     except CHANGED:
         failed = batch
     else:

@@ -15,21 +15,20 @@ if TYPE_CHECKING:
 
     from zvcore.engine.buffers import Buffers
     from zvcore.engine.selection import Selection
+    from zvcore.engine.work import Work
     from zvcore.layout import Layout
-    from zvcore.transfer.batches import Positions, Progress, Rows
+    from zvcore.transfer.batches import Positions, Rows
 
 __all__ = ["encode", "put", "write"]
 
 
-def write(
-    layout: Layout, selection: Selection, value: npt.NDArray[Any], threads: int | None, progress: Progress | None
-) -> None:
+def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> None:
     """Assign `value`, which has the selection's `result_shape` and the array's dtype, to the selected items."""
     if value.size == 0:
         return
     check_writable(layout)
-    assignment = Assignment.of(layout, selection, value, threads)
-    steps = Steps(progress, len(assignment.positions))
+    assignment = Assignment.of(layout, selection, value, work)
+    steps = Steps(work, len(assignment.positions))
     covered = assignment.covered
     # Chunks that are objects of their own, and wholly new, are written without looking.
     alone = covered if layout.placement.alone else np.zeros(len(covered), np.bool_)
@@ -43,7 +42,8 @@ def _write_alone(assignment: Assignment, covered: Rows, steps: Steps) -> None:
     size = BATCH_CHUNKS if native else max(1, min(BATCH_CHUNKS, BATCH_BYTES // max(1, layout.chunk_nbytes)))
     for window in windows(len(covered), size):
         rows = covered[window]
-        encoded = assignment.encode(rows, steps.of(len(rows)), to_files=native)
+        files = assignment.files(rows) if native else None
+        encoded = assignment.encode(rows, steps.of(len(rows)), sink=files)
         if not native:
             layout.placement.put(assignment.positions[rows], encoded)
 
@@ -54,10 +54,10 @@ def encode(
     positions: Positions,
     rows: Rows,
     value: npt.NDArray[Any],
-    threads: int | None,
+    work: Work,
 ) -> Buffers:
     """The selection's chunks in `rows` of its `positions`, all of them covered by it, encoded and not yet stored."""
-    return Assignment.of_whole_chunks(layout, selection, value, threads, positions).encode(rows)
+    return Assignment.of_whole_chunks(layout, selection, value, work, positions).encode(rows)
 
 
 def put(layout: Layout, positions: Positions, chunks: Buffers) -> None:

@@ -65,7 +65,7 @@ class Zarr3Array(Array):
 
     def _clear_outside(self, shrunk: list[int]) -> None:
         cut = transfer.remove_outside(self._layout, self._stored_objects())
-        transfer.clear_cut_objects(self._layout, cut, shrunk, self._widened, self._threads)
+        transfer.clear_cut_objects(self._layout, cut, shrunk, self._widened, self._work)
 
     def _widened(self, shape: tuple[int, ...]) -> Layout:
         return layout_of(self._layout.store, self.metadata.resized(shape), **self._options)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs, transfer
-from zvcore.engine import ABSENT, Selection, encode_many
+from zvcore.engine import ABSENT, Selection, Work, encode_many
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
 from zvcore.transfer import OrderedWriter
@@ -51,7 +51,7 @@ def read_numbers(layout: ChunkLayout | ShardLayout, stop: int | None = None) -> 
         raise UnsupportedError("more than may be decoded at once", key=metadata.where, expected=f"at most {most} bytes")
     out = np.empty(shape, dtype)
     region = ... if stop is None else slice(stop)
-    transfer.read(layout, Selection.basic(region, layout.shape), out, None, None)
+    transfer.read(layout, Selection.basic(region, layout.shape), out, Work())
     return out
 
 
@@ -119,7 +119,7 @@ def _refuse_unbacked(layout: ChunkLayout | ShardLayout, items: int, backed: int)
 def write_numbers(layout: ChunkLayout | ShardLayout, values: npt.NDArray[Any]) -> None:
     """Fill an array with numbers; chunks that hold nothing but the fill value are stored too."""
     layout.store_empty = True
-    transfer.write(layout, Selection.basic(..., layout.shape), values.astype(layout.form.dtype, copy=False), None, None)
+    transfer.write(layout, Selection.basic(..., layout.shape), values.astype(layout.form.dtype, copy=False), Work())
 
 
 def write_rows(layout: ChunkLayout | ShardLayout, data: Any, offsets: Ints) -> None:

@@ -24,7 +24,7 @@ from zarr.storage import LocalStore
 
 from zvcore import transfer
 from zvcore.casting import as_dtype
-from zvcore.engine import Selection
+from zvcore.engine import Selection, Work
 from zvcore.stores import Store
 from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.layout import ChunkLayout
@@ -461,14 +461,14 @@ def _rows(target: Any, count: int) -> Any:
 def _read(layout: Layout, selection: Selection, out: Any) -> None:
     if selection.is_points and not out.flags.c_contiguous:
         values = np.empty(selection.result_shape, out.dtype)
-        transfer.read(layout, selection, values, None, None)
+        transfer.read(layout, selection, values, Work())
         out[...] = values
     else:
-        transfer.read(layout, selection, out, None, None)
+        transfer.read(layout, selection, out, Work())
 
 
 def _write(layout: Layout, selection: Selection, values: Any) -> None:
-    transfer.write(layout, selection, values, None, None)
+    transfer.write(layout, selection, values, Work())
 
 
 def explain(array: Any) -> dict[str, Any]:
