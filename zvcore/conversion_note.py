@@ -6,11 +6,11 @@ What has such a note is not what it will be, whatever its format: chunks that ar
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from zvcore import documents
 from zvcore.errors import MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
 
@@ -72,14 +72,8 @@ class UnfinishedConversion:
 
 def read_note(store: Store) -> dict[str, Any] | None:
     """What the conversion into this store that has not ended has noted, or None."""
-    data = store.get(KEY)
-    if data is None:
-        return None
-    try:
-        document = json.loads(bytes(data))
-    except (ValueError, RecursionError) as error:
-        raise MetadataError(f"the journal of a conversion is not JSON: {error}", key=KEY) from error
-    if not isinstance(document, dict) or document.get("version") != VERSION:
+    document = documents.read(store, KEY)
+    if document is not None and document.get("version") != VERSION:
         raise MetadataError("the journal of a conversion by another version", key=KEY, expected=VERSION)
     return document
 

@@ -9,7 +9,7 @@ from zvcore.documents.values import DEEPEST, too_deep
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from zvcore.stores import Store
 
@@ -62,9 +62,9 @@ def _too_large(key: str, size: int | None) -> MetadataError:
     return MetadataError("the document is too large", key=key, expected=f"at most {LARGEST} bytes", found=size)
 
 
-def encode(document: dict[str, Any]) -> bytes:
+def encode(document: Mapping[str, Any]) -> bytes:
     """A document as it is stored, in lines."""
-    return json.dumps(document, indent=2).encode()
+    return json.dumps(dict(document), indent=2).encode()
 
 
 def change(

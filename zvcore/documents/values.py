@@ -22,8 +22,8 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 
 
 def whole_if_possible(number: float) -> float:
-    """A whole number as an integer: documents look better so."""
-    return int(number) if float(number).is_integer() else number
+    """A whole number as an integer, as long as a float tells it from the next: documents look better so."""
+    return int(number) if abs(number) < 2**53 and float(number).is_integer() else number
 
 
 def as_json(value: Any, what: str, key: str | None = None, nan: bool = True) -> Any:

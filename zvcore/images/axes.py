@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from zvcore.documents.values import is_number
+from zvcore.documents.values import is_number, whole_if_possible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,9 +78,8 @@ def nanometers(unit: str | None) -> float:
 
 
 def plain(number: float) -> float:
-    """A float that is a whole number, as one: documents look better so."""
-    rounded = round(number, 9)
-    return int(rounded) if float(rounded).is_integer() and abs(rounded) < 2**53 else float(rounded)
+    """A size or place as documents have it: without the noise of arithmetic."""
+    return whole_if_possible(float(round(number, 9)))
 
 
 def size_of(axis: Axis) -> float:

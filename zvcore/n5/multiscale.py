@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore.documents.values import is_number, whole_if_possible
+from zvcore.documents import whole_if_possible
+from zvcore.documents.members import Items, Number, Place, Text
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 from zvcore.n5.documents import read_document
 from zvcore.n5.metadata import DatasetMetadata, is_dataset
@@ -109,15 +110,14 @@ class _Reader:
         return len(DatasetMetadata.parse(attributes, f"{self.store.root}/{path}/attributes.json").dimensions)
 
     def numbers(self, value: Any, what: str, rank: int, where: str | None = None) -> Numbers:
-        if not isinstance(value, list) or len(value) != rank or not all(map(is_number, value)):
-            raise MetadataError(f"{what} is a list of {rank} numbers", key=where or self.where, found=repr(value))
-        return tuple(whole_if_possible(n) for n in value)
+        return self._listed(Number(), value, what, rank, where)
 
     def factors(self, value: Any, what: str, rank: int, where: str | None = None) -> Numbers:
-        found = self.numbers(value, what, rank, where)
-        if any(n <= 0 for n in found):
-            raise MetadataError(f"{what} has a number above zero for each axis", key=where or self.where, found=found)
-        return found
+        return self._listed(Number(positive=True), value, what, rank, where)
+
+    def _listed(self, kind: Number, value: Any, what: str, rank: int, where: str | None) -> Numbers:
+        found = Items(kind, rank).load(value, Place(where or self.where).member(what))
+        return tuple([whole_if_possible(n) for n in found])
 
 
 def read_multiscale(group: N5Group) -> Multiscale:
@@ -289,9 +289,7 @@ def _cosem(reader: _Reader, paths: Sequence[tuple[str, Any]]) -> Multiscale:
 
 
 def _texts(value: Any, what: str, rank: int, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) != rank or not all(isinstance(text, str) for text in value):
-        raise MetadataError(f"{what} is a list of {rank} strings", key=where, found=repr(value))
-    return tuple(value)
+    return Items(Text(), rank).load(value, Place(where).member(what))
 
 
 def _neuroglancer(reader: _Reader) -> Multiscale:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import zvcore.codecs
-from zvcore.errors import ConflictError
+from zvcore.documents import parse_any
+from zvcore.errors import ConflictError, MetadataError
 from zvcore.n5.documents import encoded, read_document
 from zvcore.n5.group import N5Group
 from zvcore.n5.metadata import RESERVED, DatasetMetadata, is_dataset
@@ -65,8 +65,8 @@ def _add(store: Store, prefix: str, document: Mapping[str, Any], overwrite: bool
 
 def _parsed(data: bytes) -> Any:
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return parse_any(data, ZARR)
+    except MetadataError:
         return None
 
 

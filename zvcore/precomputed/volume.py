@@ -343,10 +343,10 @@ def _with_scale(store: Store, scale: dict[str, Any], wanted: Mapping[str, Any]) 
 def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: int | None = 1) -> tuple[int, ...]:
     """What a caller gave, as integers."""
     try:
-        numbers = [operator.index(value) for value in values]
+        given: Any = [operator.index(value) for value in values]
     except TypeError:
-        numbers = values  # type: ignore[assignment]
-    return Items(Integer(least), *counts).load(numbers, Place(None, name))
+        given = values
+    return Items(Integer(least), *counts).load(given, Place(None, name))
 
 
 def _encoder(name: str, parameters: Mapping[str, Any]) -> ChunkEncoding:
