@@ -14,7 +14,7 @@ from zvcore.zarr3 import bulk
 from zvcore.zarr3.composing import group_document
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.cells import coords_key
-from zvcore.zvf.composing import ZSTD, numbers_document, plain, rows_document
+from zvcore.zvf.composing import ZSTD, numbers_document, rows_document
 from zvcore.zvf.nodes import Column, join
 
 if TYPE_CHECKING:
@@ -184,6 +184,6 @@ class CellWriter:
     def _put_document(self) -> None:
         origin, attributes = self._builder.origin, self._document["attributes"]
         listed = sorted(coords_key(chunk) for part in self._present for chunk in part.tolist())
-        placed = {"chunk_grid_origin": plain(list(origin))} if any(origin) else {}
+        placed = {"chunk_grid_origin": documents.as_json(list(origin), "chunk_grid_origin")} if any(origin) else {}
         self._document["attributes"] = {"nonempty_chunks": listed, **placed, **attributes}
         self._builder.put_document(self._path, self._document)

@@ -5,7 +5,6 @@ Coordinates of chunks are absolute and may be negative; the grid's origin is wha
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.documents import parse_any
 from zvcore.engine import ABSENT
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
@@ -204,10 +204,7 @@ class SubArrayCells(CellGrid):
                 raise MetadataError("a shard without metadata", key=join(self.path, name))
             index = shard.attrs.get("shard_index")
             if isinstance(index, str):
-                try:
-                    index = json.loads(index)
-                except (ValueError, RecursionError) as error:
-                    raise MetadataError(f"a shard's index is not JSON: {error}", key=shard.key) from None
+                index = parse_any(index.encode("utf-8", "surrogatepass"), shard.key)
             if not isinstance(index, dict):
                 raise MetadataError("a shard without an index", key=shard.key)
             for key, entry in index.items():

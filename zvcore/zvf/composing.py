@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from zvcore import codecs
+from zvcore.documents import as_json
 from zvcore.zarr3.composing import array_document, group_document, sharded_codecs
 from zvcore.zarr3.shard_index import ShardIndexForm
 
@@ -30,15 +29,6 @@ BLOSC: dict[str, Any] = {
     "name": "blosc",
     "configuration": {"typesize": 4, "cname": "zstd", "clevel": 5, "shuffle": "bitshuffle", "blocksize": 0},
 }
-
-
-def plain(value: Any) -> Any:
-    """Numbers of numpy as those of JSON."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
 
 
 def compressor_codecs(compressor: Any) -> list[dict[str, Any]]:
@@ -97,8 +87,8 @@ def root_document(
     metadata: dict[str, Any] = {
         "zv_version": FORMAT_VERSION,
         "format_capabilities": [],
-        "chunk_shape": plain(list(chunk_shape)),
-        "bounds": [plain(list(bounds[0])), plain(list(bounds[1]))],
+        "chunk_shape": as_json(list(chunk_shape), "chunk_shape"),
+        "bounds": as_json([list(bounds[0]), list(bounds[1])], "bounds"),
         "geometry_types": [geometry],
     }
     if bin_shape is not None:
