@@ -384,8 +384,8 @@ def test_durable_writes(tmp_path: Path) -> None:
 
 def test_folders_that_a_lock_makes_are_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
-    sync = local._sync_folder
-    monkeypatch.setattr(local, "_sync_folder", lambda folder: (sync(folder), synced.append(os.fsdecode(folder))))
+    sync = local.sync_folder
+    monkeypatch.setattr(local, "sync_folder", lambda folder: (sync(folder), synced.append(os.fsdecode(folder))))
     with LocalStore(tmp_path / "a", fsync=True).lock("b/c/d"):
         pass
     assert synced == [str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a/b")]

@@ -302,7 +302,7 @@ def test_a_pipe_where_such_a_note_should_be(store: Path) -> None:
 def test_where_paths_cannot_be_swapped_a_death_between_two_renames_is_mended(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from zvcore.zvf import staging
+    from zvcore.stores import staging
 
     before = content(store)
     monkeypatch.setattr(staging, "_swap", lambda first, second: False)

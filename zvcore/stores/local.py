@@ -269,7 +269,7 @@ class LocalStore(Store):
             except FileExistsError:
                 pass
             if self.fsync:
-                _sync_folder(os.path.dirname(folder))
+                sync_folder(os.path.dirname(folder))
             if not missing:
                 return
             folder = missing.pop()
@@ -368,7 +368,7 @@ class LocalStore(Store):
         pool.drop_below(self._folder)
 
 
-def _sync_folder(folder: bytes) -> None:
+def sync_folder(folder: bytes) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

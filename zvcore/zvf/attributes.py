@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
-from zvcore.zvf.nodes import Column, Node, read_node
+from zvcore.zvf.nodes import Column, Node, joined_rows, read_node
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
@@ -158,14 +158,7 @@ def read_groups(store: Store, path: str) -> dict[int, Ints]:
         blob, raw = node.child("data"), node.child("offsets")
         if not isinstance(blob, Column) or not isinstance(raw, Column):
             return {}
-        data = blob.read_numbers().view(np.uint8)
-        table = raw.read_numbers().tobytes()
-        if len(table) % 8:
-            raise CorruptDataError("offsets of groups are 8 bytes each", key=raw.path, found=len(table))
-        starts = np.frombuffer(table, "<i8").astype(np.int64)
-        lengths = np.append(starts[1:], len(data)) - starts
-        if len(starts) and (starts[0] != 0 or lengths.min() < 0):
-            raise CorruptDataError("offsets of groups must begin at 0 and not decrease", key=path)
+        data, starts, lengths = joined_rows(blob, raw)
     groups = _group_ranges(node)
     for row in np.flatnonzero(lengths).tolist():
         members = data[starts[row] : starts[row] + lengths[row]]

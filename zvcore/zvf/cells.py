@@ -229,11 +229,11 @@ class SubArrayCells(CellGrid):
             if chunk in self._packed:
                 shard, offset, length = self._packed[chunk]
                 if shard.path not in shards:
-                    shards[shard.path] = _whole(shard)
+                    shards[shard.path] = shard.read_bytes()
                 parts.append(shards[shard.path][offset : offset + length])
                 continue
             node = read_node(self.store, join(self.path, coords_key(chunk)))
-            parts.append(_whole(node) if isinstance(node, Column) else None)
+            parts.append(node.read_bytes() if isinstance(node, Column) else None)
         lengths = np.array([0 if part is None else len(part) for part in parts], np.int64)
         data = np.concatenate([part for part in parts if part is not None] or [np.zeros(0, np.uint8)])
         return Cells(data, np.cumsum(lengths) - lengths, lengths, np.array([part is None for part in parts], bool))
@@ -242,14 +242,6 @@ class SubArrayCells(CellGrid):
         names = [parse_key(name) for name in self.store.list_dir(self.path)[0]]
         found = {*self._packed, *(coords for coords in names if coords is not None and len(coords) == self.ndim)}
         return np.array(sorted(found), np.int64).reshape(-1, self.ndim)
-
-
-def _whole(node: Column) -> npt.NDArray[np.uint8]:
-    """The bytes of an array that is nothing but bytes."""
-    if node.ndim != 1 or node.dtype.itemsize != 1:
-        raise UnsupportedError("not a one-dimensional array of bytes", key=node.key)
-    numbers: npt.NDArray[np.uint8] = node.read_numbers().view(np.uint8)
-    return numbers
 
 
 def open_cells(store: Store, path: str, ndim: int) -> CellGrid:

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from zvcore import documents
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores import LocalStore, open_store
+from zvcore.stores.staging import staging
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.assembling import Assembler, Old
 from zvcore.zvf.composing import extend_bounds, root_document
 from zvcore.zvf.nodes import read_node
-from zvcore.zvf.staging import staging
 from zvcore.zvf.store import VectorStore
 
 if TYPE_CHECKING:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+import numpy as np
+
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.zarr3 import bulk
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document, read_document
 from zvcore.zarr3.sharding import layout_of
@@ -17,14 +19,13 @@ from zvcore.zarr3.sharding import layout_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     import numpy.typing as npt
 
     from zvcore.stores import Store
     from zvcore.zarr3.layout import ChunkLayout
     from zvcore.zarr3.sharding import ShardLayout
 
-__all__ = ["Column", "Node", "child_nodes", "join", "read_node", "require_array"]
+__all__ = ["Column", "Node", "child_nodes", "join", "joined_rows", "read_node", "require_array"]
 
 
 def join(*parts: str) -> str:
@@ -136,6 +137,12 @@ class Column(Node):
         """All numbers, in native byte order; of the first axis only `stop` rows."""
         return bulk.read_numbers(self.layout, stop)
 
+    def read_bytes(self) -> npt.NDArray[np.uint8]:
+        """All of a one-dimensional array of bytes."""
+        if self.ndim != 1 or self.dtype.itemsize != 1:
+            raise UnsupportedError("not a one-dimensional array of bytes", key=self.key)
+        return self.read_numbers().view(np.uint8)
+
     def read_rows(self, stop: int | None = None) -> bulk.Rows:
         """All byte strings of a one-dimensional array: (bytes, starts, lengths)."""
         self._expect_rows()
@@ -149,3 +156,20 @@ class Column(Node):
     def _expect_rows(self) -> None:
         if not self.is_rows or self.ndim != 1:
             raise UnsupportedError("not a one-dimensional array of byte strings", key=self.key)
+
+
+def joined_rows(data: Column, offsets: Column) -> bulk.Rows:
+    """Byte strings of before 0.9: one array of all bytes, and one of where each begins, 8 bytes each."""
+    raw, table = data.read_bytes(), offsets.read_bytes().tobytes()
+    if len(table) % 8:
+        raise CorruptDataError("offsets are 8 bytes each", key=offsets.path, found=len(table))
+    starts = np.frombuffer(table, "<i8").astype(np.int64)
+    ends = np.append(starts[1:], len(raw))[: len(starts)]
+    wrong = (ends < starts) | (starts < 0) | (starts > len(raw))
+    if len(starts) and (starts[0] != 0 or wrong.any()):
+        row = 0 if starts[0] != 0 else int(np.argmax(wrong))
+        raise CorruptDataError(
+            "offsets must begin at 0, not decrease and stay within the data", key=offsets.path, chunk=f"row {row}",
+            expected=f"at most {len(raw)}", found=f"{starts[row]}..{ends[row]}",
+        )  # fmt: skip
+    return raw, starts, ends - starts

@@ -20,10 +20,11 @@ from zvcore.zvf.manifests import (
     row_of,
     table_from,
 )
-from zvcore.zvf.nodes import Column, Node, read_node, require_array
+from zvcore.zvf.nodes import Column, Node, joined_rows, read_node, require_array
 
 if TYPE_CHECKING:
     from zvcore.stores import Snapshot, Store
+    from zvcore.zarr3.bulk import Rows
 
 __all__ = ["LAYOUTS", "ObjectIndex", "open_objects"]
 
@@ -245,21 +246,12 @@ class ObjectIndex:
         coords = np.ascontiguousarray(blocks[at, :-1])
         return ManifestTable(offsets, coords, None, np.ascontiguousarray(blocks[at, -1]), None, np.zeros(0, np.int64))
 
-    def _legacy_rows(self) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
-        data = _byte_blob(self.store, f"{self.path}/data")
-        raw = _byte_blob(self.store, f"{self.path}/offsets")
+    def _legacy_rows(self) -> Rows:
         where = f"{self.path}/offsets"
-        if len(raw) != 8 * len(self):
-            raise CorruptDataError("not 8 bytes per object", key=where, expected=8 * len(self), found=len(raw))
-        starts = np.frombuffer(raw.tobytes(), "<i8").astype(np.int64)
-        ends = np.append(starts[1:], len(data))
-        if len(starts) and (starts[0] != 0 or (ends < starts).any() or starts[-1] > len(data)):
-            row = int(np.argmax(ends < starts)) if starts[0] == 0 else 0
-            raise CorruptDataError(
-                "offsets must begin at 0, not decrease and stay within the data", key=where, chunk=f"row {row}",
-                expected=f"at most {len(data)}", found=f"{starts[row]}..{ends[row]}",
-            )  # fmt: skip
-        return data, starts, ends - starts
+        rows = joined_rows(require_array(self.store, f"{self.path}/data"), require_array(self.store, where))
+        if len(rows[1]) != len(self):
+            raise CorruptDataError("not 8 bytes per object", key=where, expected=len(self), found=len(rows[1]))
+        return rows
 
     def _legacy_table(self) -> ManifestTable:
         table = table_from(*self._legacy_rows(), self.sid_ndim, keep_damaged=True)
@@ -267,13 +259,6 @@ class ObjectIndex:
             error.chunk = None
             error.located(key=f"{self.path}/data", chunk=f"row {row}")
         return table
-
-
-def _byte_blob(store: Store, path: str) -> npt.NDArray[np.uint8]:
-    node = require_array(store, path)
-    if node.ndim != 1 or node.dtype.itemsize != 1:
-        raise UnsupportedError("not a one-dimensional array of bytes", key=node.key)
-    return node.read_numbers().view(np.uint8)
 
 
 def id_array(ids: Any) -> Ints:

@@ -12,6 +12,7 @@ from zvcore import documents
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.kernels import fragments as fragment_kernel
 from zvcore.stores import LocalStore, open_store
+from zvcore.stores.staging import staging
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.batches import chunk_coords
 from zvcore.zvf.building import LevelBuilder
@@ -19,7 +20,6 @@ from zvcore.zvf.cells import GridCells
 from zvcore.zvf.composing import dataset, level_attributes
 from zvcore.zvf.manifests import ManifestTable
 from zvcore.zvf.reading import Vectors, unique_cells
-from zvcore.zvf.staging import staging
 from zvcore.zvf.store import Level, VectorStore
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from zvcore import documents, transfer
 from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.stores.staging import Staging, staging
 from zvcore.transfer import OrderedWriter
 from zvcore.zarr3.composing import inner_codecs, regular_grid, sharded_codecs
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
@@ -24,7 +25,6 @@ from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zarr3.sharding import ShardLayout, layout_of
 from zvcore.zvf.cells import GridCells, coords_key
 from zvcore.zvf.nodes import Column, Node, child_nodes, join, read_node
-from zvcore.zvf.staging import Staging, staging
 from zvcore.zvf.store import VectorStore, open
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """New folders made beside the old and put in their place at once, so that a kill leaves the one or the other, whole.
 
-Everything is made below `.zvstage` in the store's root, which is no Zarr node and which no reader looks into.
+Everything is made below `.zvstage` in the store's root, which no reader looks into.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
-from zvcore.stores import LocalStore
 from zvcore.stores.files import encode_key
+from zvcore.stores.local import LocalStore, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ class Staging:
         if self.store.fsync:
             # What is behind the note is put back from it should the machine stop between two renames.
             for name in (os.path.join(folder, b"place"), new, folder, self.folder):
-                _sync(name)
+                sync_folder(name)
         if not os.path.exists(place):
             os.makedirs(os.path.dirname(place), exist_ok=True)
             os.rename(new, place)
@@ -105,7 +105,7 @@ class Staging:
             os.rename(place, os.path.join(folder, b"old"))
             os.rename(new, place)
         if self.store.fsync:
-            _sync(os.path.dirname(place))
+            sync_folder(os.path.dirname(place))
         self.store.close()
         # What was replaced may be a million files: they go while the next array is being made.
         self._remover.submit(shutil.rmtree, folder, ignore_errors=True)
@@ -116,20 +116,11 @@ class Staging:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _sync(path: bytes) -> None:
-    """Make a file or a folder durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextmanager
 def staging(store: Store) -> Iterator[Staging]:
     """The store's staging place, for one process at a time; others wait."""
     if not isinstance(store, LocalStore):
-        raise UnsupportedError(f"{store.root}: arrays can be re-packed in local folders only")
+        raise UnsupportedError(f"{store.root}: whole arrays and levels can be replaced in local folders only")
     if store.read_only:
         raise ReadOnlyError(f"{store.root} was opened for reading")
     with store.lock("zarr.json.conversion"):
