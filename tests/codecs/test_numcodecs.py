@@ -154,7 +154,7 @@ def test_a_serializer():
         codec.decode_array(stored[:-1], np.dtype(object), (3,))
     with pytest.raises(CorruptDataError, match=r"\(expected 4, found 3\)"):
         codec.decode_array(stored, np.dtype(object), (4,))
-    with pytest.raises(TypeError, match="no filter"):
+    with pytest.raises(TypeError, match="is not a filter"):
         codec.encoded_form(values.dtype, values.shape)
 
 

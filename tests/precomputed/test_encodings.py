@@ -95,7 +95,7 @@ def test_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("a:B", "c:D"), CodecConflictError, "a:B.*c:D|c:D.*a:B"),
         (("no_such_module:B",), CodecNotFoundError, "cannot be loaded"),
-        (("json:loads",), CodecNotFoundError, "no chunk encoding"),
+        (("json:loads",), CodecNotFoundError, "is not a chunk encoding"),
     ],
 )
 def test_entry_points_that_are_wrong(
