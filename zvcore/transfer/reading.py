@@ -52,8 +52,7 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
         if shard and shards.read(layout.prepared, selection, out):
             return
     steps = Steps(work, count)
-    size = _window_size(layout, work)
-    if count <= size:
+    if count == 1 or count <= (size := _window_size(layout, work)):
         _read_window(layout, selection, positions, None, out, steps)
         return
     for window in windows(count, size):
