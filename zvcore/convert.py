@@ -69,7 +69,8 @@ def convert(
     codec       a name, {"name": ..., parameters}, a Codec, or a list of these
     levels      how many coarser levels to add, which makes a pyramid
     method      "mean" or "mode" (the most frequent value, for labels), by which they are made
-    factors     how much coarser each level is along each axis of the destination; by default 2 along z, y and x
+    factors     how much coarser each level is along each axis of the destination; by default 2 along x, y and z, of
+                which those whose voxels are twice as long as others wait until these have caught up
     region      what would stand in the brackets of `src[...]`: integers and slices
     dtype       another data type; values that it cannot hold are an error, or with `clip` the nearest that it can
     verify      read both sides back at the end and compare their checksums

@@ -64,7 +64,7 @@ def test_other_units(tmp_path):
 @pytest.mark.parametrize("source", ["zarr3", "n5", "precomputed"])
 def test_pyramids_between_all(source, target, tmp_path):
     array(tmp_path / "one", "precomputed", resolution=(4, 4, 40), voxel_offset=(8, 16, 24))
-    zvcore.convert(tmp_path / "one", tmp_path / "src", format=source, levels=2)
+    zvcore.convert(tmp_path / "one", tmp_path / "src", format=source, levels=2, factors=(2, 2, 2))
     zvcore.convert(tmp_path / "src", tmp_path / "dst", format=target)
     zvcore.convert(tmp_path / "dst", tmp_path / "back", format="precomputed")
     volume = zvcore.open(tmp_path / "back")
@@ -81,7 +81,7 @@ def test_pyramids_between_all(source, target, tmp_path):
 
 def test_ome_zarr_is_written(tmp_path):
     array(tmp_path / "src", "precomputed", resolution=(4, 4, 40))
-    zvcore.convert(tmp_path / "src", tmp_path / "fly.zarr", format="zarr3", levels=1)
+    zvcore.convert(tmp_path / "src", tmp_path / "fly.zarr", format="zarr3", levels=1, factors=(2, 2, 2))
     document = json.loads((tmp_path / "fly.zarr" / "zarr.json").read_text())
     assert document["attributes"]["ome"] == {
         "version": "0.5",
@@ -150,7 +150,14 @@ def test_ome_zarr_with_channels_is_read(tmp_path):
 
 def test_ome_zarr_to_ome_zarr_keeps_the_rest(tmp_path):
     ome(tmp_path / "src", AXES, (2, 8, 20, 24), [(1, 2, 0.5, 0.5), (1, 4, 1, 1)], name="mine")
-    zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3", codec={"name": "zstd", "level": 9}, levels=1)
+    zvcore.convert(
+        tmp_path / "src",
+        tmp_path / "dst",
+        format="zarr3",
+        codec={"name": "zstd", "level": 9},
+        levels=1,
+        factors=(1, 2, 2, 2),
+    )
     group = zvcore.open(tmp_path / "dst")
     assert group.attrs["mine"] == 1
     entry = group.attrs["ome"]["multiscales"][0]

@@ -67,10 +67,10 @@ def test_a_plan_says_what_the_conversion_then_does(options: dict[str, Any], how:
 def test_a_plan_is_read_by_people_and_by_programs(source, tmp_path) -> None:
     plan = zvcore.plan(source, tmp_path / "dst", format="precomputed", levels=1, sharding="advise")
     text = str(plan)
-    assert "4_4_40: uint8 60 x 70 x 80 x 1" in text and "8_8_80" in text and "made of 4_4_40" in text
+    assert "4_4_40: uint8 60 x 70 x 80 x 1" in text and "8_8_40" in text and "made of 4_4_40" in text
     assert "lost: the attribute 'lab'" in text
     document = json.loads(json.dumps(plan.to_json()))
-    assert document["units"] == plan.units and [one["path"] for one in document["arrays"]] == ["4_4_40", "8_8_80"]
+    assert document["units"] == plan.units and [one["path"] for one in document["arrays"]] == ["4_4_40", "8_8_40"]
     assert document["arrays"][0]["options"]["resolution"] == [4, 4, 40]
     assert [loss["what"] for loss in document["losses"]] == ["the attribute 'lab' has no place in precomputed"]
 

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from zvcore.converting.view import View
     from zvcore.format import Format
     from zvcore.images import Axes
+    from zvcore.images.levels import Factors
 
 __all__ = ["Draft", "DraftArray", "DraftFolder", "DraftImage"]
-
-Factors = tuple[int, ...]
 
 
 @dataclass

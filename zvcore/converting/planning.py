@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
 from zvcore.converting.geometry import seen
-from zvcore.converting.pyramids import level_shapes
 from zvcore.converting.sources import Leaf, Node, Pyramid
 from zvcore.converting.view import View, make_view, parse_region, whole
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Place, Target
 from zvcore.format import get_format
-from zvcore.images import Level, coarser, is_labels
+from zvcore.images import Level, coarser, is_labels, level_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,8 +136,7 @@ def _draft_image(draft: Draft, node: Pyramid, request: Request) -> None:
     kind = node.kind or ("segmentation" if is_labels(views[0].value_dtype) else None)
     method = request.method or ("mode" if kind == "segmentation" else "mean")
     last = views[-1]
-    factors = exchange.factors([axis.name for axis in axes[-1]], request.factors, last.order)
-    shapes = level_shapes(last.shape, factors, request.levels)
+    shapes = _coarser_shapes(request, last.shape, axes[-1], last.order)
     names_levels = get_format(finest.array.format).exchange().names_levels
     wanted = [leaf.path if leaf.path and names_levels else None for leaf in node.levels]
     names = exchange.level_names([*wanted, *[None] * len(shapes)])
@@ -163,6 +161,16 @@ def _draft_image(draft: Draft, node: Pyramid, request: Request) -> None:
 def _level(path: str, options: dict[str, Any], view: View | None, factors: tuple[int, ...] = ()) -> DraftArray:
     extra = options.pop("attrs", None) or {}
     return DraftArray(path, path, options, dict(extra), view, factors)
+
+
+def _coarser_shapes(
+    request: Request, shape: Sequence[int], axes: Axes, order: str
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """(shape, factors) of the levels that are asked for above one of this shape."""
+    exchange = request.exchange
+    given = None if request.factors is None else exchange.given_factors(request.factors, len(shape))
+    spatial = exchange.spatial_axes(axes, order)
+    return level_shapes(shape, axes, request.levels, spatial=spatial, factors=given)
 
 
 def _coarser_levels(
@@ -195,8 +203,7 @@ def draft_levels(node: Pyramid, request: Request) -> Draft:
     view = whole(array)
     axes = [leaf.axes for leaf in node.levels]
     method = request.method or node.method_of_ours or ("mode" if node.labels else "mean")
-    factors = exchange.factors([axis.name for axis in axes[-1]], request.factors, view.order)
-    shapes = level_shapes(array.shape, factors, request.levels)
+    shapes = _coarser_shapes(request, array.shape, axes[-1], view.order)
     paths = exchange.level_names([*(leaf.path for leaf in node.levels), *[None] * len(shapes)])
     made = _coarser_levels(request, view, axes, shapes, node.kind)
     levels = [_level(path, *one) for path, one in zip(paths[len(node.levels) :], made, strict=True)]

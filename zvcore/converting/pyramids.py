@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from zvcore.array import Array
+    from zvcore.images.levels import Factors
 
-__all__ = ["CoarseView", "Pyramiding", "downsampled", "level_shapes", "plan_levels"]
-
-Factors = tuple[int, ...]
+__all__ = ["CoarseView", "Pyramiding", "downsampled", "plan_levels"]
 
 # What one unit reads at most. More would be lost when a conversion is interrupted.
 _UNIT_BYTES = 2 << 30
@@ -36,19 +35,6 @@ _UNIT_BYTES = 2 << 30
 _LEAST_UNITS = 16
 # Slices of at least this many bytes are worth a thread.
 _SLICE_BYTES = 1 << 20
-
-
-def level_shapes(shape: Sequence[int], factors: Factors, levels: int) -> list[tuple[tuple[int, ...], Factors]]:
-    """(shape, factors from the level before) of each coarser level. Axes of length 1 stay as they are."""
-    found = []
-    last = tuple(shape)
-    for _ in range(levels):
-        here = tuple(1 if n == 1 else f for n, f in zip(last, factors, strict=True))
-        if math.prod(here) == 1:
-            break
-        last = tuple(-(-n // f) for n, f in zip(last, here, strict=True))
-        found.append((last, here))
-    return found
 
 
 def downsampled(values: npt.NDArray[Any], factors: Factors, method: str, threads: int = 1) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from zvcore.errors import UnsupportedError
 from zvcore.exchange.target import chunk_shape
 from zvcore.exchange.writer import ImageWriter
+from zvcore.images.levels import spatial_axes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -140,21 +141,17 @@ class Exchange:
         """The attributes by which an array says itself where its voxels lie."""
         return {}
 
-    def factors(self, names: Sequence[str | None], given: Sequence[int] | None, order: str) -> tuple[int, ...]:
-        """How much coarser a level is along each axis: 2 along x, y and z by default."""
-        rank = len(names)
-        if given is not None:
-            if len(given) != rank or any(n < 1 for n in given):
-                raise ValueError(f"factors has a number of at least 1 for each of {rank} axes, not {tuple(given)}")
-            if math.prod(given) == 1:
-                raise ValueError("factors of 1 make no coarser level")
-            return tuple(given)
-        if all(name is not None for name in names):
-            spatial = tuple(2 if str(name).lower() in ("x", "y", "z") else 1 for name in names)
-            if max(spatial, default=1) > 1:
-                return spatial
-        fastest = range(rank) if order == "F" else range(rank - 1, -1, -1)
-        return tuple(2 if axis in fastest[:3] else 1 for axis in range(rank))
+    def spatial_axes(self, axes: Axes, order: str) -> tuple[int, ...]:
+        """Which axes of an array here become coarser from level to level."""
+        return spatial_axes(axes, fastest_first=order == "F")
+
+    def given_factors(self, given: Sequence[int], rank: int) -> tuple[int, ...]:
+        """How much coarser each level is along each axis, as the user says it."""
+        if len(given) != rank or any(n < 1 for n in given):
+            raise ValueError(f"factors has a number of at least 1 for each of {rank} axes, not {tuple(given)}")
+        if math.prod(given) == 1:
+            raise ValueError("factors of 1 make no coarser level")
+        return tuple(given)
 
     def level_names(self, wanted: Sequence[str | None]) -> list[str]:
         """What the levels of an image are called; `wanted` are their names in the source, where they have some."""

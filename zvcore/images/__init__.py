@@ -2,5 +2,6 @@
 
 from zvcore.images.axes import Axes, Axis, coarser, default_names
 from zvcore.images.image import Image, Level, is_labels
+from zvcore.images.levels import level_shapes, usual_factors
 
-__all__ = ["Axes", "Axis", "Image", "Level", "coarser", "default_names", "is_labels"]
+__all__ = ["Axes", "Axis", "Image", "Level", "coarser", "default_names", "is_labels", "level_shapes", "usual_factors"]

@@ -6,6 +6,7 @@ voxel lies.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,9 @@ __all__ = [
     "Axes",
     "Axis",
     "coarser",
+    "comparable_sizes",
     "default_names",
+    "is_spatial",
     "known",
     "long_unit",
     "nanometers",
@@ -75,6 +78,24 @@ def short_unit(unit: str | None) -> str:
 def nanometers(unit: str | None) -> float:
     """How many nanometers a unit is; 1 for units that are not lengths."""
     return 1.0 if unit is None else _NANOMETERS.get(unit, 1.0)
+
+
+def is_spatial(axis: Axis) -> bool:
+    """Whether an axis is called x, y or z."""
+    return axis.name is not None and axis.name.lower() in ("x", "y", "z")
+
+
+def comparable_sizes(axes: Sequence[Axis]) -> list[float] | None:
+    """The sizes of voxels along axes in one unit; None where they are unknown or have no unit in common."""
+    units = [long_unit(axis.unit) for axis in axes]
+    alike = len(set(units)) == 1
+    if not alike and not all(axis.unit in _NANOMETERS for axis in axes):
+        return None
+    sizes = [axis.scale for axis in axes]
+    if not all(size is not None and 0 < size < math.inf for size in sizes):
+        return None
+    found = [size * (1.0 if alike else nanometers(axis.unit)) for size, axis in zip(sizes, axes, strict=True) if size]
+    return found if all(map(math.isfinite, found)) else None
 
 
 def plain(number: float) -> float:

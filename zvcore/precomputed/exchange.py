@@ -130,10 +130,11 @@ class VolumeExchange(Exchange):
             return {"sharding": source.sharding}
         return {"sharding": "advise"}
 
-    def factors(self, names: Sequence[str | None], given: Sequence[int] | None, order: str) -> tuple[int, ...]:
-        if given is None:
-            return (2, 2, 2, 1)
-        found = super().factors(names, (*given, 1) if len(given) == 3 else given, order)
+    def spatial_axes(self, axes: Axes, order: str) -> tuple[int, ...]:
+        return (0, 1, 2)
+
+    def given_factors(self, given: Sequence[int], rank: int) -> tuple[int, ...]:
+        found = super().given_factors((*given, 1) if len(given) == 3 else given, rank)
         if found[_CHANNELS] != 1:
             raise ValueError("the channels of a volume stay as they are")
         return found
