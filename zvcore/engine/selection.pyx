@@ -137,6 +137,12 @@ cdef tuple full_key(object key, int ndim):
     return tuple(filled)
 
 
+cdef tuple open_mesh(list parts, tuple shape):
+    """What numpy takes where some axes are selected by lists: coordinates along all of them."""
+    return np.ix_(*[np.arange(extent)[part] if isinstance(part, slice) else part
+                    for part, extent in zip(parts, shape, strict=True)])
+
+
 cdef object coordinates(object item, int64_t bound, int axis):
     """An integer array index of one axis as non-negative int64 coordinates, checked."""
     array = np.asarray(item)
@@ -398,28 +404,32 @@ cdef class Selection:
         """
         cdef int axis
         cdef Share part
-        cdef int64_t begin, end, count, target
+        cdef int64_t begin, end
         if self.is_points:
             begin, end = self.point_first[row], self.point_first[row + 1]
             source = self.point_source[begin:end]
             return tuple([source[:, axis] for axis in range(self.ndim)]), self.point_target[begin:end]
         within, result = [], []
+        lists = False
         for axis in range(self.ndim):
             if self.axes[axis].kind == LIST_AXIS:
                 chunks, first, source, targets = self._columns[axis]
                 found = int(np.searchsorted(chunks, position[axis]))
                 within.append(source[first[found] : first[found + 1]])
                 result.append(targets[first[found] : first[found + 1]])
+                lists = True
                 continue
             part = share_of(&self.axes[axis], position[axis], chunk_shape[axis])
-            within.append(np.arange(part.source, part.source + part.count * part.step, part.step))
-            target = part.target
-            count = part.count
-            places = np.arange(target, target + count)
+            within.append(slice(part.source, part.source + part.count * part.step, part.step))
             if self.flipped[axis]:
-                places = self.axes[axis].count - 1 - places
-            result.append(places)
-        return np.ix_(*within), np.ix_(*result)
+                begin = self.axes[axis].count - 1 - part.target
+                end = begin - part.count
+                result.append(slice(begin, None if end < 0 else end, -1))
+            else:
+                result.append(slice(part.target, part.target + part.count))
+        if not lists:
+            return tuple(within), tuple(result)
+        return open_mesh(within, chunk_shape), open_mesh(result, self.full_shape)
 
     @property
     def full_shape(self):
