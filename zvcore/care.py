@@ -11,6 +11,7 @@ import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore.conversion_note import FINISHED
 from zvcore.conversion_note import KEY as NOTE
 from zvcore.conversion_note import UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, ZvcoreError
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compact", "find", "inspect", "repair", "verify"]
 
+# Objects of zvcore's own, which belong to no format.
+_NOTES = (NOTE, FINISHED)
 # How many arrays of an unfinished conversion are named.
 _NAMED = 100
 # How many objects one task on a cluster looks at.
@@ -105,7 +108,7 @@ def _unfinished_member(store: Store, path: str) -> UnfinishedConversion | None:
 def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConversion | None]) -> None:
     """Chunks that are missing here are not fill values. The notes belong to no format, and are no oddities."""
     report.problems = [
-        problem for problem in report.problems if problem.fatal or problem.where.rpartition("/")[2] != NOTE
+        problem for problem in report.problems if problem.fatal or problem.where.rpartition("/")[2] not in _NOTES
     ]
     here = f"{root.rstrip('/')}/"
     for one in {one.place: one for one in found if one is not None}.values():

@@ -1,6 +1,7 @@
 """The `zvcore` command. Data goes to stdout, words to stderr.
 
-Exit status: 0 all well, 1 something was found wrong or failed, 2 the command line was wrong, 130 interrupted.
+Exit status: 0 all well, 1 something was found wrong or failed, 2 the command line was wrong, 130 interrupted,
+143 terminated.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from zvcore.commands import COMMANDS, UsageError
+from zvcore.commands import COMMANDS, Terminated, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main", "make_parser"]
+
+
+# The exit status of a process that SIGTERM ended.
+TERMINATED = 143
 
 
 class ShowVersions(argparse.Action):
@@ -58,8 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as error:
+        tell_notes(error)
+        return TERMINATED if isinstance(error, Terminated) else 130
     except BrokenPipeError:
         # The reader has seen enough (`| head`). Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,5 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         print(f"zvcore: {type(error).__name__}: {error}", file=sys.stderr)
+        tell_notes(error)
         return 1
     return status
+
+
+def tell_notes(error: BaseException) -> None:
+    """What is to be said besides the error."""
+    for note in getattr(error, "__notes__", ()):
+        print(f"zvcore: {note}", file=sys.stderr)

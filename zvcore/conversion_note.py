@@ -18,17 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
+    "FINISHED",
     "KEY",
     "VERSION",
     "UnfinishedConversion",
     "checked_spans",
     "places_above",
     "read_note",
+    "unfinished_above",
     "unfinished_around",
     "unfinished_at",
 ]
 
 KEY = ".zvcore-convert.json"
+# What a finished conversion leaves in the folder of its first array.
+FINISHED = ".zvcore-converted.json"
 VERSION = 1
 # Larger than the note of any conversion: one span takes some 20 bytes, and units come nearly in order.
 _LARGEST = 256 << 20
@@ -108,7 +112,21 @@ def unfinished_around(
     if "://" not in here:
         # What a link leads to belongs to the conversion that made it.
         here = os.path.realpath(here)
-    for place in itertools.chain([here], (above for above, _ in places_above(here))):
+    return _first_unfinished(itertools.chain([here], (above for above, _ in places_above(here))), storage_options)
+
+
+def unfinished_above(store: Store) -> UnfinishedConversion | None:
+    """The unfinished conversion whose destination a folder lies in. Where asking means requests, nothing is asked."""
+    if store.local_root is None:
+        return None
+    here = os.path.realpath(os.fsdecode(store.local_root))
+    return _first_unfinished((above for above, _ in places_above(here)), None)
+
+
+def _first_unfinished(
+    places: Iterable[str], storage_options: Mapping[str, Any] | None
+) -> UnfinishedConversion | None:
+    for place in places:
         if "://" not in place and not os.path.lexists(os.path.join(place, KEY)):
             continue
         try:

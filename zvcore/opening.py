@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from zvcore.choices import AUTO
 from zvcore.conversion_note import KEY as NOTE
-from zvcore.conversion_note import unfinished_at
+from zvcore.conversion_note import unfinished_above, unfinished_at
 from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
 from zvcore.format import Format, formats, get_format, marks
 from zvcore.stores import Store
@@ -87,7 +87,8 @@ def open(
     storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
     options          options of the format, such as `scale=` for precomputed volumes and `order="C"` for N5
 
-    The destination of a conversion that has not ended is opened with an `UnfinishedConversionWarning`.
+    The destination of a conversion that has not ended, and what lies in one, is opened with an
+    `UnfinishedConversionWarning`. (Of object stores, only the place itself is asked.)
     """
     if mode not in ("r", "r+", "w"):
         raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
@@ -101,9 +102,9 @@ def open(
         return _opened(begun, store, mode, options)
     with _looking(store, format, (NOTE,)):
         opened = open_silently(store, mode, format, **options)
-        unfinished = unfinished_at(store)
+        unfinished = unfinished_at(store) or unfinished_above(store)
     if unfinished is not None:
-        warnings.warn(f"{store.root}: {unfinished}", UnfinishedConversionWarning, stacklevel=2)
+        warnings.warn(f"{unfinished.place}: {unfinished}", UnfinishedConversionWarning, stacklevel=2)
     return opened
 
 

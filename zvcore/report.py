@@ -216,6 +216,7 @@ class ConversionReport(Report):
     resumed      those of them that an earlier run had done
     memory       the bound of the memory that values and encoded chunks took, in bytes
     verified     whether both sides were read back and compared; None: not requested
+    already_finished  whether an earlier run had finished it, so that nothing was done
     """
 
     bytes_in: int = 0
@@ -229,6 +230,11 @@ class ConversionReport(Report):
     resumed: int = 0
     memory: int = 0
     verified: bool | None = None
+    already_finished: bool = False
+
+    @property
+    def status(self) -> str:
+        return "was already finished" if self.already_finished and self.ok else super().status
 
     @property
     def ratio(self) -> float:
@@ -246,21 +252,25 @@ class ConversionReport(Report):
             name: getattr(self, name)
             for name in (
                 "bytes_in", "bytes_out", "values", "ratio", "seconds", "throughput", "copied", "encoded", "empty",
-                "units", "resumed", "memory", "verified",
+                "units", "resumed", "memory", "verified", "already_finished",
             )
         }  # fmt: skip
         return {**super().to_json(), **numbers}
 
     def __str__(self) -> str:
         lines = [*map(str, self.problems), *(f"lost: {loss}" for loss in self.losses)]
-        lines.append(
-            f"{human_size(self.bytes_in)} read, {human_size(self.bytes_out)} written, ratio {self.ratio:.2f}, "
-            f"{self.seconds:.1f} s, {human_size(self.throughput)}/s of values"
-        )
-        resumed = f"; {self.resumed} of {self.units} parts were done before" if self.resumed else ""
-        lines.append(
-            f"chunks: {self.copied} copied as they are, {self.encoded} re-encoded, {self.empty} empty{resumed}"
-        )
+        if self.already_finished:
+            lines.append("was already finished: nothing was written; overwriting does it again")
+        else:
+            lines.extend(self._work())
         if self.verified is not None:
             lines.append("verified: both sides are the same" if self.verified else "verified: NOT the same")
         return "\n".join(lines)
+
+    def _work(self) -> list[str]:
+        resumed = f"; {self.resumed} of {self.units} parts were done before" if self.resumed else ""
+        return [
+            f"{human_size(self.bytes_in)} read, {human_size(self.bytes_out)} written, ratio {self.ratio:.2f}, "
+            f"{self.seconds:.1f} s, {human_size(self.throughput)}/s of values",
+            f"chunks: {self.copied} copied as they are, {self.encoded} re-encoded, {self.empty} empty{resumed}",
+        ]

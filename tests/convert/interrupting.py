@@ -11,6 +11,7 @@ import numpy as np
 
 import zvcore
 from tests.processes import PATIENCE
+from zvcore.conversion_note import FINISHED
 
 DYING = """
 import json, os, signal, sys
@@ -24,6 +25,11 @@ zvcore.convert(sys.argv[1], sys.argv[2], **json.loads(sys.argv[3]), progress=tel
 """
 # So little that the work has many parts.
 MEMORY = 1 << 18
+
+
+def left_behind(folder):
+    """Hidden files, apart from the record that a conversion was finished."""
+    return [path for path in folder.rglob(".*") if path.is_file() and path.name != FINISHED]
 
 
 def source(path, shape=(96, 90, 70)):

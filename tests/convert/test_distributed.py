@@ -13,6 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import zvcore
+from tests.convert.interrupting import left_behind
 from zvcore.converting.converting import Converting
 from zvcore.converting.planning import Request
 from zvcore.distributed import run_tasks
@@ -101,7 +102,7 @@ def test_a_worker_dies(client, source, tmp_path):
     assert killed and report.ok
     assert np.array_equal(zvcore.open(tmp_path / "dst")[...], source)
     assert zvcore.verify(tmp_path / "dst").ok
-    assert not [path for path in (tmp_path / "dst").rglob(".*") if path.is_file()]
+    assert not left_behind(tmp_path / "dst")
     client.wait_for_workers(2)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.convert.interrupting import left_behind
 
 SOURCES = {
     "zarr3": {"format": "zarr3", "codec": "gzip"},
@@ -67,7 +68,7 @@ def test_every_pair(source, tmp_path):
         report = zvcore.convert(tmp_path / "src", tmp_path / str(i), verify=True, **target)
         assert report.ok and report.verified
         assert np.array_equal(read(tmp_path / str(i)), values)
-        assert not [path for path in (tmp_path / str(i)).rglob(".*") if path.is_file()]
+        assert not left_behind(tmp_path / str(i))
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "uint64", "float32"])

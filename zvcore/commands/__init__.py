@@ -10,6 +10,9 @@ Data goes to stdout (`zvcore.terminal.print_json` and the like), words go to std
 
 from __future__ import annotations
 
+import signal
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,3 +55,24 @@ class FormatNames:
 
 class UsageError(Exception):
     """What the command line asks for makes no sense: exit status 2."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by SIGTERM, as batch systems do."""
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Within this, SIGTERM ends the work as Ctrl-C does: what is done is noted, and how to resume it is told."""
+
+    def end(*_: object) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears signals
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

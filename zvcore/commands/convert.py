@@ -74,7 +74,7 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands import UsageError
+    from zvcore.commands import UsageError, ending_in_order
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
     from zvcore.terminal import parse_region
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     if options.dry_run:
         return tell_plan(options, zvcore.plan(source, options.dst, **asked, **given))
-    with cluster(options.dask) as client:
+    with cluster(options.dask) as client, ending_in_order():
         report = zvcore.convert(
             source, options.dst, verify=options.verify, progress=not options.quiet, threads=options.threads,
             client=client, **asked, **given,

@@ -29,10 +29,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
+    from zvcore.commands import ending_in_order
     from zvcore.distributed import cluster
     from zvcore.terminal import reading
 
-    with reading(options.path), cluster(options.dask) as client:
+    with reading(options.path), cluster(options.dask) as client, ending_in_order():
         report = zvcore.downsample(
             options.path, levels=options.levels or 1, method=options.method, factors=options.factors,
             verify=options.verify, progress=not options.quiet, threads=options.threads, client=client,

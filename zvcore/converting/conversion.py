@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from zvcore.converting.journal import StepNote
 from zvcore.converting.making import Made, Step, make, path_in
 from zvcore.converting.plan import Plan, planned
 from zvcore.converting.running import run_units
@@ -34,12 +35,14 @@ class Conversion(ABC):
     made       what it has made there
     effort     whether a codec that encodes with another effort counts as another codec
     replacing  whether something is removed from there first
+    finished   whether an earlier run has finished it, so that there is nothing to do
     left_out   what the destination will lack: (path, why)
     """
 
     journal: Journal
     effort = False
     replacing = False
+    finished = False
 
     def __init__(self, store: Store, memory: int) -> None:
         if memory < 1:
@@ -74,7 +77,9 @@ class Conversion(ABC):
         self.check(scratch)
         left_out = [Problem(path, f"left out: {why}") for path, why in self.left_out]
         arrays = planned(self.draft, made, self.store, scratch)
-        return Plan(self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, left_out)
+        return Plan(
+            self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, left_out, self.finished
+        )
 
     def check(self, scratch: Store) -> None:
         """Refuse what would be written over others' objects, now that it was made in memory."""
@@ -100,20 +105,29 @@ class Conversion(ABC):
     ) -> ConversionReport:
         try:
             return self._run(threads, client, progress, verify)
-        except Exception as error:
+        except BaseException as error:
             if self.journal.begun:
-                # What cannot be noted is not: the journal says that it is unfinished, in any case.
-                with suppress(ZvcoreError, OSError):
-                    self.journal.fail(f"{type(error).__name__}: {error}")
+                if isinstance(error, Exception):
+                    # What cannot be noted is not: the journal says that it is unfinished, in any case.
+                    with suppress(ZvcoreError, OSError):
+                        self.journal.fail(f"{type(error).__name__}: {error}")
+                done, units = self.journal.progress
+                error.add_note(
+                    f"the conversion is not finished ({done} of {units} units are done): "
+                    "the same conversion, run again, resumes it"
+                )
             raise
 
     def _run(self, threads: int | None, client: Any, progress: Any, verify: bool) -> ConversionReport:
-        report = ConversionReport()
+        report = ConversionReport(already_finished=self.finished)
+        if self.finished:
+            if verify:
+                self.make(True)
+                self._verify(report, threads, client, progress)
+            return report
         self.prepare()
         steps = self.made.steps
-        self.journal.plan({
-            step.name: (len(step.work), [path_in(self.store, array) for array in step.work.targets]) for step in steps
-        })  # fmt: skip
+        self.journal.plan({step.name: self._noted(step) for step in steps})
         for path, why in self.left_out:
             report.add(path, f"left out: {why}")
         report.losses.extend(self.draft.losses)
@@ -129,8 +143,17 @@ class Conversion(ABC):
                 return report
         if report.resumed or client is not None:
             self._clean()
+        self._record()
         self.journal.end()
         return report
+
+    def _noted(self, step: Step) -> StepNote:
+        return StepNote(
+            len(step.work), list(step.work.cell), [path_in(self.store, array) for array in step.work.targets]
+        )
+
+    def _record(self) -> None:
+        """Leave word that this conversion is finished."""
 
     def _run_step(self, step: Step, report: ConversionReport, threads: int | None, client: Any, tell: Any) -> None:
         work = step.work

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from zvcore import opening
 from zvcore.conversion_note import KEY, read_note
 from zvcore.converting.conversion import Conversion
+from zvcore.converting.finished import record_finished, was_finished
 from zvcore.converting.journal import Journal
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
 from zvcore.converting.sources import Leaf, Pyramid, collect
-from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from zvcore.converting.drafts import Draft
@@ -110,8 +111,20 @@ class Converting(Conversion):
         self.resuming = False
         self.replacing = found is not None or opening.detect(self.store) is not None
         if self.replacing and not overwrite:
-            raise _occupied(self.store.root)
+            self.finished = found is None and self._was_finished(task)
+            if not self.finished:
+                raise _occupied(self.store.root)
+            self.replacing = False
         return Journal(self.store, task, None)
+
+    def _was_finished(self, task: dict[str, Any]) -> bool:
+        try:
+            return was_finished(self.store, task, *self.rehearse())
+        except ZvcoreError:
+            return False  # what is refused now was not made then
+
+    def _record(self) -> None:
+        record_finished(self.store, self.made, self._task())
 
     # --- making the destination
 
@@ -137,7 +150,7 @@ class Converting(Conversion):
 
     def check(self, scratch: Store) -> None:
         """What others have stored within this place is not taken for what we have made, now or by the next run."""
-        if self.resuming or self.replacing:
+        if self.resuming or self.replacing or self.finished:
             return
         keys = [*scratch.list()]
         for key, taken in zip(keys, self.store.each(self.store.exists, keys), strict=True):
@@ -147,6 +160,6 @@ class Converting(Conversion):
 
 def _occupied(where: str) -> ConflictError:
     return ConflictError(
-        "something is here already; overwrite=True replaces it (if it is this conversion, it has ended already)",
+        "something is here already; overwrite=True replaces it",
         key=where,
     )

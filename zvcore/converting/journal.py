@@ -1,4 +1,4 @@
-"""What of a conversion is done, kept beside its destination so that an interrupted one goes on where it stopped."""
+"""What of a conversion is done, kept beside its destination so that an interrupted one is resumed where it stopped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore.conversion_note import KEY, VERSION, checked_spans
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "StepNote", "fingerprint"]
 
 # The journal is written as often as takes no more than this share of the time; what was done since is done again after
 # a crash.
@@ -30,8 +31,25 @@ def fingerprint(task: Mapping[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(task, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
 
 
+@dataclass(frozen=True)
+class StepNote:
+    """What the journal says of a step besides which of its units are done.
+
+    count   how many units it has
+    cut     how the work is cut into units, as JSON has it
+    arrays  the paths of the arrays that it writes
+    """
+
+    count: int
+    cut: Any
+    arrays: Sequence[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"count": self.count, "cut": self.cut, "arrays": list(self.arrays)}
+
+
 class Journal:
-    """Which units of which step are done. `task` is what was asked for: a journal of another task is not gone on with.
+    """Which units of which step are done. `task` is what was asked for: the journal of another task is refused.
 
     The whole is one small object, replaced at once, so that a crash leaves the old one or the new one.
     """
@@ -50,7 +68,7 @@ class Journal:
         if found is not None:
             if found.get("mark") != self._mark:
                 raise ConflictError(
-                    "another conversion into this place was begun and has not ended; overwrite=True begins anew",
+                    "another conversion into this place was begun and has not ended; overwrite=True starts over",
                     key=f"{store.root}/{KEY}", expected=self._task, found=found.get("task"),
                 )  # fmt: skip
             self._done = checked_spans(found.get("done"))
@@ -61,9 +79,15 @@ class Journal:
         self.begun, self._clearing = True, clearing
         self._write()
 
-    def plan(self, steps: Mapping[str, tuple[int, Sequence[str]]]) -> None:
-        """Note how many units each step has, and which arrays they write: what is missing until all is done."""
-        self._units = {name: {"count": count, "arrays": list(arrays)} for name, (count, arrays) in steps.items()}
+    def plan(self, steps: Mapping[str, StepNote]) -> None:
+        """Note how many units each step has, and which arrays they write: what is missing until all is done.
+
+        What an earlier run has done of a step counts if its units were cut in the same way, which the memory decides.
+        """
+        before = self._units if isinstance(self._units, dict) else {}
+        units = {name: step.to_json() for name, step in steps.items()}
+        self._done = {name: spans for name, spans in self._done.items() if units.get(name) == before.get(name)}
+        self._units = units
         self._write()
         # The first unit that is done is noted at once.
         self._next = 0.0
@@ -88,6 +112,12 @@ class Journal:
             _insert(spans, unit)
             if time.monotonic() >= self._next:
                 self._write()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """(how many units are done, of how many)."""
+        units = sum(one["count"] for one in (self._units or {}).values())
+        return sum(stop - first for spans in self._done.values() for first, stop in spans), units
 
     def flush(self) -> None:
         with self._lock:

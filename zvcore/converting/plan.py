@@ -81,6 +81,7 @@ class Plan:
     arrays       what is made, in the order in which it is filled
     losses       what has no place in the destination
     left_out     arrays that cannot be converted, and why
+    finished     whether an earlier run has finished the same conversion, so that nothing would be done
     """
 
     destination: str
@@ -89,6 +90,7 @@ class Plan:
     arrays: list[PlannedArray] = field(default_factory=list)
     losses: list[Problem] = field(default_factory=list)
     left_out: list[Problem] = field(default_factory=list)
+    finished: bool = False
 
     @property
     def units(self) -> int:
@@ -111,6 +113,7 @@ class Plan:
             "destination": self.destination,
             "format": self.format,
             "replaces": self.replaces,
+            "finished": self.finished,
             "arrays": [asdict(array) for array in self.arrays],
             "losses": [loss.to_json() for loss in self.losses],
             "left_out": [problem.to_json() for problem in self.left_out],
@@ -120,7 +123,8 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.destination}: {self.format}{', replaces what is there' if self.replaces else ''}"]
+        said = ", replaces what is there" if self.replaces else ", was already finished" if self.finished else ""
+        lines = [f"{self.destination}: {self.format}{said}"]
         lines += [f"  {array}" for array in self.arrays]
         lines += [f"  lost: {loss}" for loss in self.losses]
         lines += [f"  {problem}" for problem in self.left_out]
