@@ -11,9 +11,8 @@ import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from zvcore.conversion_note import FINISHED
+from zvcore.conversion_note import FINISHED, UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.conversion_note import KEY as NOTE
-from zvcore.conversion_note import UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, get_format
 from zvcore.opening import detect, store_at, unknown_file

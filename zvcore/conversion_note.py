@@ -123,9 +123,7 @@ def unfinished_above(store: Store) -> UnfinishedConversion | None:
     return _first_unfinished((above for above, _ in places_above(here)), None)
 
 
-def _first_unfinished(
-    places: Iterable[str], storage_options: Mapping[str, Any] | None
-) -> UnfinishedConversion | None:
+def _first_unfinished(places: Iterable[str], storage_options: Mapping[str, Any] | None) -> UnfinishedConversion | None:
     for place in places:
         if "://" not in place and not os.path.lexists(os.path.join(place, KEY)):
             continue

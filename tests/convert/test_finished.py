@@ -141,9 +141,7 @@ def test_others_find_nothing_strange_in_a_group(tmp_path):
 def test_an_interrupted_conversion_says_how_to_resume_it(tmp_path):
     source(tmp_path / "src")
     with pytest.raises(Stop) as caught:
-        zvcore.convert(
-            tmp_path / "src", tmp_path / "dst", format="zarr3", memory=MEMORY, threads=1, progress=after(3)
-        )
+        zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3", memory=MEMORY, threads=1, progress=after(3))
     [note] = caught.value.__notes__
     assert note.startswith("the conversion is not finished (3 of ") and note.endswith("run again, resumes it")
 
