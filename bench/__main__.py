@@ -104,7 +104,7 @@ def line(result: dict[str, Any]) -> str:
 def measure_own(seconds: float) -> list[dict[str, Any]]:
     """The datasets that ZVCORE_BENCH_DATA names."""
     import zvcore
-    from zvcore import benchmarking
+    from zvcore.commands import measuring
     from zvcore.engine import default_thread_count
 
     found = []
@@ -112,7 +112,7 @@ def measure_own(seconds: float) -> list[dict[str, Any]]:
         opened = zvcore.open(path)
         array = opened if hasattr(opened, "read") else opened[0]
         counts = sorted({1, default_thread_count()})
-        rows = [r.to_json() for r in benchmarking.measure_array(array, path, seconds, threads=counts)]
+        rows = [r.to_json() for r in measuring.measure_array(array, path, seconds, threads=counts)]
         found.append({"path": path, "array": repr(array), "rows": rows})
     return found
 

@@ -96,7 +96,7 @@ def access(who: str, source: str, target: str) -> tuple[Callable[[Any], Any], Ca
 
 def run_child(who: str, source: str, target: str, seconds: float) -> dict[str, Any]:
     from bench.memory import peak_of
-    from zvcore.benchmarking import drop_from_cache
+    from zvcore.commands.measuring import drop_from_cache
 
     read, write = access(who, source, target)
 

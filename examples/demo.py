@@ -20,9 +20,10 @@ import numpy as np
 from specimen import streamlines, tissue
 
 import zvcore
-from zvcore import cli, zvf
+from zvcore import zvf
+from zvcore.commands import cli
 from zvcore.pictures import png_bytes, preview
-from zvcore.terminal import human_size, table
+from zvcore.wording import human_size, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

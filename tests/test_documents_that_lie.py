@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import zvcore
+from zvcore.commands.terminal import plain
 from zvcore.documents.values import is_number
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.pictures import preview
 from zvcore.precomputed import Skeleton, Skeletons, write_skeletons
-from zvcore.terminal import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import PATIENCE
-from zvcore import cli
+from zvcore.commands import cli
 from zvcore.format import _plugins
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -56,7 +56,10 @@ WIDE_CYTHON = (
         ("format names outside the formats", {"zvcore/commands/a.py": "if x == 'n5': ...\n"}),
         ("imports that a room may not have", {"zvcore/n5/a.py": "import zvcore.zarr3\n"}),
         ("imports that a room may not have", {"zvcore/kernels/a.py": "from zvcore.stores import b\n"}),
-        ("imports that a room may not have", {"zvcore/convert.py": "def f():\n    from zvcore.n5 import b\n"}),
+        (
+            "imports that a room may not have",
+            {"zvcore/converting/a.py": "def f():\n    from zvcore.n5 import b\n"},
+        ),
         ("import circles", {"zvcore/a.py": "from zvcore import b\n", "zvcore/b.py": "import zvcore.a\n"}),
     ],
 )

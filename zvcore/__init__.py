@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from zvcore import zarr3 as zarr3
     from zvcore import zvf as zvf
     from zvcore.array import Array as Array
-    from zvcore.care import compact as compact
-    from zvcore.care import inspect as inspect
-    from zvcore.care import repair as repair
-    from zvcore.care import verify as verify
-    from zvcore.convert import convert as convert
-    from zvcore.convert import plan as plan
-    from zvcore.downsample import downsample as downsample
+    from zvcore.care.verbs import compact as compact
+    from zvcore.care.verbs import inspect as inspect
+    from zvcore.care.verbs import repair as repair
+    from zvcore.care.verbs import verify as verify
+    from zvcore.converting.convert import convert as convert
+    from zvcore.converting.convert import plan as plan
+    from zvcore.converting.downsample import downsample as downsample
     from zvcore.format import formats as formats
     from zvcore.opening import create as create
     from zvcore.opening import open as open
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
 _ORIGINS = {
     "Array": "zvcore.array",
     "codecs": "zvcore",
-    "compact": "zvcore.care",
-    "convert": "zvcore.convert",
+    "compact": "zvcore.care.verbs",
+    "convert": "zvcore.converting.convert",
     "create": "zvcore.opening",
-    "downsample": "zvcore.downsample",
+    "downsample": "zvcore.converting.downsample",
     "errors": "zvcore",
     "formats": "zvcore.format",
     "get_include": "zvcore.versions",
-    "inspect": "zvcore.care",
+    "inspect": "zvcore.care.verbs",
     "kernels": "zvcore",
     "n5": "zvcore",
     "open": "zvcore.opening",
-    "plan": "zvcore.convert",
+    "plan": "zvcore.converting.convert",
     "precomputed": "zvcore",
-    "repair": "zvcore.care",
+    "repair": "zvcore.care.verbs",
     "show_versions": "zvcore.versions",
     "stores": "zvcore",
-    "verify": "zvcore.care",
+    "verify": "zvcore.care.verbs",
     "zarr3": "zvcore",
     "zvf": "zvcore",
 }

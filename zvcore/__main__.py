@@ -2,7 +2,7 @@
 
 import sys
 
-from zvcore.cli import main
+from zvcore.commands.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

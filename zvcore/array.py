@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.format import Node
     from zvcore.layout import Layout
     from zvcore.stores import Store
-from zvcore.shard_writer import ShardWriter
+from zvcore.transfer.shard_writer import ShardWriter
 
 __all__ = ["Array"]
 

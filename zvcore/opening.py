@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from zvcore.choices import AUTO
-from zvcore.conversion_note import KEY as NOTE
-from zvcore.conversion_note import unfinished_above, unfinished_at
+from zvcore.converting.note import KEY as NOTE
+from zvcore.converting.note import unfinished_above, unfinished_at
 from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
 from zvcore.format import Format, formats, get_format, marks
 from zvcore.stores import Store

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from zvcore.terminal import human_size
+from zvcore.wording import human_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from zvcore import benchmarking, cli
+from zvcore.commands import cli, measuring
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,18 +50,18 @@ def test_arrays(tmp_path: Path, values: Any, format: str, capsys: pytest.Capture
 def test_memory_bounds_what_is_read_at_once(tmp_path: Path, values: Any) -> None:
     array = zvcore.open(make(tmp_path / "a", "zarr3", values))
     for memory in (1, 8192, 40000, 10**9):
-        region = benchmarking.some_of(array, memory)
+        region = measuring.some_of(array, memory)
         assert array[region].nbytes <= max(memory, 8192)
         assert all(part.start % 16 == 0 for part in region)
-    assert array[benchmarking.some_of(array, 10**9)].shape == array.shape
+    assert array[measuring.some_of(array, 10**9)].shape == array.shape
 
 
 def test_who_reads_other_values_takes_no_part(tmp_path: Path, values: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a", "zarr3", values)
     array = zvcore.open(path)
-    assert set(benchmarking.other_readers(array, path)) == {"tensorstore", "zarr-python"}
-    monkeypatch.setattr(benchmarking, "zarr_reader", lambda *_: lambda region: array[region] + 1)
-    assert set(benchmarking.other_readers(array, path)) == {"tensorstore"}
+    assert set(measuring.other_readers(array, path)) == {"tensorstore", "zarr-python"}
+    monkeypatch.setattr(measuring, "zarr_reader", lambda *_: lambda region: array[region] + 1)
+    assert set(measuring.other_readers(array, path)) == {"tensorstore"}
 
 
 def test_vectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from tests.processes import PATIENCE
-from zvcore import cli, commands, completion, terminal
+from zvcore import commands
+from zvcore.commands import cli, shell_scripts, terminal
 
 HEAVY = {"numpy", "zarr", "dask", "distributed", "numcodecs", "fsspec", "obstore", "tqdm", "matplotlib", "aiohttp"}
 
@@ -28,8 +29,8 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def modules_after(*arguments: str) -> set[str]:
     code = (
-        "import sys, zvcore.cli\n"
-        "try: zvcore.cli.main(sys.argv[1:])\n"
+        "import sys, zvcore.commands.cli\n"
+        "try: zvcore.commands.cli.main(sys.argv[1:])\n"
         "except SystemExit: pass\n"
         "print('MODULES', *sys.modules)"
     )
@@ -151,7 +152,7 @@ def test_plain_values_are_json() -> None:
 
 def completed_by_bash(*words: str) -> list[str]:
     program = (
-        f"{completion.script(cli.make_parser(), 'bash')}\n"
+        f"{shell_scripts.script(cli.make_parser(), 'bash')}\n"
         'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _zvcore; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     answer = subprocess.run(
@@ -178,7 +179,7 @@ def test_bash_completes_commands_options_and_paths(tmp_path: os.PathLike[str], m
 def test_completion_knows_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["completion", shell]) == 0
     text = capsys.readouterr().out
-    _, words = completion.describe(cli.make_parser())
+    _, words = shell_scripts.describe(cli.make_parser())
     assert [word.name for word in words] == list(commands.COMMANDS)
     for word in words:
         assert word.name in text
@@ -188,5 +189,5 @@ def test_completion_knows_every_command_and_option(shell: str, capsys: pytest.Ca
 
 
 def test_bash_can_read_its_script() -> None:
-    text = completion.script(cli.make_parser(), "bash")
+    text = shell_scripts.script(cli.make_parser(), "bash")
     assert subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False).stderr == ""

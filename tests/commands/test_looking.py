@@ -12,7 +12,7 @@ import pytest
 
 import zvcore
 import zvcore.zvf as zvf
-from zvcore import cli, terminal
+from zvcore.commands import cli, terminal
 from zvcore.precomputed import ShardingSpec, Skeleton, write_skeletons
 
 if TYPE_CHECKING:

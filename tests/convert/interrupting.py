@@ -11,7 +11,7 @@ import numpy as np
 
 import zvcore
 from tests.processes import PATIENCE
-from zvcore.conversion_note import FINISHED
+from zvcore.converting.note import FINISHED
 
 DYING = """
 import json, os, signal, sys

@@ -14,8 +14,8 @@ import pytest
 import zvcore
 from tests.convert.interrupting import MEMORY, source
 from tests.processes import PATIENCE
-from zvcore import cli
-from zvcore.conversion_note import FINISHED, KEY
+from zvcore.commands import cli
+from zvcore.converting.note import FINISHED, KEY
 from zvcore.errors import ConflictError, UnfinishedConversionWarning
 
 DESTINATIONS = {
@@ -155,7 +155,7 @@ def test_a_refused_conversion_has_nothing_to_resume(tmp_path):
 
 HINDERED = """
 import sys
-from zvcore import cli
+from zvcore.commands import cli
 from zvcore.converting.journal import Journal
 
 add = Journal.add

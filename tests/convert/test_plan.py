@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from zvcore import cli
+from zvcore.commands import cli
 from zvcore.errors import ConflictError, UnsupportedError
 
 if TYPE_CHECKING:

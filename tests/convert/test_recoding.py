@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import zvcore
 from tests.convert.interrupting import left_behind
-from zvcore.conversion_note import FINISHED
-from zvcore.converting import recoding, steps
-from zvcore.converting.recoding import Recode
+from zvcore.converting import recode as recoding
+from zvcore.converting import steps
+from zvcore.converting.note import FINISHED
+from zvcore.converting.recode import Recode
 from zvcore.converting.view import make_view, parse_region
 from zvcore.engine import Buffers, StaleSourcesError
 from zvcore.engine.cells import Cells

@@ -9,8 +9,8 @@ import pytest
 
 import zvcore
 from tests.convert.interrupting import MEMORY, killed, left_behind, source
-from zvcore.conversion_note import KEY, read_note
 from zvcore.converting.journal import Journal, fingerprint
+from zvcore.converting.note import KEY, read_note
 from zvcore.errors import ConflictError, MetadataError
 from zvcore.stores import open_store
 

@@ -15,8 +15,8 @@ import pytest
 import zvcore
 from tests.convert.interrupting import MEMORY, killed, source
 from tests.processes import PATIENCE
-from zvcore import cli
-from zvcore.conversion_note import KEY, unfinished_around, unfinished_at
+from zvcore.commands import cli
+from zvcore.converting.note import KEY, unfinished_around, unfinished_at
 from zvcore.errors import ConflictError, UnfinishedConversionWarning, UnsupportedError
 from zvcore.serving import make_server
 from zvcore.stores import MemoryStore, open_store

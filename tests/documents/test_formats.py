@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from zvcore.documents.members import Place
 from zvcore.errors import ZvcoreError
 from zvcore.n5.metadata import DatasetMetadata
-from zvcore.precomputed.info import Scale, VolumeInfo
+from zvcore.precomputed.metadata import Scale, VolumeInfo
 from zvcore.precomputed.objects import SegmentObjects
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores import MemoryStore

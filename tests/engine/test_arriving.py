@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import zvcore
-from zvcore.engine import arriving as module
-from zvcore.engine.arriving import arriving
+from zvcore.engine import streaming as module
 from zvcore.engine.buffers import Keys
 from zvcore.engine.sources import ABSENT, Sources
+from zvcore.engine.streaming import arriving
 from zvcore.engine.work import Work
 from zvcore.errors import CorruptDataError, StoreError
 from zvcore.stores import MemoryStore

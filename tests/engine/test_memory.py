@@ -12,7 +12,7 @@ import pytest
 import zvcore
 from zvcore import codecs
 from zvcore.codecs import Codec
-from zvcore.engine import arriving
+from zvcore.engine import streaming
 from zvcore.stores import MemoryStore
 from zvcore.transfer import reading
 
@@ -78,8 +78,8 @@ def test_no_more_is_fetched_ahead_than_there_is_memory_for(
     monkeypatch: pytest.MonkeyPatch, shards: tuple[int, ...] | None, few: int, remote: bool
 ) -> None:
     monkeypatch.setattr(Far, "remote", remote)
-    monkeypatch.setattr(arriving, "_PART_BYTES", CHUNK_BYTES)
-    monkeypatch.setattr(arriving, "Ahead", AtOnce)
+    monkeypatch.setattr(streaming, "_PART_BYTES", CHUNK_BYTES)
+    monkeypatch.setattr(streaming, "Ahead", AtOnce)
     store = Far()
     array = zvcore.create(store, format="zarr3", shape=SHAPE, dtype="u2", chunks=CHUNKS, shards=shards, codec=None)
     array[...] = VALUES

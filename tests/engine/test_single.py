@@ -13,8 +13,8 @@ import zarr
 import zvcore
 from zvcore.engine.selection import Selection
 from zvcore.errors import CorruptDataError
-from zvcore.stores.handles import pool
 from zvcore.stores.indexes import index_cache
+from zvcore.stores.open_files import pool
 from zvcore.transfer import reading
 
 if TYPE_CHECKING:

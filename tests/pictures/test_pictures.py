@@ -9,7 +9,7 @@ import pytest
 
 import zvcore
 from zvcore import zvf
-from zvcore.cli import main
+from zvcore.commands.cli import main
 from zvcore.errors import UnsupportedError
 from zvcore.pictures import png_bytes, preview
 from zvcore.pictures.colours import contrast, grey, label_colours

@@ -216,7 +216,7 @@ def test_the_command(shelf: Path) -> None:
     [(["no-such-folder"], 1), ([".", "--port", "70000"], 2), (["s3://x/y"], 2), ([".", "--origin", ""], 2)],
 )
 def test_wrong_commands(arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
-    from zvcore.cli import main
+    from zvcore.commands.cli import main
 
     assert main(["serve", *arguments]) == status
     assert "Traceback" not in capsys.readouterr().err

@@ -13,7 +13,7 @@ import pytest
 import zvcore
 from tests.processes import PATIENCE
 from zvcore.errors import CorruptDataError
-from zvcore.stores.unfinished import _HEAD, _Note
+from zvcore.stores.partial_writes import _HEAD, _Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable

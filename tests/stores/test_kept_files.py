@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError
-from zvcore.stores import LocalStore, files, handles
-from zvcore.stores.handles import HandlePool
+from zvcore.stores import LocalStore, files, open_files
+from zvcore.stores.open_files import HandlePool
 
 
 @pytest.fixture
@@ -45,12 +45,12 @@ def test_ten_thousand_objects_do_not_use_up_descriptors(store: LocalStore) -> No
     os.makedirs(store.root)
     for i in range(10_000):
         os.close(os.open(os.path.join(store.root, str(i)), os.O_CREAT | os.O_WRONLY))
-    before = open_descriptors() - len(handles.pool)
+    before = open_descriptors() - len(open_files.pool)
     for i in range(10_000):
         assert store.get(str(i), 0, 5) == b""
         store.get(str(i))
-    assert len(handles.pool) <= handles.pool.limit
-    assert open_descriptors() - before <= handles.pool.limit
+    assert len(open_files.pool) <= open_files.pool.limit
+    assert open_descriptors() - before <= open_files.pool.limit
     store.close()
     assert open_descriptors() <= before
     assert store.get("5", 0, 1) == b""
@@ -62,7 +62,7 @@ def test_errors_leak_no_descriptors(store: LocalStore) -> None:
     store.put("x", b"0123456789")
     stamp = store.stamp("x")
     store.put("x", b"0123456789")
-    before = open_descriptors() - len(handles.pool)
+    before = open_descriptors() - len(open_files.pool)
     for _ in range(50):
         with pytest.raises(ConflictError):
             store.get("x", 1, 2, stamp=stamp)
@@ -75,7 +75,7 @@ def test_errors_leak_no_descriptors(store: LocalStore) -> None:
         with pytest.raises(TypeError):
             store.put("x", [b"", "text"])  # type: ignore[list-item]
         assert store.get("y", 1, 2) is None
-    assert open_descriptors() - len(handles.pool) == before
+    assert open_descriptors() - len(open_files.pool) == before
 
 
 def test_pool_is_bounded_and_drops_the_oldest(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_files_that_the_server_has_forgotten_are_opened_anew(
 
     store.put("x", b"0123")
     for read, expected in ((lambda: store.get("x", 1, 2), b"12"), (lambda: store.get_ranges("x", [(1, 2)]), [b"12"])):
-        monkeypatch.setitem(handles.pool._kept, Stale.path, Stale())
+        monkeypatch.setitem(open_files.pool._kept, Stale.path, Stale())
         assert read() == expected
-        assert not isinstance(handles.pool.find(Stale.path), Stale)
+        assert not isinstance(open_files.pool.find(Stale.path), Stale)
 
 
 def test_a_file_that_is_cut_off_while_it_is_read(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_file_that_is_cut_off_while_it_is_read(store: LocalStore, monkeypatch:
         def read(self, start: int, length: int | None, whole: int) -> bytes:
             return b"0123456789"[start : min(start + (length or 0), 6)]
 
-    monkeypatch.setitem(handles.pool._kept, Shrinking.path, Shrinking())
+    monkeypatch.setitem(open_files.pool._kept, Shrinking.path, Shrinking())
     assert store.get_ranges("x", [(0, 6)]) == [b"012345"]
     with pytest.raises(CorruptDataError) as caught:
         store.get_ranges("x", [(5, 2)])
@@ -190,7 +190,7 @@ def test_under_a_lock_nothing_comes_from_a_kept_file(store: LocalStore, monkeypa
         raise AssertionError("looked at something kept")
 
     with store.lock("y"):
-        monkeypatch.setattr(handles.pool, "find", fail)
+        monkeypatch.setattr(open_files.pool, "find", fail)
         monkeypatch.setattr(files, "stamp", fail)
         assert store.get("x", 1, 2, stamp=stamp) == b"12"
         assert store.get_ranges("x", [(1, 2)], stamp=stamp) == [b"12"]
@@ -202,11 +202,11 @@ def test_under_a_lock_nothing_comes_from_a_kept_file(store: LocalStore, monkeypa
 def test_setting_of_the_pool(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("ZVCORE_OPEN_FILES", text)
     with pytest.raises(ValueError, match="ZVCORE_OPEN_FILES"):
-        handles.default_limit()
+        open_files.default_limit()
     monkeypatch.setenv("ZVCORE_OPEN_FILES", "0")
-    assert handles.default_limit() == 0
+    assert open_files.default_limit() == 0
     monkeypatch.setenv("ZVCORE_OPEN_FILES", "")
-    assert 0 < handles.default_limit() <= 256
+    assert 0 < open_files.default_limit() <= 256
 
 
 def test_objects_larger_than_what_one_call_moves(store: LocalStore) -> None:

@@ -213,8 +213,8 @@ def test_few_descriptors_are_enough(store: LocalStore) -> None:
         """
         import os, resource, sys
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-        from zvcore.stores import LocalStore, handles
-        assert handles.pool.limit == 8
+        from zvcore.stores import LocalStore, open_files
+        assert open_files.pool.limit == 8
         store = LocalStore(sys.argv[1])
         taken = []
         for i in range(100):
@@ -225,10 +225,10 @@ def test_few_descriptors_are_enough(store: LocalStore) -> None:
                 taken.append(os.open(os.devnull, os.O_RDONLY))
             except OSError:
                 break
-        assert len(handles.pool) == 8
+        assert len(open_files.pool) == 8
         for i in range(100):
             assert store.get(str(i), 1, 2) == b"%02d" % (i % 100)
-        handles.pool.clear()
+        open_files.pool.clear()
         taken += [os.open(os.devnull, os.O_RDONLY) for _ in range(8)]
         try:
             store.get("5", 1, 2)

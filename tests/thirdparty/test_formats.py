@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from zvcore.cli import main
+from zvcore.commands.cli import main
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError, UnsupportedError
 from zvcore.serving import make_server
 from zvcore.testing import check_format

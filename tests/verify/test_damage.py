@@ -16,7 +16,7 @@ import pytest
 import zvcore
 import zvcore.report
 import zvcore.zvf as zvf
-from zvcore import cli
+from zvcore.commands import cli
 from zvcore.kernels import crc32c
 from zvcore.precomputed import ShardedStore, ShardingSpec
 

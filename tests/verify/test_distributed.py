@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster, default_client
 
 import zvcore
 import zvcore.distributed
-from zvcore import cli
+from zvcore.commands import cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -219,7 +219,7 @@ LOOKED_AT = {"chunks", "blocks", "values", "files"}
 def test_what_others_write_can_be_inspected(who: str, tmp_path: Path) -> None:
     path = WRITERS[who](tmp_path / "data")
     from zvcore.commands.info import lines, total
-    from zvcore.terminal import plain
+    from zvcore.commands.terminal import plain
 
     found = zvcore.inspect(path)
     files, size = total(found)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from zvcore.caring.checking import first_bad
-from zvcore.caring.intervals import byte_map, covered, overlaps
+from zvcore.care.checking import first_bad
+from zvcore.care.intervals import byte_map, covered, overlaps
 from zvcore.errors import ConflictError, CorruptDataError
 
 

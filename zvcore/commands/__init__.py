@@ -5,7 +5,7 @@ A command's module offers `add_parser(commands, common)`, which makes the comman
 they work with inside `run`, and nothing but the standard library's light modules at their top.
 
 `options` always has `threads` (None: as many as there are processors), `quiet`, `verbose` and `debug`.
-Data goes to stdout (`zvcore.terminal.print_json` and the like), words go to stderr (`zvcore.terminal.say`).
+Data goes to stdout (`print_json` and the like of `zvcore.commands.terminal`), words go to stderr (`say`).
 """
 
 from __future__ import annotations

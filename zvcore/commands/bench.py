@@ -29,15 +29,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore import benchmarking
-    from zvcore.commands import UsageError
+    from zvcore.commands import UsageError, measuring
+    from zvcore.commands.terminal import print_json
     from zvcore.engine import default_thread_count
-    from zvcore.terminal import print_json
     from zvcore.versions import text_table
 
     opened = zvcore.open(options.path)
     if opened.kind == "vectors":
-        results = list(benchmarking.measure_vectors(opened.level(0), options.seconds))
+        results = list(measuring.measure_vectors(opened.level(0), options.seconds))
     else:
         if opened.kind == "image":
             opened = next(iter(opened.children().values()))
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"{options.path} is a group; say which array: {members}")
         counts = [options.threads] if options.threads else sorted({1, default_thread_count()})
         results = list(
-            benchmarking.measure_array(
+            measuring.measure_array(
                 opened, options.path, options.seconds, options.memory << 20, counts, not options.alone, options.cold
             )
         )

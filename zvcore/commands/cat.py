@@ -31,7 +31,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.terminal import open_array, parse_region, print_json, reading
+    from zvcore.commands.terminal import open_array, parse_region, print_json, reading
 
     with reading(options.path):
         if options.region is None and not options.raw:
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 def is_dataset(path: str) -> bool:
     """Whether something can be opened right at the path, not only around it."""
-    from zvcore.care import find
+    from zvcore.care.verbs import find
 
     return find(path)[2] is None
 

@@ -21,7 +21,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     from zvcore import versions
-    from zvcore.terminal import print_json
+    from zvcore.commands.terminal import print_json
 
     rows = versions.codec_table()
     if options.json:

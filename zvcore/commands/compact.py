@@ -23,7 +23,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.terminal import human_size, print_json, reading
+    from zvcore.commands.terminal import print_json, reading
+    from zvcore.wording import human_size
 
     with reading(options.path):
         report = zvcore.compact(options.path, threads=options.threads)

@@ -32,8 +32,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.cli import make_parser
-    from zvcore.completion import script
+    from zvcore.commands.cli import make_parser
+    from zvcore.commands.shell_scripts import script
 
     print(script(make_parser(), options.shell), end="")
     return 0

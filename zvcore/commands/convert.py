@@ -75,9 +75,9 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError, ending_in_order
+    from zvcore.commands.terminal import parse_region
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
-    from zvcore.terminal import parse_region
 
     try:
         source = zvcore.open(options.src)
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def tell_plan(options: argparse.Namespace, plan: Any) -> int:
-    from zvcore.terminal import print_json
+    from zvcore.commands.terminal import print_json
 
     if options.json:
         print_json(plan.to_json())
@@ -118,7 +118,7 @@ def tell_plan(options: argparse.Namespace, plan: Any) -> int:
 
 
 def tell(options: argparse.Namespace, report: Any) -> int:
-    from zvcore.terminal import print_json, say
+    from zvcore.commands.terminal import print_json, say
 
     if options.json:
         print_json(report.to_json())

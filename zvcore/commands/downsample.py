@@ -30,8 +30,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import ending_in_order
+    from zvcore.commands.terminal import reading
     from zvcore.distributed import cluster
-    from zvcore.terminal import reading
 
     with reading(options.path), cluster(options.dask) as client, ending_in_order():
         report = zvcore.downsample(

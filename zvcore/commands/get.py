@@ -28,7 +28,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     from zvcore.commands import UsageError
-    from zvcore.terminal import open_array, parse_region, reading
+    from zvcore.commands.terminal import open_array, parse_region, reading
 
     if options.region is not None and (options.chunk or options.id):
         raise UsageError("a region, --chunk or --id: one of them")
@@ -72,7 +72,7 @@ def chunk(array: Any, text: str) -> bytes:
 def value(path: str, text: str) -> bytes:
     """The value of an id in sharded skeletons, meshes or a volume's scale."""
     import zvcore
-    from zvcore.care import find
+    from zvcore.care.verbs import find
     from zvcore.commands import UsageError
     from zvcore.errors import NotFoundError
 

@@ -28,7 +28,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.terminal import print_json, reading
+    from zvcore.commands.terminal import print_json, reading
 
     with reading(options.path):
         found = zvcore.inspect(options.path, format=options.format)
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
 def lines(found: dict[str, Any], attributes: bool = False) -> Iterator[str]:
     """What `zvcore.inspect` found, in words that line up."""
-    from zvcore.terminal import printable, table
+    from zvcore.wording import printable, table
 
     yield from table((name, printable(value)) for name, value in facts(found))
     for part in (scales(found), members(found), levels(found), drawing(found)):
@@ -52,7 +52,7 @@ def lines(found: dict[str, Any], attributes: bool = False) -> Iterator[str]:
     if attributes:
         import json
 
-        from zvcore.terminal import plain
+        from zvcore.commands.terminal import plain
 
         yield ""
         yield from json.dumps(plain(found.get("attributes", {})), indent=2).splitlines()
@@ -60,7 +60,7 @@ def lines(found: dict[str, Any], attributes: bool = False) -> Iterator[str]:
 
 def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(name, what to say) of what is there."""
-    from zvcore.terminal import human_size
+    from zvcore.wording import human_size
 
     yield "format", f"{found.get('format', '?')} {found['kind']}"
     if found.get("error"):
@@ -120,7 +120,7 @@ def codec_words(codec: Any) -> str:
 
 def scales(found: dict[str, Any]) -> list[str]:
     """The scales of a volume."""
-    from zvcore.terminal import human_size, printable, table
+    from zvcore.wording import human_size, printable, table
 
     if not found.get("scales"):
         return []
@@ -145,7 +145,7 @@ def members(found: dict[str, Any]) -> list[str]:
 
 
 def member_table(members: dict[str, Any]) -> Iterator[str]:
-    from zvcore.terminal import human_size, printable, table
+    from zvcore.wording import human_size, printable, table
 
     rows: list[tuple[str, ...]] = [("name", "kind", "shape", "dtype", "files", "on disk", "ratio")]
     for name, one in members.items():
@@ -171,7 +171,7 @@ def total(found: dict[str, Any]) -> tuple[int, int]:
 
 def levels(found: dict[str, Any]) -> list[str]:
     """The levels of a pyramid, of vectors or of an image."""
-    from zvcore.terminal import human_size, table
+    from zvcore.wording import human_size, table
 
     rows: list[tuple[str, ...]]
     if found.get("levels"):
@@ -195,7 +195,7 @@ def image_levels(found: dict[str, Any]) -> list[str]:
     """The levels of the image that a group's attributes describe."""
     from zvcore.errors import MetadataError
     from zvcore.format import get_format
-    from zvcore.terminal import printable, table
+    from zvcore.wording import printable, table
 
     if found["kind"] != "group":
         return []
@@ -221,7 +221,7 @@ def drawing(found: dict[str, Any]) -> list[str]:
     """The map of a shard, over several lines of the terminal."""
     import shutil
 
-    from zvcore.terminal import bar, can_print
+    from zvcore.commands.terminal import bar, can_print
 
     if not found.get("map"):
         return []

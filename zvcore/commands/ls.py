@@ -22,7 +22,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.terminal import print_json, printable, reading, tell_unfinished
+    from zvcore.commands.terminal import print_json, reading, tell_unfinished
+    from zvcore.wording import printable
 
     with reading(options.path):
         members = listed(options.path, sizes=options.long)
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 def listed(path: str, sizes: bool) -> dict[str, Any]:
     """Name -> what it is, of the things that lie directly below a path."""
     import zvcore
-    from zvcore.care import find
+    from zvcore.care.verbs import find
 
     if sizes:
         found = zvcore.inspect(path)

@@ -52,8 +52,9 @@ def run(options: argparse.Namespace) -> int:
 
     import zvcore
     from zvcore.commands import UsageError
+    from zvcore.commands.terminal import say
     from zvcore.pictures import png_bytes, preview
-    from zvcore.terminal import human_size, say
+    from zvcore.wording import human_size
 
     target = Path(options.output)
     endings = (".png", ".svg") if options.sizes else (".png",)

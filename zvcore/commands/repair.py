@@ -28,7 +28,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.terminal import print_json, reading, say
+    from zvcore.commands.terminal import print_json, reading, say
 
     with reading(options.path):
         report = zvcore.repair(options.path, options.out, threads=options.threads, format=options.format)

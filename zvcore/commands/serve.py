@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
     import os
 
     from zvcore.commands import UsageError
+    from zvcore.commands.terminal import say
     from zvcore.errors import NotFoundError
-    from zvcore.terminal import say
 
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port is 0 to 65535, not {options.port}")

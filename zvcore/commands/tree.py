@@ -23,7 +23,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.terminal import can_print, print_json, printable, reading
+    from zvcore.commands.terminal import can_print, print_json, reading
+    from zvcore.wording import printable
 
     with reading(options.path):
         found = zvcore.inspect(options.path)
@@ -45,7 +46,7 @@ def children(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def drawn(found: dict[str, Any], before: str, signs: tuple[str, str, str]) -> Iterator[str]:
-    from zvcore.terminal import printable
+    from zvcore.wording import printable
 
     below = children(found)
     for number, (name, one) in enumerate(below):
@@ -56,7 +57,7 @@ def drawn(found: dict[str, Any], before: str, signs: tuple[str, str, str]) -> It
 
 def summary(found: dict[str, Any]) -> str:
     """A few words."""
-    from zvcore.terminal import printable
+    from zvcore.wording import printable
 
     unfinished = found.get("unfinished")
     return described(found) if unfinished is None else printable(f"{described(found)}, {unfinished['what']}")
@@ -64,7 +65,7 @@ def summary(found: dict[str, Any]) -> str:
 
 def described(found: dict[str, Any]) -> str:
     from zvcore.commands.info import words
-    from zvcore.terminal import human_size, printable
+    from zvcore.wording import human_size, printable
 
     if found.get("error"):
         return printable(f"broken: {found['error']}")

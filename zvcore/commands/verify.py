@@ -33,8 +33,8 @@ STATUSES = {"damaged": 1, "unfinished": 1, "unsupported": 3, "sound": 0}
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
+    from zvcore.commands.terminal import print_json, reading
     from zvcore.distributed import cluster
-    from zvcore.terminal import print_json, reading
 
     found = set()
     answers = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
-from zvcore.conversion_note import KEY, read_note
 from zvcore.converting.conversion import Conversion
 from zvcore.converting.finished import record_finished, was_finished
 from zvcore.converting.journal import Journal
+from zvcore.converting.note import KEY, read_note
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
 from zvcore.converting.sources import Leaf, Pyramid, collect
 from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
-from zvcore.conversion_note import FINISHED, VERSION
 from zvcore.converting.journal import fingerprint
 from zvcore.converting.making import path_in
+from zvcore.converting.note import FINISHED, VERSION
 from zvcore.errors import ZvcoreError
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.conversion_note import read_note
 from zvcore.converting.conversion import Conversion
 from zvcore.converting.journal import Journal
+from zvcore.converting.note import read_note
 from zvcore.converting.planning import Request, draft_levels
 from zvcore.converting.sources import Pyramid, collect
 from zvcore.errors import UnsupportedError, ZvcoreError

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore.conversion_note import KEY, VERSION, checked_spans
+from zvcore.converting.note import KEY, VERSION, checked_spans
 from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.making import Made, path_in
 from zvcore.converting.pyramids import CoarseView, Pyramiding
-from zvcore.terminal import human_size
+from zvcore.wording import human_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from zvcore import transfer
 from zvcore.converting.gather import Gather
-from zvcore.converting.passage import TakenOver, Verbatim
-from zvcore.converting.recoding import Recode
+from zvcore.converting.recode import Recode
+from zvcore.converting.verbatim import TakenOver, Verbatim
 from zvcore.converting.view import Box, View
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection

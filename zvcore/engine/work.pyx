@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from zvcore import threads as thread_counts
+from zvcore.engine import threads as thread_counts
 
 
 # Found out once: a process keeps its CPUs, and asking for them takes longer than reading a small chunk.
@@ -14,7 +14,7 @@ cdef int default_threads = 0
 cdef class Work:
     """How a request is to be carried out. It never changes.
 
-    `threads` is how many threads work on it; None: as many as `zvcore.threads` says. `progress(done, total)` is called
+    `threads` is how many threads work on it; by default `default_thread_count()`. `progress(done, total)` is called
     in the calling thread now and then, with numbers of chunks. `memory` is how many bytes a read may hold besides its
     result: half of them for stored bytes that are fetched ahead, half for chunks that are being decoded. One chunk at
     a time is always held.

@@ -8,18 +8,18 @@ from zvcore.lazy import lazy_names
 
 if TYPE_CHECKING:
     from zvcore.n5.array import N5Array as N5Array
+    from zvcore.n5.as_zarr import ZarrStore as ZarrStore
     from zvcore.n5.blocks import Block as Block
+    from zvcore.n5.care import compact as compact
+    from zvcore.n5.care import inspect as inspect
+    from zvcore.n5.care import repair as repair
+    from zvcore.n5.care import verify as verify
     from zvcore.n5.creating import create_dataset as create_dataset
     from zvcore.n5.creating import create_group as create_group
     from zvcore.n5.group import N5Group as N5Group
     from zvcore.n5.multiscale import Level as Level
     from zvcore.n5.multiscale import Multiscale as Multiscale
-    from zvcore.n5.verification import compact as compact
-    from zvcore.n5.verification import inspect as inspect
-    from zvcore.n5.verification import repair as repair
-    from zvcore.n5.verification import verify as verify
     from zvcore.n5.zarr_metadata import add_zarr_metadata as add_zarr_metadata
-    from zvcore.n5.zarr_store import ZarrStore as ZarrStore
     from zvcore.stores import Store
 
 __all__ = [
@@ -45,13 +45,13 @@ __getattr__, __dir__ = lazy_names(
     {
         "array": "N5Array",
         "blocks": "Block",
-        "verification": "compact inspect repair verify",
+        "care": "compact inspect repair verify",
         "creating": "create_dataset create_group",
         "group": "N5Group",
         "multiscale": "Level Multiscale",
         # These need zarr-python, which nothing else here does.
         "zarr_metadata": "add_zarr_metadata",
-        "zarr_store": "ZarrStore",
+        "as_zarr": "ZarrStore",
     },
 )
 

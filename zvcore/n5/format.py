@@ -68,9 +68,9 @@ class N5(Format):
         return N5Exchange(self)
 
     def care(self) -> Care:
-        from zvcore.n5 import verification
+        from zvcore.n5 import care
 
-        return verification
+        return care
 
     def viewer_source(self, node: Any) -> ViewerSource:
         from zvcore.array import Array

@@ -12,7 +12,7 @@ from zvcore.pictures.colours import label_colours
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from zvcore.zvf.store import Level, VectorStore
+    from zvcore.zvf.vector_store import Level, VectorStore
 
 __all__ = ["draw_vectors", "sample_of"]
 

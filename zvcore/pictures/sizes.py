@@ -10,7 +10,7 @@ import numpy as np
 
 from zvcore.engine import ABSENT
 from zvcore.pictures.drawing import Drawing
-from zvcore.terminal import human_size
+from zvcore.wording import human_size
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from zvcore.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from zvcore.precomputed.array import ScaleArray as ScaleArray
+    from zvcore.precomputed.group import Volume as Volume
     from zvcore.precomputed.inspection import inspect as inspect
     from zvcore.precomputed.meshes import Level as Level
     from zvcore.precomputed.meshes import Manifest as Manifest
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from zvcore.precomputed.skeletons import VertexAttribute as VertexAttribute
     from zvcore.precomputed.skeletons import write_skeletons as write_skeletons
     from zvcore.precomputed.verification import verify as verify
-    from zvcore.precomputed.volume import ScaleArray as ScaleArray
-    from zvcore.precomputed.volume import Volume as Volume
     from zvcore.stores import Store
 
 __all__ = [
@@ -55,6 +55,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "array": "ScaleArray",
+        "group": "Volume",
         "inspection": "inspect",
         "meshes": "Level Manifest Mesh Meshes write_meshes",
         "repairing": "compact repair",
@@ -63,14 +65,13 @@ __getattr__, __dir__ = lazy_names(
         "sharding_spec": "ShardingSpec",
         "skeletons": "Skeleton Skeletons VertexAttribute write_skeletons",
         "verification": "verify",
-        "volume": "ScaleArray Volume",
     },
 )
 
 
 def create(store: Store, **options: Any) -> ScaleArray:
     """`create_volume`, under the name that every format has."""
-    from zvcore.precomputed.volume import create_volume
+    from zvcore.precomputed.creating import create_volume
 
     return create_volume(store, **options)
 
@@ -78,7 +79,7 @@ def create(store: Store, **options: Any) -> ScaleArray:
 def detect(store: Store) -> bool:
     """Whether something precomputed lies at the root of this store."""
     from zvcore.errors import MetadataError, NotFoundError
-    from zvcore.precomputed.info import read_info
+    from zvcore.precomputed.metadata import read_info
 
     try:
         info = read_info(store)
@@ -90,8 +91,8 @@ def detect(store: Store) -> bool:
 
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
     """What lies at the root of a store: `Volume`, `Skeletons` or `Meshes`; with `scale` (number or key) an array."""
-    from zvcore.precomputed.info import read_info
-    from zvcore.precomputed.volume import Volume
+    from zvcore.precomputed.group import Volume
+    from zvcore.precomputed.metadata import read_info
 
     if scale is None and not options:
         kind = read_info(store).get("@type")

@@ -10,7 +10,9 @@ from zvcore.exchange.exchange import Exchange, slow_first
 from zvcore.exchange.target import carried_shards, chunk_shape
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images.axes import nanometers, plain
-from zvcore.precomputed.volume import ScaleArray, Volume, create_volume
+from zvcore.precomputed.array import ScaleArray
+from zvcore.precomputed.creating import create_volume
+from zvcore.precomputed.group import Volume
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -51,20 +51,20 @@ class Precomputed(Format):
         return precomputed.open(store, mode, **options)
 
     def creator(self) -> Callable[..., Array]:
-        from zvcore.precomputed.volume import create_volume
+        from zvcore.precomputed.creating import create_volume
 
         return create_volume
 
     def read_axes(self, array: Array) -> Axes:
+        from zvcore.precomputed.array import ScaleArray
         from zvcore.precomputed.image import read_axes
-        from zvcore.precomputed.volume import ScaleArray
 
         assert isinstance(array, ScaleArray)
         return read_axes(array)
 
     def read_image(self, node: Any) -> Image | None:
+        from zvcore.precomputed.group import Volume
         from zvcore.precomputed.image import read_image
-        from zvcore.precomputed.volume import Volume
 
         return read_image(node) if isinstance(node, Volume) else super().read_image(node)
 
@@ -83,7 +83,7 @@ class Precomputed(Format):
 
     def glimpse(self, store: Store) -> Glimpse | None:
         from zvcore.errors import MetadataError, NotFoundError
-        from zvcore.precomputed.info import read_info
+        from zvcore.precomputed.metadata import read_info
 
         try:
             kind = _KINDS.get(str(read_info(store).get("@type")))

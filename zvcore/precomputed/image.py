@@ -9,7 +9,8 @@ from zvcore.images import Axis, Image, Level
 
 if TYPE_CHECKING:
     from zvcore.images import Axes
-    from zvcore.precomputed.volume import ScaleArray, Volume
+    from zvcore.precomputed.array import ScaleArray
+    from zvcore.precomputed.group import Volume
 
 __all__ = ["read_axes", "read_image"]
 

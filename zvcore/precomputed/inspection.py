@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import NotFoundError, ZvcoreError
-from zvcore.precomputed.info import INFO, VolumeInfo, read_info
-from zvcore.precomputed.layouts import ShardedLayout, layout_of
+from zvcore.precomputed.layout import ShardedLayout, layout_of
 from zvcore.precomputed.meshes import MESHES_TYPE, Meshes
+from zvcore.precomputed.metadata import INFO, VolumeInfo, read_info
 from zvcore.precomputed.shard_check import Judge, examine, parts
 from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeletons
 from zvcore.precomputed.verification import folders_of, judges

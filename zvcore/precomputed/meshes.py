@@ -9,7 +9,7 @@ import numpy as np
 
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError
 from zvcore.precomputed.ids import as_id
-from zvcore.precomputed.info import write_info
+from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec

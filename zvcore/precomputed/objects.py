@@ -11,7 +11,7 @@ from zvcore import codecs
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.ids import MAX_ID, as_id, as_ids
-from zvcore.precomputed.info import read_info
+from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
 

@@ -10,8 +10,8 @@ import numpy as np
 from zvcore.errors import ZvcoreError
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.precomputed.info import INFO, read_info
-from zvcore.precomputed.layouts import UnshardedLayout
+from zvcore.precomputed.layout import UnshardedLayout
+from zvcore.precomputed.metadata import INFO, read_info
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_check import Examination, Judge, dead_bytes, examine
 from zvcore.precomputed.shard_reader import ShardReader
@@ -29,9 +29,9 @@ from zvcore.precomputed.verification import (
 )
 from zvcore.report import Problem, Report
 from zvcore.stores import open_store
-from zvcore.stores.choosing import within
 from zvcore.stores.copying import back_up, copy_object
 from zvcore.stores.indexes import index_cache
+from zvcore.stores.key_selection import within
 
 if TYPE_CHECKING:
     import os

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from zvcore.engine.buffers import Buffers
     from zvcore.layout import Box
-    from zvcore.precomputed.layouts import ShardedLayout
+    from zvcore.precomputed.layout import ShardedLayout
     from zvcore.stores.editing import Edit
 
 __all__ = ["VolumeShards"]

@@ -13,17 +13,17 @@ from zvcore import kernels
 from zvcore.engine import Keys, fetch
 from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.layout import Sources
-from zvcore.precomputed.info import INFO, VolumeInfo, read_info, resolve_key
-from zvcore.precomputed.layouts import ShardedLayout, UnshardedLayout, layout_of
+from zvcore.precomputed.layout import ShardedLayout, UnshardedLayout, layout_of
 from zvcore.precomputed.meshes import MESHES_TYPE, Manifest, Meshes
+from zvcore.precomputed.metadata import INFO, VolumeInfo, read_info, resolve_key
 from zvcore.precomputed.shard_check import Examination, Judge, examine
 from zvcore.precomputed.shard_reader import ShardReader, steadily
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeleton, Skeletons
 from zvcore.report import Problem, Report
 from zvcore.stores import open_store
-from zvcore.stores.choosing import within
 from zvcore.stores.copying import is_backup
+from zvcore.stores.key_selection import within
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs import CodecChain
     from zvcore.precomputed.entries import U64
-    from zvcore.precomputed.layouts import ScaleLayout
+    from zvcore.precomputed.layout import ScaleLayout
     from zvcore.precomputed.shard_reader import ShardFile
     from zvcore.precomputed.sharding_spec import ShardingSpec
     from zvcore.stores import Store

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from zvcore.conversion_note import KEY, UnfinishedConversion, unfinished_around, unfinished_at
+from zvcore.converting.note import KEY, UnfinishedConversion, unfinished_around, unfinished_at
 from zvcore.errors import ZvcoreError
 from zvcore.format import formats
 from zvcore.opening import detect, open_silently

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from zvcore.errors import UnsupportedError
-from zvcore.terminal import human_size
+from zvcore.wording import human_size
 
 if TYPE_CHECKING:
     from zvcore.array import Array

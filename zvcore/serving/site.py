@@ -18,7 +18,7 @@ from zvcore.serving.limits import refuse_if_too_large
 from zvcore.serving.paths import split_path
 from zvcore.serving.turns import Busy, Turns
 from zvcore.serving.views import LinesView, PointsView, VoxelView, view_for
-from zvcore.terminal import human_size
+from zvcore.wording import human_size
 
 if TYPE_CHECKING:
     from zvcore.serving.catalog import Catalog

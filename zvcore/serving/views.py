@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
     from zvcore.serving.catalog import Dataset
-    from zvcore.zvf.store import Level
+    from zvcore.zvf.vector_store import Level
 
 __all__ = ["LinesView", "PointsView", "VoxelView", "view_for"]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.files import OpenFile
-    from zvcore.stores.unfinished import Unfinished
+    from zvcore.stores.partial_writes import Unfinished
 
 __all__ = ["Snapshot", "Stamp", "Store", "prefix_path"]
 
@@ -201,15 +201,16 @@ class Store(ABC):
         """Lengthen an object in place. `at` is the size that it must have, else `ConflictError`."""
         raise UnsupportedError(f"{self.root}: objects here cannot be changed in place", key=key)
 
-    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
         """Overwrite bytes of an object in place, all of them within its size.
 
-        `surely`, under the object's lock: the change is completed even if the process dies during it, see `unfinished`.
+        `crash_safe`, under the object's lock: the change is completed even if the process dies during it, see
+        `partial_writes`.
         """
         raise UnsupportedError(f"{self.root}: objects here cannot be changed in place", key=key)
 
     def unfinished(self, key: str) -> Unfinished | None:
-        """The old or the new state of an object that a writer appends to or patches surely, or died while doing so.
+        """The old or the new state of an object that a writer appends to or patches (`crash_safe`), or died doing so.
 
         For readers that find bytes they cannot understand. A caller that takes the lock never sees such a state.
         """

@@ -19,8 +19,8 @@ from zvcore.stores import files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, check_span, prefix_path
 from zvcore.stores.locks import lock_path
+from zvcore.stores.partial_writes import Unfinished, unfinished_of
 from zvcore.stores.reading import keys_below, read_ranges
-from zvcore.stores.unfinished import Unfinished, unfinished_of
 from zvcore.system.beneath import open_beneath
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
-from zvcore.stores.handles import pool
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
+from zvcore.stores.open_files import pool
+from zvcore.stores.partial_writes import Unfinished, noted, unfinished
 from zvcore.stores.reading import keys_below, read_ranges
-from zvcore.stores.unfinished import Unfinished, noted, unfinished
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 
 if TYPE_CHECKING:
@@ -276,20 +276,20 @@ class LocalStore(Store):
 
     def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
         self._refuse_if_read_only(key)
-        done, size = self._write_at(key, as_parts(parts), at, appending=True, surely=True)
+        done, size = self._write_at(key, as_parts(parts), at, appending=True, crash_safe=True)
         if not done:
             text = "the object was lengthened or cut by someone else in the meantime"
             raise ConflictError(text, key=key, expected=f"{at} bytes", found=size)
 
-    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
         self._refuse_if_read_only(key)
         parts = as_parts(data)
-        done, size = self._write_at(key, parts, offset, appending=False, surely=surely)
+        done, size = self._write_at(key, parts, offset, appending=False, crash_safe=crash_safe)
         if not done:
             raise outside(key, offset, sum(memoryview(part).nbytes for part in parts), size)
 
     def _write_at(
-        self, key: str, parts: tuple[Buffer, ...], offset: int, appending: bool, surely: bool
+        self, key: str, parts: tuple[Buffer, ...], offset: int, appending: bool, crash_safe: bool
     ) -> tuple[bool, int]:
         if not 0 <= offset < 2**63:
             raise ValueError(f"{key}: no object has an offset {offset}")
@@ -297,7 +297,7 @@ class LocalStore(Store):
         try:
             with (
                 noted(path, held_locks[lock_path(path)][1], offset, parts, appending, self.fsync)
-                if surely and holds(path)
+                if crash_safe and holds(path)
                 else nullcontext()
             ):
                 return files.write_at(path, parts, offset, appending, self.fsync)

@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError
-from zvcore.stores.unfinished import mend
+from zvcore.stores.partial_writes import mend
 
 if TYPE_CHECKING:
     from collections.abc import Callable

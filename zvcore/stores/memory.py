@@ -191,7 +191,7 @@ class MemoryStore(Store):
                 raise ConflictError(text, key=key, expected=f"{at} bytes", found=len(data))
             self._store(full, b"".join((data, *pieces)))
 
-    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
         self._refuse_if_read_only(key)
         full = self._full(key)
         _check_offset(key, offset)

@@ -11,9 +11,9 @@ from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, prefix_path
 from zvcore.stores.clients import ChangedError, Version
-from zvcore.stores.crew import LIMIT, side_by_side
 from zvcore.stores.files import encode_key
 from zvcore.stores.ranges import coalesce
+from zvcore.stores.request_threads import LIMIT, side_by_side
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
@@ -425,9 +425,9 @@ class RemoteStore(Store):
         self._check_write(key)
         super().append(key, parts, at)
 
-    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
         self._check_write(key)
-        super().patch(key, offset, data, surely=surely)
+        super().patch(key, offset, data, crash_safe=crash_safe)
 
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
         self._check_write(key)

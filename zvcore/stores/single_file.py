@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from zvcore.stores.unfinished import Unfinished
+    from zvcore.stores.partial_writes import Unfinished
 
 __all__ = ["SingleFileStore"]
 
@@ -121,8 +121,8 @@ class SingleFileStore(Store):
     def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
         self.folder.append(self._place(key), parts, at)
 
-    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, surely: bool = False) -> None:
-        self.folder.patch(self._place(key), offset, data, surely=surely)
+    def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
+        self.folder.patch(self._place(key), offset, data, crash_safe=crash_safe)
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Self
 
-from zvcore.stores.handles import pool
+from zvcore.stores.open_files import pool
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs
-from zvcore.engine.arriving import arriving
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import at_hand, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.read import fetch_chunks, read_chunks
 from zvcore.engine.selection import Selection
+from zvcore.engine.streaming import arriving
 from zvcore.engine.work import Work
 from zvcore.errors import UnsupportedError
 from zvcore.placement import CHANGED

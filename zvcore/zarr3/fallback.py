@@ -16,8 +16,8 @@ from zarr.codecs import ShardingCodec
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 
 from zvcore.errors import ZvcoreError
+from zvcore.zarr3.foreign_stores import as_store
 from zvcore.zarr3.zarr_codecs import decoding_with_ours
-from zvcore.zarr3.zarr_stores import as_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.caring.intervals import Span, byte_map, covered
+from zvcore.care.intervals import Span, byte_map, covered
+from zvcore.care.walking import DEEPEST_GROUP
 from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.report import join
-from zvcore.walking import DEEPEST_GROUP
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
 from zvcore.zarr3.shard_check import examine_shard
 from zvcore.zarr3.sharding import ShardLayout

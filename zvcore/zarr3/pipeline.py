@@ -27,10 +27,10 @@ from zvcore.casting import as_dtype
 from zvcore.engine import Selection, Work
 from zvcore.stores import Store
 from zvcore.zarr3.fallback import LockedPipeline
+from zvcore.zarr3.foreign_stores import Bridged, Manner, as_store
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.zarr_metadata import as_metadata
-from zvcore.zarr3.zarr_stores import Bridged, Manner, as_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.caring.rewriting import Patient
+from zvcore.care.rewriting import Patient
+from zvcore.care.walking import below, objects
 from zvcore.engine import Buffers
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.report import Problem, Report, What
-from zvcore.walking import below, objects
 from zvcore.zarr3.inspection import walk
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.shard_format import ShardAssembler

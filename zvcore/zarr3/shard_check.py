@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.caring.intervals import covered, overlaps
+from zvcore.care.intervals import covered, overlaps
 from zvcore.engine import ABSENT
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report, What

@@ -236,7 +236,7 @@ class ShardWriter:
                 self.store.patch(self.key, int(index.offsets[slots[row]]), chunk)
         if (assembler.lengths != index.lengths).any():
             # Half an index would be the end of all chunks.
-            self.store.patch(self.key, self.form.begins(index.size), assembler.index(), surely=True)
+            self.store.patch(self.key, self.form.begins(index.size), assembler.index(), crash_safe=True)
         return True
 
     def _appended(self, index: Index, slots: Positions, chunks: Buffers) -> bool:

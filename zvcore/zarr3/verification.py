@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.caring.checking import WrongSizeError, first_bad
+from zvcore.care.checking import WrongSizeError, first_bad
+from zvcore.care.walking import Grid, look_at_all, objects, stray_objects
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, fetch
 from zvcore.engine.fetching import StaleSourcesError
@@ -18,8 +19,7 @@ from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.report import Problem, Report, What
 from zvcore.stores.again import BEING_REPLACED, again
-from zvcore.stores.choosing import within
-from zvcore.walking import Grid, look_at_all, objects, stray_objects
+from zvcore.stores.key_selection import within
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.consolidated import differences
 from zvcore.zarr3.metadata import DOCUMENT, GroupMetadata, read_document, read_metadata

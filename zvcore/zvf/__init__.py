@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from zvcore.zvf.repacking import reshard as reshard
     from zvcore.zvf.repacking import shard_store as shard_store
     from zvcore.zvf.repacking import unshard_store as unshard_store
-    from zvcore.zvf.store import Level as Level
-    from zvcore.zvf.store import VectorStore as Store
-    from zvcore.zvf.store import VectorStore as VectorStore
-    from zvcore.zvf.store import detect as detect
-    from zvcore.zvf.store import open as open
     from zvcore.zvf.validation import ValidationResult as ValidationResult
     from zvcore.zvf.validation import validate as validate
+    from zvcore.zvf.vector_store import Level as Level
+    from zvcore.zvf.vector_store import VectorStore as Store
+    from zvcore.zvf.vector_store import VectorStore as VectorStore
+    from zvcore.zvf.vector_store import detect as detect
+    from zvcore.zvf.vector_store import open as open
     from zvcore.zvf.writing import write_points as write_points
     from zvcore.zvf.writing import write_polylines as write_polylines
 
@@ -94,7 +94,7 @@ _get, __dir__ = lazy_names(
         "pyramid": "write_coarser_level",
         "reading": "Vectors",
         "repacking": "get_shard_info is_sharded reshard shard_store unshard_store",
-        "store": "Level VectorStore detect open",
+        "vector_store": "Level VectorStore detect open",
         "validation": "ValidationResult validate",
         "writing": "write_points write_polylines",
     },

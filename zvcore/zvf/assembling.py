@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zvcore.zvf.cells import Cells
     from zvcore.zvf.inputs import Belongings
     from zvcore.zvf.jobs import Job
-    from zvcore.zvf.store import Level
+    from zvcore.zvf.vector_store import Level
 
 __all__ = ["Assembler", "Old"]
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore import zarr3
-from zvcore.caring.rewriting import Patient
+from zvcore.care.rewriting import Patient
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.salvage import settle
-from zvcore.zvf.store import VectorStore
 from zvcore.zvf.validation import Finding, validate
+from zvcore.zvf.vector_store import VectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

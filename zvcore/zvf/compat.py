@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.errors import MetadataError as ZvMetadataError
-from zvcore.zvf import fragments, manifests, repacking, store, validation, writing
+from zvcore.zvf import fragments, manifests, repacking, validation, vector_store, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -192,9 +192,9 @@ def decode_fragments(raw: Any) -> fragments.FragmentIndex:
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
-def as_level(level_group: Any) -> store.Level:
+def as_level(level_group: Any) -> vector_store.Level:
     """zvcore's level for a level of zvcore or a level group of zarr-vectors."""
-    if isinstance(level_group, store.Level):
+    if isinstance(level_group, vector_store.Level):
         return level_group
     url = getattr(level_group, "url", None)
     if not isinstance(url, str) or "/" not in url:
@@ -202,7 +202,7 @@ def as_level(level_group: Any) -> store.Level:
     path, _, number = url.rstrip("/").rpartition("/")
     if not number.isdecimal():
         raise TypeError(f"{url} is no level of a store")
-    return store.open(path).level(int(number))
+    return vector_store.open(path).level(int(number))
 
 
 @_as_reference
@@ -265,7 +265,7 @@ def read_points(
     path: Any, *, level: int = 0, bbox: Any = None, object_ids: Any = None, attribute_names: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Positions, their attributes and, where points belong to objects, the object of each."""
-    at = (path if isinstance(path, store.VectorStore) else store.open(path)).level(level)
+    at = (path if isinstance(path, vector_store.VectorStore) else vector_store.open(path)).level(level)
     names = list(attribute_names or ())
     if object_ids is not None:
         present = at.require_objects().rows(np.asarray(object_ids, np.int64)) >= 0
@@ -285,7 +285,7 @@ def read_points(
 @_as_reference
 def read_polylines(path: Any, *, level: int = 0, object_ids: Any = None, bbox: Any = None) -> dict[str, Any]:
     """Lines as lists of one array each; absent ids and empty manifests are left out."""
-    at = (path if isinstance(path, store.VectorStore) else store.open(path)).level(level)
+    at = (path if isinstance(path, vector_store.VectorStore) else vector_store.open(path)).level(level)
     names = at.attribute_names()
     if object_ids is not None:
         wanted = np.asarray(object_ids, np.int64)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.caring.checking import first_bad
+from zvcore.care.checking import first_bad
 from zvcore.errors import ZvcoreError
 from zvcore.kernels import fragments as kernel
 from zvcore.zvf.cells import CellGrid, Cells, GridCells
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from zvcore.zvf.attributes import AttributeForm
     from zvcore.zvf.manifests import ManifestTable
-    from zvcore.zvf.store import Level
     from zvcore.zvf.validation import ValidationResult
+    from zvcore.zvf.vector_store import Level
 
 __all__ = ["check_level"]
 

@@ -16,7 +16,7 @@ from zvcore.zvf.writing import write_polylines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from zvcore.zvf.store import Level
+    from zvcore.zvf.vector_store import Level
 
 __all__ = ["from_trx_arrays", "read_tractogram", "to_trx_arrays", "write_tractogram"]
 

@@ -18,7 +18,7 @@ from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.assembling import Assembler, Old
 from zvcore.zvf.composing import extend_bounds, root_document
 from zvcore.zvf.nodes import read_node
-from zvcore.zvf.store import VectorStore
+from zvcore.zvf.vector_store import VectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ from zvcore.zvf.cells import GridCells, parse_key
 from zvcore.zvf.nodes import Column, Node, child_nodes, join, read_node
 
 if TYPE_CHECKING:
-    from zvcore.zvf.store import Level
+    from zvcore.zvf.vector_store import Level
 
 __all__ = ["Links", "deltas", "link_arrays", "offsets_segment", "parse_segment", "read_links"]
 

@@ -20,7 +20,7 @@ from zvcore.zvf.cells import GridCells
 from zvcore.zvf.composing import dataset, level_attributes
 from zvcore.zvf.manifests import ManifestTable
 from zvcore.zvf.reading import Vectors, unique_cells
-from zvcore.zvf.store import Level, VectorStore
+from zvcore.zvf.vector_store import Level, VectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

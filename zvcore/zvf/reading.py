@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zvcore.zvf.attributes import AttributeForm
     from zvcore.zvf.cells import CellGrid, Cells
     from zvcore.zvf.manifests import ManifestCSR, ManifestTable
-    from zvcore.zvf.store import Level
+    from zvcore.zvf.vector_store import Level
 
 __all__ = ["EMPTY_INDEX", "Vectors", "fragment_owners", "read_bbox", "read_level", "read_object", "read_objects"]
 

@@ -25,7 +25,7 @@ from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zarr3.sharding import ShardLayout, layout_of
 from zvcore.zvf.cells import GridCells, coords_key
 from zvcore.zvf.nodes import Column, Node, child_nodes, join, read_node
-from zvcore.zvf.store import VectorStore, open
+from zvcore.zvf.vector_store import VectorStore, open
 
 if TYPE_CHECKING:
     import os

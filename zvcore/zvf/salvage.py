@@ -17,15 +17,15 @@ from zvcore.zvf.cells import GridCells, coords_key
 from zvcore.zvf.links import deltas, family_node, link_arrays, parse_segment, read_links
 from zvcore.zvf.nodes import join
 from zvcore.zvf.objects import V1, V2
-from zvcore.zvf.store import VectorStore
+from zvcore.zvf.vector_store import VectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from zvcore.caring.rewriting import Patient
+    from zvcore.care.rewriting import Patient
     from zvcore.report import Report
     from zvcore.zvf.cells import CellGrid
-    from zvcore.zvf.store import Level
+    from zvcore.zvf.vector_store import Level
 
 __all__ = ["settle"]
 

@@ -16,13 +16,13 @@ from zvcore.report import Problem, Report
 from zvcore.zvf.consistency import check_level
 from zvcore.zvf.nodes import Column, read_node
 from zvcore.zvf.objects import DENSE, LEGACY, V1, V2, open_objects
-from zvcore.zvf.store import VectorStore, open
+from zvcore.zvf.vector_store import VectorStore, open
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from zvcore.zvf.store import Level
+    from zvcore.zvf.vector_store import Level
 
 __all__ = ["Finding", "ValidationResult", "validate"]
 

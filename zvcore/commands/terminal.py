@@ -1,4 +1,4 @@
-"""How commands speak: data on stdout, words on stderr, columns that line up, sizes that people can read."""
+"""How commands speak: data on stdout, words on stderr, regions as people write them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from zvcore.wording import printable
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping
@@ -14,15 +16,12 @@ if TYPE_CHECKING:
 __all__ = [
     "bar",
     "can_print",
-    "human_size",
     "open_array",
     "parse_region",
     "plain",
     "print_json",
-    "printable",
     "reading",
     "say",
-    "table",
     "tell_unfinished",
 ]
 
@@ -59,31 +58,6 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def table(rows: Iterable[Iterable[Any]], right: str = "") -> Iterator[str]:
-    """Lines with their columns aligned; `right` has an "r" at the place of each column of numbers: "  r"."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    if not cells:
-        return
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        aligned = [
-            cell.rjust(width) if right[i : i + 1] == "r" else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(aligned).rstrip()
-
-
-def human_size(count: float) -> str:
-    """A number of bytes for people: 1.4 MiB."""
-    if abs(count) < 1024:
-        return f"{int(count)} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        count /= 1024
-        if abs(count) < 1023.95 or unit == "PiB":
-            break
-    return f"{count:.1f} {unit}"
-
-
 @contextmanager
 def reading(path: str) -> Iterator[None]:
     """What a command does with a path that the user gave: that nothing is there is a mistake of the command line."""
@@ -101,7 +75,7 @@ def reading(path: str) -> Iterator[None]:
 
 def tell_unfinished(path: str) -> None:
     """Warn that the data here is not complete yet; with `--quiet` too, because it matters."""
-    from zvcore.conversion_note import unfinished_around
+    from zvcore.converting.note import unfinished_around
 
     unfinished = unfinished_around(path)
     if unfinished is not None:
@@ -111,7 +85,7 @@ def tell_unfinished(path: str) -> None:
 def open_array(path: str) -> Any:
     """The array at a path: of a volume the finest scale, of a scale's folder that scale."""
     import zvcore
-    from zvcore.care import find
+    from zvcore.care.verbs import find
     from zvcore.commands import UsageError
 
     store, format, only = find(path)
@@ -193,8 +167,3 @@ def can_print(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def printable(text: str) -> str:
-    """Text from a store, without signs that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
-from zvcore.convert import DEFAULT_MEMORY, Path, convert
+from zvcore.converting.convert import DEFAULT_MEMORY, Path, convert
 from zvcore.stores import Store, open_store
 from zvcore.stores.opening import shared_options
 

@@ -11,15 +11,15 @@ import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from zvcore.conversion_note import FINISHED, UnfinishedConversion, places_above, unfinished_around, unfinished_at
-from zvcore.conversion_note import KEY as NOTE
+from zvcore.converting.note import FINISHED, UnfinishedConversion, places_above, unfinished_around, unfinished_at
+from zvcore.converting.note import KEY as NOTE
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, get_format
 from zvcore.opening import detect, store_at, unknown_file
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.stores import Store
-from zvcore.stores.choosing import keys_of
+from zvcore.stores.key_selection import keys_of
 from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zvcore.documents.values import DEEPEST
 from zvcore.report import What, join
-from zvcore.stores.choosing import keys_of, within
 from zvcore.stores.copying import is_backup
+from zvcore.stores.key_selection import keys_of, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence

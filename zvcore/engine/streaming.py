@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zvcore.engine.buffers import Keys
 from zvcore.engine.fetching import at_hand
 from zvcore.engine.sources import ABSENT, Sources
-from zvcore.stores.crew import Ahead
+from zvcore.stores.request_threads import Ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

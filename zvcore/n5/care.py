@@ -8,8 +8,9 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore.caring.checking import WrongSizeError
-from zvcore.caring.rewriting import Patient
+from zvcore.care.checking import WrongSizeError
+from zvcore.care.rewriting import Patient
+from zvcore.care.walking import DEEPEST_GROUP, Grid, look_at_all, objects, stray_objects
 from zvcore.engine import default_thread_count
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.n5._framing import parse_header
@@ -19,7 +20,6 @@ from zvcore.n5.group import N5Group
 from zvcore.n5.metadata import is_dataset
 from zvcore.n5.multiscale import MissingLevelError
 from zvcore.report import Problem, Report, What
-from zvcore.walking import DEEPEST_GROUP, Grid, look_at_all, objects, stray_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ from zvcore.precomputed.shard_placement import VolumeShards
 from zvcore.precomputed.shard_reader import ShardReader, chain_for
 
 if TYPE_CHECKING:
-    from zvcore.precomputed.info import Scale
+    from zvcore.precomputed.metadata import Scale
     from zvcore.stores import Store
 
 __all__ = ["ScaleLayout", "ShardedLayout", "UnshardedLayout", "layout_of"]

@@ -1,0 +1,173 @@
+"""Making new volumes, and further scales of volumes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore import codecs
+from zvcore.choices import AUTO
+from zvcore.documents.members import Integer, Items, Place
+from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.precomputed.array import ScaleArray
+from zvcore.precomputed.attributes import ScaleAttributes
+from zvcore.precomputed.encodings import ChunkEncoding, get_encoding
+from zvcore.precomputed.layout import layout_of
+from zvcore.precomputed.metadata import DATA_TYPES, InfoFile, Scale, change_info, resolve_key, with_scale
+from zvcore.precomputed.sharded_store import as_spec
+from zvcore.precomputed.sharding_spec import ShardingSpec
+from zvcore.stores import Store, open_store
+
+if TYPE_CHECKING:
+    import os
+
+    from zvcore.codecs import Codec
+
+__all__ = ["create_volume"]
+
+_DEFAULT_CHUNK = 64
+
+
+def create_volume(
+    path: str | os.PathLike[str] | Store,
+    *,
+    shape: Sequence[int],
+    dtype: npt.DTypeLike,
+    chunks: Sequence[int] | None = None,
+    shards: Sequence[int] | None = None,
+    codec: Any = AUTO,
+    fill_value: Any = AUTO,
+    attrs: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    encoding: str | ChunkEncoding = "raw",
+    voxel_offset: Sequence[int] = (0, 0, 0),
+    resolution: Sequence[float] = (1, 1, 1),
+    type: str | None = None,
+    key: str | None = None,
+    sharding: ShardingSpec | Mapping[str, Any] | str | None = None,
+    write_empty_chunks: bool = False,
+    **parameters: Any,
+) -> ScaleArray:
+    """Make a volume with one scale, or add a scale to a volume, and open it for writing.
+
+    shape        (x, y, z) or (x, y, z, channels)
+    encoding     the name of a chunk encoding; its parameters are given as the format names them, such as
+                 `compressed_segmentation_block_size=` and `jpeg_quality=`
+    key          the scale's folder, by default its resolution ("8_8_40")
+    sharding     a specification, its JSON, "advise" for one that suits the volume, or None for a file per chunk
+    shards       a shard's shape in voxels, instead of `sharding`: one whose bits give it is made
+    codec        how sharded chunks are compressed after their encoding: "gzip" or "raw"
+    attrs        further members of the scale in `info`
+    overwrite    replace a scale of this key and all its chunks
+    """
+    store = open_store(path, "w")
+    kind = np.dtype(dtype)
+    if kind.name not in DATA_TYPES:
+        raise MetadataError("volumes do not hold this data type", expected=", ".join(DATA_TYPES), found=kind)
+    if fill_value not in (AUTO, 0, None):
+        raise MetadataError("missing chunks of a volume are zeros", expected=0, found=fill_value)
+    size = _integers(shape, "shape", (3, 4))
+    channels = size[3] if len(size) == 4 else 1
+    grain = _integers(chunks or (_DEFAULT_CHUNK,) * 3, "chunks", (3, 4))
+    if len(grain) == 4 and grain[3] != channels:
+        raise MetadataError("a chunk holds all channels", expected=channels, found=grain[3])
+    encoder = encoding if isinstance(encoding, ChunkEncoding) else _encoder(encoding, parameters)
+    if isinstance(encoding, ChunkEncoding) and parameters:
+        raise TypeError(f"unknown options: {', '.join(parameters)}")
+    encoder.check(kind, channels)
+    spec = _sharding(sharding, shards, size, grain[:3], kind, encoder, codec)
+    scale: dict[str, Any] = {
+        **ScaleAttributes.checked(attrs or {}, ScaleAttributes.reserved.union(encoder.members)),
+        "key": key or "_".join(f"{number:g}" for number in resolution),
+        "size": list(size[:3]),
+        "resolution": [int(number) if float(number).is_integer() else float(number) for number in resolution],
+        "voxel_offset": list(_integers(voxel_offset, "voxel_offset", (3,), least=None)),
+        "chunk_sizes": [list(grain[:3])],
+        "encoding": encoder.name,
+        **encoder.to_scale(),
+    }
+    if spec is not None:
+        scale["sharding"] = spec.to_json()
+    checked = Scale.from_json(scale, Place(None, "scale"))
+    wanted = {"dtype": kind, "channels": channels, "type": type, "overwrite": overwrite}
+    document = _with_scale(store, scale, wanted)
+    layout = layout_of(store, checked, kind, channels, write_empty_chunks)
+    return ScaleArray(layout, document, read_only=False)
+
+
+def _with_scale(store: Store, scale: dict[str, Any], wanted: Mapping[str, Any]) -> InfoFile:
+    """Add a scale to the volume in a store, or begin one, and remove the chunks of a scale that it replaces."""
+    replaced: list[str] = []
+
+    def change(document: dict[str, Any] | None) -> dict[str, Any]:
+        replaced.clear()
+        new = with_scale(document, scale, **wanted, where=store.root)
+        old = [] if document is None else document["scales"]
+        same = [other for other in old if isinstance(other, Mapping) and other.get("key") == scale["key"]]
+        replaced.extend(resolve_key(other["key"], store.root) for other in same)
+        return new
+
+    document = InfoFile(store, change_info(store, change))
+    for folder in replaced:
+        store.delete_prefix(folder)
+    return document
+
+
+def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: int | None = 1) -> tuple[int, ...]:
+    """What a caller gave, as integers."""
+    try:
+        given: Any = [operator.index(value) for value in values]
+    except TypeError:
+        given = values
+    return Items(Integer(least), *counts).load(given, Place(None, name))
+
+
+def _encoder(name: str, parameters: Mapping[str, Any]) -> ChunkEncoding:
+    cls = get_encoding(name)
+    unknown = [option for option in parameters if option not in cls.members]
+    if unknown:
+        known = f"; {name!r} has {', '.join(cls.members)}" if cls.members else ""
+        raise TypeError(f"precomputed has no option {unknown[0]!r} for creating{known}")
+    members = {option: list(value) if isinstance(value, tuple) else value for option, value in parameters.items()}
+    return cls.from_scale({**cls.defaults, **members})
+
+
+def _sharding(
+    sharding: ShardingSpec | Mapping[str, Any] | str | None,
+    shards: Sequence[int] | None,
+    size: Sequence[int],
+    chunk: Sequence[int],
+    dtype: np.dtype[Any],
+    encoder: ChunkEncoding,
+    codec: Any,
+) -> ShardingSpec | None:
+    chosen = _data_encoding(codec)
+    # Pictures are compressed already.
+    data_encoding = chosen or ("raw" if encoder.compressed else "gzip")
+    if shards is not None:
+        if sharding is not None:
+            raise TypeError("sharding= and shards= both say how shards are made; give one of them")
+        box = _integers(shards, "shards", (3, 4))
+        return ShardingSpec.for_shards(size, chunk, box[:3], data_encoding=data_encoding)
+    if sharding is None:
+        if chosen not in (None, "raw"):
+            raise UnsupportedError("chunks in files of their own are not compressed after their encoding", codec=chosen)
+        return None
+    if sharding == "advise":
+        return ShardingSpec.advise_volume(size, chunk, dtype, data_encoding=data_encoding)
+    spec = as_spec(sharding)
+    if chosen not in (None, spec.data_encoding):
+        raise MetadataError("codec= and the sharding specification disagree", expected=spec.data_encoding, found=chosen)
+    return spec
+
+
+def _data_encoding(codec: Any) -> str | None:
+    """What a `codec=` asks for, None if it was not given."""
+    if codec is AUTO or codec is None:
+        return None
+    chosen: Codec = codecs.as_codec(codec)
+    return "raw" if chosen.name == "raw" else chosen.to_neuroglancer()

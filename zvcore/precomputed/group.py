@@ -1,0 +1,115 @@
+"""A precomputed volume: its scales, each an array of voxels [x, y, z, channel]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import MetadataError
+from zvcore.precomputed.array import ScaleArray
+from zvcore.precomputed.attributes import VolumeAttributes
+from zvcore.precomputed.layout import layout_of
+from zvcore.precomputed.metadata import InfoFile, VolumeInfo, read_info, resolve_key
+from zvcore.stores import Store, open_store
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy as np
+
+    from zvcore.format import Node
+    from zvcore.precomputed.meshes import Meshes
+    from zvcore.precomputed.skeletons import Skeletons
+
+__all__ = ["Volume"]
+
+
+class Volume(Mapping[str, ScaleArray]):
+    """A volume: a mapping from scale keys to arrays; `volume[0]` is the finest, negative numbers count from the end.
+
+    `info` is the document as it stands in the store. What it refers to besides scales is reached by `skeletons()` and
+    `meshes()`.
+    """
+
+    kind = "image"
+    format = "precomputed"
+    path = ""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Store,
+        mode: str = "r",
+        *,
+        write_empty_chunks: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        self.store = open_store(path, mode)
+        self.mode = mode
+        self.write_empty_chunks = write_empty_chunks
+        self.threads = threads
+        self._document = InfoFile(self.store, read_info(self.store), read_only=mode == "r")
+        self.attrs = VolumeAttributes(self._document)
+        """The members of `info` that describe no scale. Those that the format does not define can be changed."""
+        _ = self._info
+
+    @property
+    def _info(self) -> VolumeInfo:
+        return VolumeInfo.from_json(self._document.content)
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        return self._document.content
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._info.dtype
+
+    @property
+    def num_channels(self) -> int:
+        return self._info.channels
+
+    @property
+    def type(self) -> str:
+        """ "image" or "segmentation"."""
+        return self._info.type
+
+    def __getitem__(self, which: int | str) -> ScaleArray:
+        if not isinstance(which, str):
+            which = which.__index__()
+        info = self._info
+        layout = layout_of(self.store, info.scale(which), info.dtype, info.channels, self.write_empty_chunks)
+        return ScaleArray(layout, self._document, read_only=self.mode == "r", threads=self.threads)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._info.keys)
+
+    def __len__(self) -> int:
+        return len(self._info.keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._info.keys
+
+    def children(self) -> Mapping[str, Node]:
+        """The scales, the finest first."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<zvcore.precomputed.Volume {self.type} of {self.dtype}, {len(self)} scales, in {self.store.root}>"
+
+    def skeletons(self) -> Skeletons:
+        """The skeletons that `info` names."""
+        from zvcore.precomputed.skeletons import Skeletons
+
+        return Skeletons(self._below("skeletons"), self.mode)
+
+    def meshes(self) -> Meshes:
+        """The meshes that `info` names."""
+        from zvcore.precomputed.meshes import Meshes
+
+        return Meshes(self._below("mesh"), self.mode)
+
+    def _below(self, name: str) -> Store:
+        folder = self._info.document.get(name)
+        if folder is None:
+            raise MetadataError(f"this volume names no {name}", key=self._info.where)
+        return self.store.child(resolve_key(folder, self._info.where))

@@ -1,0 +1,40 @@
+"""How numbers, rows and names are written for people: in reports, on a terminal, in a browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["human_size", "printable", "table"]
+
+
+def human_size(count: float) -> str:
+    """A number of bytes for people: 1.4 MiB."""
+    if abs(count) < 1024:
+        return f"{int(count)} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        count /= 1024
+        if abs(count) < 1023.95 or unit == "PiB":
+            break
+    return f"{count:.1f} {unit}"
+
+
+def printable(text: str) -> str:
+    """Text from a store, without signs that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+
+
+def table(rows: Iterable[Iterable[Any]], right: str = "") -> Iterator[str]:
+    """Lines with their columns aligned; `right` has an "r" at the place of each column of numbers: "  r"."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    if not cells:
+        return
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        aligned = [
+            cell.rjust(width) if right[i : i + 1] == "r" else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(aligned).rstrip()
