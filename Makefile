@@ -14,9 +14,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
-native := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
+compiled := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
+.PHONY: native structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       the tests of what is written here, in two minutes (ARGS="-k codec -x" goes to pytest)'
@@ -30,6 +30,7 @@ help:
 	@echo 'make bench-check  has anything become slower than bench/baseline.json says?'
 	@echo 'make s3-server  a complete S3 server for the tests of object stores (needs Go; without it they use moto)'
 	@echo 'make store-emulators  the tests of object stores against other servers (needs Go and npm)'
+	@echo 'make native     the newest C libraries of the codecs, for every build after it (needs cargo; benchmarks and wheels use it)'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
 	@echo 'make lint       ruff, cython-lint'
@@ -61,7 +62,16 @@ $(stamps)/system: setup.py .ci/system_packages.py $(stamps)/group-build
 	$(py) .ci/system_packages.py
 	touch $@
 
-$(stamps)/modules: setup.py $(native) $(stamps)/system
+# Static builds of the newest C libraries of the codecs, from the sources that crates ship (native/Cargo.toml). Once they
+# are there every build links them instead of the system's.
+libraries := build/native/built-from
+$(libraries): native/Cargo.toml native/Cargo.lock native/build.py
+	$(PYTHON) native/build.py build/native
+native: $(libraries)
+linked := $(if $(wildcard $(libraries))$(filter native bench bench-% wheel,$(MAKECMDGOALS)),$(libraries))
+export PKG_CONFIG_PATH := $(CURDIR)/build/native/lib/pkgconfig:$(PKG_CONFIG_PATH)
+
+$(stamps)/modules: setup.py $(compiled) $(stamps)/system $(linked)
 	$(py) setup.py -q build_ext --inplace
 	touch $@
 
@@ -157,7 +167,7 @@ types: $(stamps)/installed $(stamps)/group-lint $(stamps)/group-test
 	$(py) -m mypy
 	$(py) .ci/check_stubs.py
 
-wheel: $(stamps)/system $(stamps)/group-wheel
+wheel: $(libraries) $(stamps)/system $(stamps)/group-wheel
 	rm -rf dist wheelhouse
 	find build/release/lib* -name '*.py' -delete 2>/dev/null || true
 	$(py) -m build --wheel --no-isolation --outdir dist

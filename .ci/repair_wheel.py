@@ -1,4 +1,4 @@
-"""Bundles the C libraries into a wheel, with their licences: `repair_wheel.py WHEEL FOLDER`.
+"""Bundles into a wheel what it links of the system, and all licences: `repair_wheel.py WHEEL FOLDER`.
 
 auditwheel refuses a platform that is older than the libraries it finds, so by default the platform is this machine's
 own. In a manylinux image (cibuildwheel, see pyproject.toml) it is the image's.
@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+LINKED = Path(__file__).resolve().parent.parent / "build" / "native" / "licences"
 
 
 def platform_tag() -> str:
@@ -43,8 +45,10 @@ def licences(library: Path) -> list[Path]:
 
 
 def add_licences(folder: Path) -> None:
-    """Into the unpacked wheel, for each library that was bundled."""
+    """Into the unpacked wheel, for each library that was bundled or linked into the modules (`make native`)."""
     (target,) = folder.glob("*.dist-info/licenses")
+    for file in LINKED.glob("*.txt"):
+        shutil.copyfile(file, target / file.name)
     known = {}
     for line in answer("/sbin/ldconfig", "-p").splitlines():
         name, arrow, path = line.strip().partition(" => ")

@@ -18,6 +18,7 @@ cdef class Table:
     cdef int32_t run(self, Attempt *attempt, uint8_t *into, CodecFailure *failure,
                      int32_t (*function)(Attempt *, uint8_t *, CodecFailure *) noexcept nogil) noexcept nogil
     cdef object decode_new(self, const Py_buffer *src, uint64_t limit)
+    cdef object decode_guessing(self, Attempt *attempt, CodecFailure *failure)
     cdef int decode_into(self, const Py_buffer *src, object out) except -1
 
 

@@ -2,9 +2,11 @@
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 
 from zvcore.codecs import limits
 
@@ -19,7 +21,9 @@ from zvcore.codecs.running cimport (
     more_room,
     try_decoding,
 )
+from zvcore.codecs.room cimport AMPLE_ROOM
 from zvcore.codecs.workers cimport free_workers, give_worker, take_worker
+from zvcore.system.atomics cimport zv_put_pointer, zv_take_pointer
 
 cdef extern from "Python.h":
     void Py_DECREF(PyObject *object)
@@ -60,6 +64,30 @@ cdef uint64_t decode_limit(max_size) except? 0:
     if max_size < 0:
         raise ValueError(f"max_size must not be negative, not {max_size}")
     return min(max_size, PY_SSIZE_T_MAX)
+
+
+# -- room for streams that do not say how long they are -------------------------------------------------------------
+
+
+# One piece of memory for the process, or NULL while a thread has it.
+cdef void *idle_room = NULL
+
+
+cdef inline bint is_a_guess(const Attempt *attempt) noexcept nogil:
+    if attempt.room > <uint64_t> AMPLE_ROOM or attempt.room == attempt.limit:
+        return False
+    return attempt.table.decoded_hint == NULL or attempt.table.decoded_hint(
+        attempt.table.cfg, attempt.given.data, attempt.given.size) == ZV_SIZE_UNKNOWN
+
+
+cdef inline uint8_t *take_room() noexcept nogil:
+    cdef void *room = zv_take_pointer(&idle_room)
+    return <uint8_t *> (room if room != NULL else malloc(AMPLE_ROOM))
+
+
+cdef inline void give_room(uint8_t *room) noexcept nogil:
+    if not zv_put_pointer(&idle_room, room):
+        free(room)
 
 
 @cython.final
@@ -181,6 +209,10 @@ cdef class Table:
         attempt.given.size = src.len
         attempt.limit = limit
         begin_decoding(&attempt, &failure)
+        if failure.status == ZV_OK and is_a_guess(&attempt):
+            made = self.decode_guessing(&attempt, &failure)
+            if made is not None:
+                return made
         while failure.status == ZV_OK:
             result = new_bytes(attempt.room)
             with nogil:
@@ -190,3 +222,18 @@ cdef class Table:
             Py_DECREF(result)
             more_room(&attempt, &failure)
         raise self.error(&failure)
+
+    cdef object decode_guessing(self, Attempt *attempt, CodecFailure *failure):
+        """The first try in memory that is kept, so that what was guessed too large costs nothing; None: not enough."""
+        cdef uint8_t *room = take_room()
+        if room == NULL:
+            return None
+        with nogil:
+            self.run(attempt, room, failure, try_decoding)
+        try:
+            if failure.status == ZV_OK:
+                return PyBytes_FromStringAndSize(<char *> room, <Py_ssize_t> attempt.size)
+        finally:
+            give_room(room)
+        more_room(attempt, failure)
+        return None

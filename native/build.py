@@ -1,0 +1,327 @@
+"""Builds the C libraries of the codecs from the sources that crates ship: newer than those of most systems.
+
+`make native` runs it. What comes out lies under build/native: static archives, headers and pkg-config files, which
+setup.py finds before the system's own when PKG_CONFIG_PATH names them. Cargo fetches the sources (Cargo.toml says
+which, Cargo.lock has their hashes); Rust compiles nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+
+# The same flags for every library. All of them choose instructions when they run, so nothing names a processor.
+FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-g0"]
+
+
+@dataclass(frozen=True)
+class Library:
+    """One C library: which files of which crate make it, and what it needs."""
+
+    crate: str
+    folder: str
+    package: str
+    archive: str
+    sources: tuple[str, ...]
+    headers: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    include: tuple[str, ...] = (".",)
+    flags: tuple[str, ...] = ()
+    flags_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    uses: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    version_header: str = ""
+    licence: str = "LICENSE"
+
+
+LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
+
+LIBRARIES = (
+    Library(
+        crate="libdeflate-sys",
+        folder="libdeflate",
+        package="libdeflate",
+        archive="deflate",
+        sources=("lib/*.c", "lib/arm/*.c", "lib/x86/*.c"),
+        headers=("libdeflate.h",),
+        licence="COPYING",
+    ),
+    Library(
+        crate="zstd-sys",
+        folder="zstd/lib",
+        package="libzstd",
+        archive="zstd",
+        sources=("common/*.c", "compress/*.c", "decompress/*.c"),
+        headers=("zstd.h", "zstd_errors.h", "zdict.h"),
+        # The assembly for Huffman codes is slower than what compilers make of the C, since zstd 1.5.6.
+        flags=("-DZSTD_DISABLE_ASM", "-DZSTD_LEGACY_SUPPORT=0", "-DXXH_NAMESPACE=ZSTD_"),
+        licence="../LICENSE",
+    ),
+    Library(
+        crate="lz4-sys",
+        folder="liblz4/lib",
+        package="liblz4",
+        archive="lz4",
+        sources=("lz4.c", "lz4hc.c", "lz4frame.c", "xxhash.c"),
+        headers=("lz4.h", "lz4hc.h", "lz4frame.h"),
+        flags=("-DXXH_NAMESPACE=LZ4_",),
+    ),
+    Library(
+        crate="xxhash-c-sys",
+        folder="src/c",
+        package="libxxhash",
+        archive="xxhash",
+        sources=("xxhash.c",),
+        headers=("xxhash.h", "xxh3.h"),
+    ),
+    Library(
+        crate="bzip2-sys",
+        folder="bzip2-1.0.8",
+        package="bzip2",
+        archive="bz2",
+        sources=("blocksort.c", "huffman.c", "crctable.c", "randtable.c", "compress.c", "decompress.c", "bzlib.c"),
+        headers=("bzlib.h",),
+        version_header="bzlib_private.h",
+    ),
+    Library(
+        crate="liblzma-sys",
+        folder="xz/src/liblzma",
+        package="liblzma",
+        archive="lzma",
+        sources=(
+            *(f"{name}/*.c" for name in LZMA_FOLDERS),
+            "../common/tuklib_cpucores.c",
+            "../common/tuklib_physmem.c",
+        ),
+        headers=("api/lzma.h", "api/lzma/*.h"),
+        without=("*_small.c", "*tablegen.c", "*mt.c", "*_gen.c"),
+        include=("api", *LZMA_FOLDERS, "../common", "../../.."),
+        flags=(
+            "-std=gnu99",
+            "-DHAVE_CONFIG_H",
+            "-DHAVE___BUILTIN_BSWAPXX",
+            "-DHAVE___BUILTIN_ASSUME_ALIGNED",
+            *(("-DTUKLIB_FAST_UNALIGNED_ACCESS", "-DHAVE_USABLE_CLMUL", "-DHAVE_IMMINTRIN_H") if X86 else ()),
+        ),
+        version_header="api/lzma/version.h",
+        licence="../../COPYING.0BSD",
+    ),
+    Library(
+        crate="libz-sys",
+        folder="src/zlib",
+        package="zlib",
+        archive="z",
+        sources=("*.c",),
+        headers=("zlib.h", "zconf.h"),
+        without=("gz*.c",),
+        flags=("-DHAVE_UNISTD_H",),
+    ),
+    Library(
+        crate="snappy_src",
+        folder="snappy",
+        package="snappy",
+        archive="snappy",
+        sources=("snappy-c.cc", "snappy-sinksource.cc", "snappy-stubs-internal.cc", "snappy.cc"),
+        headers=("snappy-c.h",),
+        flags=("-std=c++14", "-fno-exceptions", "-fno-rtti"),
+        links=("-lstdc++",),
+        version_header="snappy-stubs-public.h",
+        licence="COPYING",
+    ),
+    Library(
+        crate="blosc-src",
+        folder="c-blosc/blosc",
+        package="blosc",
+        archive="blosc",
+        sources=("*.c",),
+        headers=("blosc.h", "blosc-export.h"),
+        without=() if X86 else ("*-sse2.c", "*-avx2.c"),
+        flags=(
+            *("-DHAVE_LZ4", "-DHAVE_ZSTD", "-DHAVE_ZLIB", "-DHAVE_SNAPPY"),
+            *(("-DSHUFFLE_SSE2_ENABLED", "-DSHUFFLE_AVX2_ENABLED") if X86 else ()),
+        ),
+        # c-blosc looks at the processor before it calls what needs AVX2.
+        flags_of={"*-avx2.c": ("-mavx2",)},
+        uses=("liblz4", "libzstd", "zlib", "snappy"),
+        links=("-pthread",),
+        # The crate ships none.
+        licence=str(HERE / "licences" / "c-blosc.txt"),
+    ),
+)
+
+
+def run(command: list[str], **options: object) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        sys.exit(f"{shlex.join(command)}\n{done.stdout}{done.stderr}native: this command failed")
+    return done.stdout
+
+
+def fetch(folder: Path) -> None:
+    """The sources of all crates, as Cargo.lock says."""
+    if shutil.which("cargo") is None:
+        sys.exit("native: cargo fetches the sources of the C libraries: install it, or build with those of the system")
+    run(["cargo", "vendor", "--quiet", "--locked", "--manifest-path", str(HERE / "Cargo.toml"), str(folder)])
+
+
+def prepare_snappy(sources: Path) -> None:
+    """Snappy's build writes one header from a pattern; its version stands in the name of the crate's."""
+    folder = sources / "snappy_src"
+    version = re.search(
+        r'^version = "[^"]*snappy\.(\d+)\.(\d+)\.(\d+)"', (folder / "Cargo.toml").read_text(), re.MULTILINE
+    )
+    if version is None:
+        sys.exit("native: the crate snappy_src does not say the version of snappy")
+    text = (folder / "snappy" / "snappy-stubs-public.h.in").read_text().replace("${HAVE_SYS_UIO_H_01}", "1")
+    for name, number in zip(("MAJOR", "MINOR", "PATCH"), version.groups(), strict=True):
+        text = text.replace(f"${{PROJECT_VERSION_{name}}}", number)
+    (folder / "snappy" / "snappy-stubs-public.h").write_text(text)
+
+
+def version_in(header: Path) -> str:
+    """The version that a header gives: as a string, or as three numbers."""
+    text = header.read_text(errors="replace")
+    if found := re.search(r'#\s*define\s+\w*VERSION(?:_STRING)?\s+"(\d+(?:\.\d+)+)', text):
+        return found[1]
+    numbers = [
+        re.search(rf"#\s*define\s+\w*(?:VERSION_{part}|_{part})\s+(\d+)", text)
+        for part in ("MAJOR", "MINOR", "(?:RELEASE|PATCH|PATCHLEVEL)")
+    ]
+    if not all(numbers):
+        sys.exit(f"native: {header} does not say its version")
+    return ".".join(number[1] for number in numbers if number)
+
+
+@dataclass
+class Builder:
+    """One build of all libraries, into a folder of its own."""
+
+    sources: Path
+    target: Path
+    objects: Path
+    extra: list[str] = field(default_factory=list)
+
+    def build(self) -> None:
+        for folder in (self.target, self.objects):
+            shutil.rmtree(folder, ignore_errors=True)
+        (self.target / "lib" / "pkgconfig").mkdir(parents=True)
+        self.objects.mkdir(parents=True)
+        for library in LIBRARIES:
+            self.copy_headers(library)
+            self.copy_licence(library)
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2) as pool:
+            compiled = {
+                library.package: [(pool.submit(run, command), out) for command, out in self.commands(library)]
+                for library in LIBRARIES
+            }
+            for library in LIBRARIES:
+                parts = []
+                for job, out in compiled[library.package]:
+                    job.result()
+                    parts.append(str(out))
+                run(["ar", "rcs", str(self.target / "lib" / f"lib{library.archive}.a"), *parts])
+                self.describe(library)
+
+    def folder(self, library: Library) -> Path:
+        return self.sources / library.crate / library.folder
+
+    def copy_headers(self, library: Library) -> None:
+        folder = self.folder(library)
+        base = folder / "api" if library.archive == "lzma" else folder
+        for pattern in library.headers:
+            for header in sorted(folder.glob(pattern)):
+                place = self.target / "include" / header.relative_to(base)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(header, place)
+
+    def copy_licence(self, library: Library) -> None:
+        place = self.target / "licences" / f"{library.package}.txt"
+        place.parent.mkdir(exist_ok=True)
+        shutil.copy(self.folder(library) / library.licence, place)
+
+    def commands(self, library: Library) -> list[tuple[list[str], Path]]:
+        folder = self.folder(library)
+        includes = [f"-I{folder / name}" for name in library.include]
+        found = sorted({path.resolve() for pattern in library.sources for path in folder.glob(pattern)})
+        commands = []
+        for source in found:
+            if any(source.match(pattern) for pattern in library.without):
+                continue
+            compiler = os.environ.get("CXX", "c++") if source.suffix == ".cc" else os.environ.get("CC", "cc")
+            own = [flag for pattern, flags in library.flags_of.items() if source.match(pattern) for flag in flags]
+            out = self.objects / f"{library.archive}-{source.parent.name}-{source.stem}.o"
+            # Its own headers first: the build's include folder may hold another library's of the same name.
+            flags = [*FLAGS, *library.flags, *own, *self.extra, *includes, f"-I{self.target / 'include'}"]
+            commands.append(([*shlex.split(compiler), *flags, "-c", str(source), "-o", str(out)], out))
+        if not commands:
+            sys.exit(f"native: no sources of {library.package} in {folder}")
+        return commands
+
+    def describe(self, library: Library) -> None:
+        """A pkg-config file. The archive is named by its path, so that nothing of the system's is linked instead."""
+        by_name = {other.package: other for other in LIBRARIES}
+        libs = []
+        for name in (library.package, *library.uses):
+            other = by_name[name]
+            libs += [f"${{libdir}}/lib{other.archive}.a", *other.links]
+        if sys.platform == "linux":
+            # Another zstd in the process is neither used nor replaced.
+            libs.append("-Wl,--exclude-libs,ALL")
+        version = version_in(self.folder(library) / (library.version_header or library.headers[0]))
+        text = "\n".join(
+            [
+                "prefix=${pcfiledir}/../..",
+                "libdir=${prefix}/lib",
+                "includedir=${prefix}/include",
+                "",
+                f"Name: {library.package}",
+                f"Description: {library.package} of the crate {library.crate}, static",
+                f"Version: {version}",
+                f"Libs: {' '.join(libs)}",
+                "Cflags: -I${includedir}",
+                "",
+            ]
+        )
+        (self.target / "lib" / "pkgconfig" / f"{library.package}.pc").write_text(text)
+
+
+def fingerprint(arguments: list[str]) -> str:
+    """What the build depends on: when it is the same there is nothing to do."""
+    parts = [(HERE / name).read_text() for name in ("Cargo.toml", "Cargo.lock", "build.py")]
+    parts += [run([*shlex.split(os.environ.get("CC", "cc")), "--version"]), *arguments]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", type=Path, help="where include/ and lib/ are to be made")
+    arguments = parser.parse_args()
+    target = arguments.target.resolve()
+    stamp = target / "built-from"
+    wanted = fingerprint([])
+    if stamp.exists() and stamp.read_text() == wanted:
+        return 0
+    work = target.with_name(f"{target.name}-work")
+    fetch(work / "sources")
+    prepare_snappy(work / "sources")
+    Builder(work / "sources", target, work / "objects").build()
+    stamp.write_text(wanted)
+    shutil.rmtree(work)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

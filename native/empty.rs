@@ -1,0 +1,1 @@
+// Cargo asks for a library; there is none.
