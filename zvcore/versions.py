@@ -32,8 +32,8 @@ def versions() -> dict[str, Any]:
     """What `show_versions` prints, as plain values."""
     from zvcore import _build
     from zvcore._version import __version__
-    from zvcore.engine.threads import default_thread_count
     from zvcore.kernels import cpu
+    from zvcore.system.threads import default_thread_count
 
     return {
         "zvcore": __version__,

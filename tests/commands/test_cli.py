@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.processes import PATIENCE
-from zvcore import commands
+from zvcore import commands, wording
 from zvcore.commands import cli, shell_scripts, terminal
 
 HEAVY = {"numpy", "zarr", "dask", "distributed", "numcodecs", "fsspec", "obstore", "tqdm", "matplotlib", "aiohttp"}
@@ -120,8 +120,8 @@ def test_the_exit_status_of_errors(
 
 
 def test_a_table_lines_up() -> None:
-    assert list(terminal.table([("a", 1), ("long", 200)], " r")) == ["a       1", "long  200"]
-    assert list(terminal.table([])) == []
+    assert list(wording.table([("a", 1), ("long", 200)], " r")) == ["a       1", "long  200"]
+    assert list(wording.table([])) == []
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_table_lines_up() -> None:
     ],
 )
 def test_sizes_for_people(count: int, text: str) -> None:
-    assert terminal.human_size(count) == text
+    assert wording.human_size(count) == text
 
 
 def test_plain_values_are_json() -> None:

@@ -7,8 +7,8 @@ from zvcore.engine.fetching import StaleSourcesError, encode_many, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT, Sources
-from zvcore.engine.threads import default_thread_count
 from zvcore.engine.work import Work
+from zvcore.system.threads import default_thread_count
 
 __all__ = [
     "ABSENT",

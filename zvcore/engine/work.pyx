@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from zvcore.engine import threads as thread_counts
+from zvcore.system import threads as thread_counts
 
 
 # Found out once: a process keeps its CPUs, and asking for them takes longer than reading a small chunk.
