@@ -59,3 +59,21 @@ def finish(process: subprocess.Popen[str], patience: float = PATIENCE) -> str:
 
 def run(script: str, *arguments: object, patience: float = PATIENCE) -> str:
     return finish(start(script, *arguments), patience)
+
+
+# The script sees as much address space as the process has once zvcore is loaded, and so much more.
+_WITHIN = """
+import resource
+import zvcore, zvcore.n5, zvcore.zarr3, zvcore.precomputed, zvcore.zvf, numpy
+from zvcore.format import formats
+for _format in formats().values():
+    _format.care()
+with open("/proc/self/statm") as _status:
+    _taken = int(_status.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (_taken + {memory}, resource.RLIM_INFINITY))
+"""
+
+
+def run_within(memory: int, script: str, *arguments: object) -> str:
+    """`run`, with no more than so many bytes of address space for what zvcore does."""
+    return run(_WITHIN.format(memory=memory) + textwrap.dedent(script), *arguments)

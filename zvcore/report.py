@@ -94,7 +94,7 @@ class Problem:
 
     def below(self, prefix: str) -> Problem:
         """The same problem as seen from further up: `where` begins with the prefix."""
-        return replace(self, where=join(prefix, self.where))
+        return replace(self, where=join(prefix, self.where)) if prefix else self
 
     def to_json(self) -> dict[str, Any]:
         """All that is known of it, for programs."""

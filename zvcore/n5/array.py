@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -167,7 +168,8 @@ class N5Array(WithAttributes, Array):
                 chain = layout.chains[0]
                 reverse = layout.order == "C"
                 keys = layout.keys(self._rows(place))
-                return decode_block(data, self.ndim, self.data_type, chain, keys, reverse)
+                items = math.prod(self.metadata.block_size)
+                return decode_block(data, self.ndim, self.data_type, chain, keys, reverse, items)
         except ZvcoreError as error:
             raise error.located(key=key, chunk=place)
         selection = Selection.basic(self._block_region(place), self.shape)
@@ -205,7 +207,8 @@ class N5Array(WithAttributes, Array):
             extent = () if mode == "object" else self._layout.visible_shape(place) if shape is None else tuple(shape)
             block = Block(mode, values, extent)  # type: ignore[arg-type]
         layout = self._layout
-        parts = encode_block(block, self.ndim, self.data_type, layout.chains[0], layout.order == "C")
+        reverse, items = layout.order == "C", math.prod(self.metadata.block_size)
+        parts = encode_block(block, self.ndim, self.data_type, layout.chains[0], reverse, items)
         layout.store.put(layout.chunk_name(place), parts)
 
     # --- changing the whole

@@ -28,6 +28,8 @@ __all__ = ["MODES", "Block", "decode_block", "encode_block", "mode_of"]
 
 MODES = ("default", "varlength", "object")
 _ITEM_LIMIT = 2**31
+# What a string takes in a list, at least.
+_STRING_BYTES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +60,18 @@ def mode_of(data: bytes | memoryview, ndim: int) -> str:
     return MODES[parse_header(data, ndim)[0]]
 
 
+def most_strings(items: int, stored: int) -> int:
+    """How many strings a block may hold that has room for so many items, and takes so many bytes where it is stored.
+
+    It may have more strings than items, but not without end: a stream of a few bytes can stand for any number of them.
+    """
+    return min(items, codecs.max_decoded_size // _STRING_BYTES) + stored
+
+
 def decode_block(
-    data: bytes | memoryview, ndim: int, data_type: str, chain: CodecChain, keys: Keys, reverse: bool
+    data: bytes | memoryview, ndim: int, data_type: str, chain: CodecChain, keys: Keys, reverse: bool, items: int
 ) -> Block:
-    """A block in varlength or object mode, or one of strings in any."""
+    """A block in varlength or object mode, or one of strings in any, of a dataset whose blocks have so many items."""
     mode, dimensions, count, start = parse_header(data, ndim)
     numeric = data_type not in ("string", "object")
     dtype = np.dtype(data_type) if numeric else np.dtype(np.uint8)
@@ -80,7 +90,7 @@ def decode_block(
     if mode == 2 or data_type == "object":
         return Block("object", bytes(raw), shape)
     if not numeric:
-        return Block("varlength", _texts(bytes(raw), start), shape)
+        return Block("varlength", _texts(bytes(raw), start, items, len(data) - start), shape)
     if len(raw) % dtype.itemsize:
         raise CorruptDataError(
             "the payload is not a whole number of items", offset=start, expected=dtype.itemsize, found=len(raw)
@@ -104,21 +114,40 @@ def _decoded(payload: memoryview, chain: CodecChain, keys: Keys, size: int | Non
     return found
 
 
-def _texts(raw: bytes, start: int) -> list[str]:
+def _texts(raw: bytes, start: int, items: int, stored: int) -> list[str]:
+    """The strings of a block. They are counted before any is made; of too many, empty ones at the end are padding."""
     if not raw:
         return []
     if raw[-1:] != b"\0":
         raise CorruptDataError("the strings do not end with NUL", offset=start)
+    count, most, end = raw.count(b"\0"), most_strings(items, stored), len(raw) - 1
+    if count > most:
+        padding = len(raw) - len(raw.rstrip(b"\0"))
+        # The last string that is not empty has a NUL of its own.
+        filled = count - padding + (padding < len(raw))
+        if filled > most:
+            raise CorruptDataError(
+                "the block has more strings than can be", offset=start, length=stored, expected=f"at most {most}",
+                found=filled,
+            )  # fmt: skip
+        end -= count - max(filled, min(items, most))
     try:
-        return raw[:-1].decode().split("\0")
+        return raw[:end].decode().split("\0")
     except UnicodeDecodeError as error:
         raise CorruptDataError(f"a string is not UTF-8: {error}", offset=start) from error
 
 
-def encode_block(block: Block, ndim: int, data_type: str, chain: CodecChain, reverse: bool) -> list[Any]:
-    """The parts of the object that stores the block."""
+def encode_block(block: Block, ndim: int, data_type: str, chain: CodecChain, reverse: bool, items: int) -> list[Any]:
+    """The parts of the object that stores the block, in a dataset whose blocks have so many items."""
     count, raw = _payload(block, data_type)
     payload = encode_many([raw], chain)[0]
+    assert payload is not None
+    if data_type == "string" and block.mode != "object":
+        most = most_strings(items, len(payload))
+        if raw.count(b"\0") > most:
+            raise MetadataError(
+                "the block has more strings than readers take", expected=f"at most {most}", found=raw.count(b"\0")
+            )
     if count >= _ITEM_LIMIT or len(raw) >= _ITEM_LIMIT:
         raise MetadataError("a block holds less than 2 GiB", found=len(raw))
     mode = MODES.index(block.mode)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zvcore.caring.checking import first_bad
+from zvcore.caring.intervals import byte_map, overlaps
 from zvcore.engine import Keys, fetch
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.report import Problem, Report
+from zvcore.precomputed.minishards import each_table, stored_minishards
+from zvcore.report import Problem, Report, What
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
+    from zvcore.caring.intervals import Span
     from zvcore.codecs import CodecChain
     from zvcore.engine import Buffers
     from zvcore.precomputed._minishard import Minishard
@@ -28,6 +32,8 @@ __all__ = ["Examination", "Judge", "dead_bytes", "examine", "parts"]
 
 _BATCH_BYTES = 32 << 20
 _USUAL_RATIO = 4
+# How many values of one file are named with the same fault.
+MOST_TOLD = 1 << 14
 
 
 class Judge:
@@ -54,45 +60,21 @@ class Judge:
     # Whether `look` does anything.
     looks = False
 
-    def faults(self, ids: U64, starts: U64, sizes: U64, file: ShardFile) -> list[tuple[int, ZvcoreError]]:
+    def faults(self, ids: U64, starts: U64, sizes: U64, file: ShardFile) -> Iterator[tuple[int, ZvcoreError]]:
         """(row, error) for each value that is wrong."""
-        found: list[tuple[int, ZvcoreError]] = []
         _, expected = self.columns(ids)
+
+        def decode(first: int, last: int) -> None:
+            values = self._fetch(ids[first:last], starts[first:last], sizes[first:last], file)
+            if self.looks:
+                for row, value in enumerate(values, first):
+                    assert value is not None
+                    self.look(int(ids[row]), value, file, int(starts[row]))
+
         # What a batch takes once it is decoded, as far as that is known.
         weights = np.maximum(sizes, expected) if expected is not None else sizes * np.uint64(_USUAL_RATIO)
         for first, last in pieces_of(weights, _BATCH_BYTES):
-            try:
-                values = self._fetch(ids[first:last], starts[first:last], sizes[first:last], file)
-            except ConflictError:
-                raise
-            except ZvcoreError:
-                # Once more one by one, to see which.
-                for row in range(first, last):
-                    try:
-                        one = self._fetch(ids[row : row + 1], starts[row : row + 1], sizes[row : row + 1], file)
-                        found.extend(self._looked(row, ids, starts, one, file))
-                    except ConflictError:
-                        raise
-                    except ZvcoreError as error:
-                        found.append((row, error))
-                continue
-            found.extend(self._looked(first, ids, starts, values, file))
-        return found
-
-    def _looked(
-        self, first: int, ids: U64, starts: U64, values: Buffers, file: ShardFile
-    ) -> Iterable[tuple[int, ZvcoreError]]:
-        if not self.looks:
-            return []
-        found = []
-        for row in range(len(values)):
-            value = values[row]
-            assert value is not None
-            try:
-                self.look(int(ids[first + row]), value, file, int(starts[first + row]))
-            except ZvcoreError as error:
-                found.append((first + row, error))
-        return found
+            yield from first_bad(decode, first, last)
 
     def _fetch(self, ids: U64, starts: U64, sizes: U64, file: ShardFile) -> Buffers:
         chain, expected = self.columns(ids)
@@ -124,6 +106,24 @@ class Examination:
     inside: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     # (start, end) of the minishard indices that lie within the file.
     indices: list[tuple[int, int]] = field(default_factory=list)
+    # The minishards whose index cannot be read.
+    unread: list[int] = field(default_factory=list)
+
+    def tell(
+        self, rows: npt.NDArray[np.bool_], what: str | Callable[[int], str], kind: What, *, placed: bool = True
+    ) -> None:
+        """Say this of some of the values; where it is about their bytes (`placed`), with these."""
+        assert self.file is not None
+        meant = np.flatnonzero(rows)
+        for row in meant[:MOST_TOLD].tolist():
+            place = {"offset": int(self.starts[row]), "length": int(self.sizes[row])} if placed else {}
+            text = what if isinstance(what, str) else what(row)
+            self.report.add(self.file.data_key, text, chunk=int(self.ids[row]), kind=kind, **place)
+        if len(meant) > MOST_TOLD:
+            self.report.add(
+                self.file.data_key, f"{len(meant) - MOST_TOLD} more values have such a fault, which are not named",
+                kind=kind,
+            )  # fmt: skip
 
 
 def examine(reader: ShardReader, shard: int, judge: Judge, *, fast: bool = False) -> Examination:
@@ -136,101 +136,141 @@ def examine(reader: ShardReader, shard: int, judge: Judge, *, fast: bool = False
         file = reader.file(shard)
         if file is None:
             return found
-        index = reader.whole_index(file)
+        numbers, entries = stored_minishards(reader, file)
     except ConflictError:
         raise
     except ZvcoreError as error:
-        report.problems.append(Problem.of(error, key))
+        report.problems.append(Problem.of(error, key, kind=What.INDEX))
         return found
     found.file = file
-    tables = _tables(reader, file, index, found)
+    tables = _tables(reader, file, numbers, entries, found)
     report.count("minishards", len(tables))
     if not tables:
         return found
-    numbers = np.repeat([number for number, _ in tables], [len(table) for _, table in tables]).astype(np.uint64)
+    owners = np.repeat([number for number, _ in tables], [len(table) for _, table in tables]).astype(np.uint64)
     found.ids = np.concatenate([table.ids for _, table in tables])
     found.sizes = np.concatenate([table.sizes for _, table in tables])
     found.starts = np.concatenate([table.starts for _, table in tables]) + np.uint64(file.base)
     found.inside = ~np.concatenate([table.bad_entries() for _, table in tables])
     found.sound = found.inside.copy()
     report.count("values", len(found.ids))
-    _check_entries(reader, found, numbers, judge)
+    _check_entries(reader, found, owners, judge)
     _check_overlaps(found)
     if not fast:
-        rows = np.flatnonzero(found.sound)
-        for row, fault in judge.faults(found.ids[rows], found.starts[rows], found.sizes[rows], file):
-            place = int(rows[row])
-            found.sound[place] = False
-            fault.located(offset=int(found.starts[place]), length=int(found.sizes[place]))
-            fault.chunk = int(found.ids[place])
-            report.problems.append(Problem.of(fault, file.data_key))
+        _check_values(found, judge)
     return found
 
 
-def _tables(reader: ShardReader, file: ShardFile, index: U64, found: Examination) -> list[tuple[int, Minishard]]:
+def _check_values(found: Examination, judge: Judge) -> None:
+    """Decode the values that seem to be sound."""
+    file, report = found.file, found.report
+    assert file is not None
+    rows = np.flatnonzero(found.sound)
+    # Values without a byte are all alike, however many an index claims there are.
+    empty = rows[found.sizes[rows] == 0]
+    rows = rows[found.sizes[rows] > 0]
+    for some in (rows, empty[:1]):
+        for row, fault in judge.faults(found.ids[some], found.starts[some], found.sizes[some], file):
+            place = int(some[row])
+            fault.located(offset=int(found.starts[place]), length=int(found.sizes[place]))
+            fault.chunk = int(found.ids[place])
+            problem = Problem.of(fault, file.data_key)
+            report.problems.append(problem)
+            # What cannot be read here may well be sound.
+            found.sound[place] = not problem.damage
+    if len(empty) > 1 and not found.sound[empty[0]]:
+        found.sound[empty] = False
+        alike = np.zeros(len(found.ids), np.bool_)
+        alike[empty[1:]] = True
+        found.tell(alike, "the value has no bytes, and cannot be decoded", What.DATA)
+
+
+def _tables(
+    reader: ShardReader, file: ShardFile, numbers: npt.NDArray[np.int64], entries: U64, found: Examination
+) -> list[tuple[int, Minishard]]:
     """The minishards whose index can be read."""
-    tables = []
-    for number in np.flatnonzero(index[:, 0] != index[:, 1]).tolist():
+    kept, ranges = [], []
+    for number, entry in zip(numbers.tolist(), entries.tolist(), strict=True):
         try:
-            place = file.check(number, *index[number].tolist())
-            assert place is not None
-            found.indices.append((place[0], place[0] + place[1]))
-            tables.append((number, reader.read_minishard(file, number, *place)))
-        except ConflictError:
-            raise
+            ranges.append(file.check(number, *entry) or (0, 0))
+            kept.append(number)
         except ZvcoreError as error:
-            found.report.problems.append(Problem.of(error, file.data_key, f"minishard {number}"))
-    for number, table in tables:
+            _tell_index(found, number, error, What.INDEX_ENTRY)
+    found.indices = [(start, start + size) for start, size in ranges]
+    tables = []
+    for number, table in each_table(reader, file, kept, np.array(ranges, np.uint64).reshape(-1, 2)):
+        if isinstance(table, ZvcoreError):
+            _tell_index(found, number, table, What.INDEX)
+            continue
+        tables.append((number, table))
         if not table.ascending:
-            found.report.add(file.data_key, "ids are not in order", chunk=f"minishard {number}", fatal=False)
+            found.report.add(
+                file.data_key, "ids are not in order", chunk=f"minishard {number}", fatal=False, kind=What.INDEX
+            )
     return tables
 
 
-def _check_entries(reader: ShardReader, found: Examination, numbers: U64, judge: Judge) -> None:
-    file, report = found.file, found.report
-    assert file is not None
-
-    def tell(rows: Any, what: str) -> None:
-        for row in np.flatnonzero(rows).tolist():
-            report.add(
-                file.data_key, what, chunk=int(found.ids[row]), offset=int(found.starts[row]),
-                length=int(found.sizes[row]),
-            )  # fmt: skip
-
-    tell(~found.inside, f"the value lies outside the file (expected an end at or before byte {file.limit})")
-    shards, minishards = reader.spec.locate(found.ids)
-    found.astray = (shards != np.uint64(found.shard)) | (minishards != numbers)
-    for row in np.flatnonzero(found.astray).tolist():
-        report.add(
-            file.data_key,
-            f"the id stands in minishard {numbers[row]} but belongs to minishard {minishards[row]} of "
-            f"{reader.key(int(shards[row]))}, so no reader finds it",
-            chunk=int(found.ids[row]),
-        )
-    values, counts = np.unique(found.ids, return_counts=True)
-    tell(np.isin(found.ids, values[counts > 1]) & ~found.astray, "the id is there more than once")
-    unwanted = judge.unwanted(found.ids)
-    if unwanted is not None:
-        tell(unwanted, "the id is that of no chunk: it lies outside the grid")
-        found.sound &= ~unwanted
-    _drop_duplicates(reader, found, values[counts > 1])
+def _tell_index(found: Examination, number: int, error: ZvcoreError, kind: What) -> None:
+    assert found.file is not None
+    found.unread.append(number)
+    found.report.problems.append(Problem.of(error, found.file.data_key, f"minishard {number}", kind))
 
 
-def _drop_duplicates(reader: ShardReader, found: Examination, twice: U64) -> None:
-    """Of several entries of one id keep one, if all that could be meant have the same bytes, else none."""
+def _check_entries(reader: ShardReader, found: Examination, owners: U64, judge: Judge) -> None:
     file = found.file
     assert file is not None
-    for id in twice.tolist():
-        rows = np.flatnonzero((found.ids == np.uint64(id)) & found.sound)
-        proper = rows[~found.astray[rows]]
-        candidates = proper if len(proper) else rows
-        found.sound[rows] = False
-        if not len(candidates):
-            continue
-        ranges = [(int(found.starts[row]), int(found.sizes[row])) for row in candidates]
-        stored = reader.store.get_ranges(file.data_key, ranges, stamp=file.stamp)
-        if stored is not None and all(data == stored[0] for data in stored):
-            found.sound[candidates[0]] = True
+    found.tell(
+        ~found.inside, f"the value lies outside the file (expected an end at or before byte {file.limit})",
+        What.INDEX_ENTRY,
+    )  # fmt: skip
+    shards, minishards = reader.spec.locate(found.ids)
+    found.astray = (shards != np.uint64(found.shard)) | (minishards != owners)
+    found.tell(
+        found.astray,
+        lambda row: (
+            f"the id stands in minishard {owners[row]} but belongs to minishard {minishards[row]} of "
+            f"{reader.key(int(shards[row]))}, so no reader finds it"
+        ),
+        What.STRAY,
+        placed=False,
+    )
+    values, counts = np.unique(found.ids, return_counts=True)
+    twice = np.isin(found.ids, values[counts > 1])
+    found.tell(twice & ~found.astray, "the id is there more than once", What.INDEX_ENTRY)
+    unwanted = judge.unwanted(found.ids)
+    if unwanted is not None:
+        found.tell(unwanted, "the id is that of no chunk: it lies outside the grid", What.STRAY)
+        found.sound &= ~unwanted
+    _drop_duplicates(reader, found, np.flatnonzero(twice & found.sound))
+
+
+def _drop_duplicates(reader: ShardReader, found: Examination, rows: npt.NDArray[np.int64]) -> None:
+    """Of several sound entries of one id keep one, if all that could be meant have the same bytes, else none."""
+    file = found.file
+    assert file is not None
+    found.sound[rows] = False
+    # Where readers find them, those that stand there come first, and only these are meant.
+    rows = rows[np.lexsort((rows, found.astray[rows], found.ids[rows]))]
+    first = np.flatnonzero(np.concatenate([[True], found.ids[rows[1:]] != found.ids[rows[:-1]]])) if len(rows) else rows
+    # Values that are what they were written as share no bytes: more than the file has need not be compared.
+    room = file.limit
+    for start, end in zip(first.tolist(), [*first[1:].tolist(), len(rows)], strict=False):
+        group = rows[start:end]
+        meant = group[found.astray[group] == found.astray[group[0]]]
+        places = {(int(found.starts[row]), int(found.sizes[row])) for row in meant.tolist()}
+        if len(places) > 1:
+            room -= sum(size for _, size in places)
+        if len(places) == 1 or (room >= 0 and _same_bytes(reader, file, sorted(places))):
+            found.sound[meant[0]] = True
+
+
+def _same_bytes(reader: ShardReader, file: ShardFile, places: list[tuple[int, int]]) -> bool:
+    """Whether the same bytes lie at these places (offset, size). They are read one after the other."""
+    if len({size for _, size in places}) > 1:
+        return False
+    stored = (reader.store.get_ranges(file.data_key, [place], stamp=file.stamp) for place in places)
+    wanted = next(stored)
+    return wanted is not None and all(other == wanted for other in stored)
 
 
 def _check_overlaps(found: Examination) -> None:
@@ -240,21 +280,22 @@ def _check_overlaps(found: Examination) -> None:
     rows = np.flatnonzero(found.inside & (found.sizes > 0))
     begins = np.concatenate([found.starts[rows], np.array([a for a, _ in found.indices], np.uint64)])
     ends = np.concatenate([found.starts[rows] + found.sizes[rows], np.array([b for _, b in found.indices], np.uint64)])
-    order = np.lexsort((ends, begins))
-    covered = np.maximum.accumulate(ends[order])
-    for place in np.flatnonzero(begins[order][1:] < covered[:-1]).tolist():
-        which, before = int(order[place + 1]), int(order[place])
-        start, end = int(begins[which]), int(ends[which])
-        same = which < len(rows) and before < len(rows) and (start, end) == (int(begins[before]), int(ends[before]))
-        what = "the value" if which < len(rows) else "a minishard index"
+    for number, one in enumerate(overlaps(begins, ends)):
+        if number == MOST_TOLD:
+            report.add(file.data_key, "more of its ranges share bytes", kind=What.OVERLAP)
+            break
+        is_value = one.row < len(rows)
+        same = one.same and is_value and one.other < len(rows)
+        what = "the value" if is_value else "a minishard index"
         report.add(
             file.data_key,
             f"{what} has the very bytes of another" if same else f"{what} shares bytes with what lies before it",
-            chunk=int(found.ids[rows[which]]) if which < len(rows) else None,
-            offset=start,
-            length=end - start,
+            chunk=int(found.ids[rows[one.row]]) if is_value else None,
+            offset=int(begins[one.row]),
+            length=int(ends[one.row] - begins[one.row]),
             fatal=not same,
-            expected=None if same else f"a start at or after byte {int(covered[place])}",
+            expected=None if same else f"a start at or after byte {one.reach}",
+            kind=What.OVERLAP,
         )
 
 
@@ -263,25 +304,13 @@ def dead_bytes(found: Examination) -> int:
     return sum(end - start for start, end, kind in parts(found) if kind == "dead")
 
 
-def parts(found: Examination) -> list[tuple[int, int, str]]:
+def parts(found: Examination) -> list[Span]:
     """(first byte, end, "live" or "dead" or "index") from the beginning of the data object to its end."""
     file = found.file
     if file is None:
         return []
     rows = np.flatnonzero(found.inside & (found.sizes > 0))
     used = [(0, file.base, "index"), *((start, end, "index") for start, end in found.indices)]
-    used += [
-        (start, start + size, "live") for start, size in zip(found.starts[rows].tolist(), found.sizes[rows].tolist())
-    ]
-    answer: list[tuple[int, int, str]] = []
-    reach = 0
-    for start, end, kind in [*sorted(used), (file.limit, file.limit, "")]:
-        if start > reach:
-            answer.append((reach, start, "dead"))
-        begin, reach = max(start, reach), max(end, reach)
-        if reach > begin:
-            if answer and answer[-1][2] == kind:
-                answer[-1] = (answer[-1][0], reach, kind)
-            else:
-                answer.append((begin, reach, kind))
-    return answer
+    ends = found.starts[rows] + found.sizes[rows]
+    used += [(start, end, "live") for start, end in zip(found.starts[rows].tolist(), ends.tolist(), strict=True)]
+    return byte_map(used, file.limit)

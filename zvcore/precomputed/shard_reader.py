@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.codecs import Codec, CodecChain
-from zvcore.engine import Keys, fetch
+from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import ABSENT, Sources
 from zvcore.precomputed._minishard import Minishard, find_many, place
-from zvcore.precomputed.external_sort import pieces_of
+from zvcore.precomputed.minishards import each_table, stored_minishards
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.indexes import Indexes, index_cache
 
@@ -34,9 +34,6 @@ U64 = npt.NDArray[np.uint64]
 
 # A shard index up to this size is read as a whole, a larger one entry by entry.
 WHOLE_INDEX_BYTES = 64 << 10
-# From this many minishard indices on, the engine's threads decode them.
-_BATCH_FROM = 8
-_LISTED_BYTES = 16 << 20
 _KNOWN_FILES = 4096
 
 T = TypeVar("T")
@@ -68,6 +65,8 @@ class ShardFile:
         self.index: U64 | None = None
         self.tables: dict[int, Minishard | None] = {}
         self.nbytes = 0
+        # Of the indices that have been read.
+        self.entries = 0
         self.lock = threading.Lock()
 
     def check(self, number: int, start: int, end: int) -> tuple[int, int] | None:
@@ -103,7 +102,7 @@ class ShardReader:
         where = f"{store.root}/{prefix}".rstrip("/")
         self.index_chain = chain_for(spec.minishard_index_encoding, where)
         self.data_chain = chain_for(spec.data_encoding, where)
-        self._index_codec: Codec | None = self.index_chain.codecs[0] if self.index_chain.codecs else None
+        self.index_codec: Codec | None = self.index_chain.codecs[0] if self.index_chain.codecs else None
         self._place = (spec.preshift_bits, spec.hash != "identity", spec.minishard_bits, spec.shard_bits)
         # Files that the index cache has kept, for `find_known`.
         self._known: dict[int, weakref.ref[ShardFile]] = {}
@@ -197,12 +196,14 @@ class ShardReader:
                 ranges.append(found)
         taken = 64 * len(tables)
         if wanted:
-            decoded = self._decode_indices(file, wanted, np.array(ranges, np.uint64))
-            for number, raw in zip(wanted, decoded, strict=True):
-                table = file.minishard(number, raw)
+            for number, table in each_table(self, file, wanted, np.array(ranges, np.uint64), known=file.entries):
+                if isinstance(table, ZvcoreError):
+                    raise table
                 tables[number] = table
                 taken += table.nbytes
         with file.lock:
+            fresh = [table for number, table in tables.items() if table is not None and number not in file.tables]
+            file.entries += sum(map(len, fresh))
             file.tables.update(tables)
             file.nbytes += taken
         index_cache().resize(self.store, file.key, file, file.nbytes, self._part(file.key))
@@ -306,65 +307,18 @@ class ShardReader:
 
     def all_tables(self, file: ShardFile, threads: int | None = None) -> Iterator[tuple[int, Minishard]]:
         """Every minishard of a shard that is not empty, in order. Not kept: listing pushes nothing out of the cache."""
-        index = self.whole_index(file)
-        numbers = np.flatnonzero(index[:, 0] != index[:, 1])
+        numbers, entries = stored_minishards(self, file)
         ranges = np.array(
             [
                 file.check(number, *entry) or (0, 0)
-                for number, entry in zip(numbers.tolist(), index[numbers].tolist(), strict=True)
+                for number, entry in zip(numbers.tolist(), entries.tolist(), strict=True)
             ],
             np.uint64,
         ).reshape(-1, 2)
-        for first, last in pieces_of(ranges[:, 1], _LISTED_BYTES):
-            decoded = self._decode_indices(file, numbers[first:last].tolist(), ranges[first:last], threads)
-            for number, raw in zip(numbers[first:last].tolist(), decoded, strict=True):
-                yield number, file.minishard(number, raw)
-
-    def read_minishard(self, file: ShardFile, number: int, offset: int, size: int) -> Minishard:
-        """One minishard whose index lies there."""
-        decoded = self._decode_indices(file, [number], np.array([[offset, size]], np.uint64))
-        return file.minishard(number, decoded[0])
-
-    def whole_index(self, file: ShardFile) -> U64:
-        """All entries of the shard index: (start, end) per minishard."""
-        if file.index is not None:
-            return file.index
-        stamp = file.stamp if file.key == file.data_key else None
-        raw = self.store.get(file.key, 0, self.spec.index_size, stamp=stamp)
-        if raw is None or len(raw) < self.spec.index_size:
-            raise CorruptDataError("the shard index is cut off", key=file.key, expected=f"{self.spec.index_size} bytes")
-        return np.frombuffer(raw, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
-
-    def _decode_indices(
-        self, file: ShardFile, numbers: list[int], ranges: U64, threads: int | None = None
-    ) -> Sequence[Buffer]:
-        """The decoded indices of these minishards."""
-        if len(numbers) >= _BATCH_FROM:
-            sources = Sources(
-                Keys.of([file.data_key]),
-                np.zeros(len(numbers), np.int32),
-                np.ascontiguousarray(ranges[:, 0]),
-                np.ascontiguousarray(ranges[:, 1]),
-                stamps=[file.stamp],
-            )
-            try:
-                values = fetch(self.store, sources, self.index_chain, threads=threads)
-                return [value for value in iter(values) if value is not None]
-            except ZvcoreError:
-                # Once more one by one, for an error that names the minishard.
-                pass
-        stored = self.store.get_ranges(file.data_key, [(a, b) for a, b in ranges.tolist()], stamp=file.stamp)
-        if stored is None:
-            raise ConflictError("the object was removed while it was being read", key=file.data_key)
-        if self._index_codec is None:
-            return stored
-        decoded = []
-        for number, (offset, size), data in zip(numbers, ranges.tolist(), stored, strict=True):
-            try:
-                decoded.append(self._index_codec.decode(data))
-            except ZvcoreError as error:
-                raise error.located(key=file.data_key, chunk=f"minishard {number}", offset=offset, length=size)
-        return decoded
+        for number, table in each_table(self, file, numbers.tolist(), ranges, threads=threads):
+            if isinstance(table, ZvcoreError):
+                raise table
+            yield number, table
 
 
 def group_starts(values: U64) -> npt.NDArray[np.intp]:

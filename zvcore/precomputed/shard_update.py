@@ -14,6 +14,7 @@ from zvcore.placement import CHANGED, UNKNOWN, Unknown
 from zvcore.precomputed.entries import U64, Entries, join
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.ids import as_ids
+from zvcore.precomputed.minishards import stored_minishards
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_writer import encoded_entries
 from zvcore.stores.again import again
@@ -104,8 +105,7 @@ def contents_of(reader: ShardReader, file: ShardFile, shard: int, threads: int |
         )  # fmt: skip
     starts = np.uint64(file.base) + (np.concatenate([table.starts for _, table in tables]) if tables else empty)
     sizes = np.concatenate([table.sizes for _, table in tables]) if tables else empty
-    index = reader.whole_index(file)
-    index = index[index[:, 0] != index[:, 1]] + np.uint64(file.base)
+    index = stored_minishards(reader, file)[1] + np.uint64(file.base)
     before, loose = gaps_between(starts, sizes, index, file.base, file.limit)
     order = np.lexsort((ids, hashes))
     return Contents(hashes[order], ids[order], starts[order], sizes[order], before[order], loose)

@@ -1,0 +1,138 @@
+"""Reading the indices of a shard's minishards: all of a file's, or those that are asked for, in bounded memory.
+
+A compressed index of a few bytes can stand for any number of entries. But values do not share bytes, so that a file has
+at most as many as it has bytes, beside empty ones: what is unpacked is bounded by what is there, not by what it claims.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.caring.checking import first_bad
+from zvcore.engine import Keys, fetch
+from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
+from zvcore.layout import Sources
+from zvcore.precomputed.external_sort import pieces_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zvcore.precomputed._minishard import Minishard
+    from zvcore.precomputed.shard_reader import ShardFile, ShardReader
+
+__all__ = ["each_table", "most_entries", "stored_minishards"]
+
+U64 = npt.NDArray[np.uint64]
+
+ENTRY = 24
+# So many values without a byte may be in one file.
+_EMPTY_VALUES = 1 << 16
+# From this many minishard indices on, the engine's threads decode them.
+_BATCH_FROM = 8
+_LISTED_BYTES = 16 << 20
+# What is read at once of a shard index.
+_INDEX_PIECE = 1 << 20
+
+
+def most_entries(file: ShardFile) -> int:
+    """How many values the minishards of a file can have in all."""
+    return max(file.limit - file.base, _EMPTY_VALUES)
+
+
+def stored_minishards(reader: ShardReader, file: ShardFile) -> tuple[npt.NDArray[np.int64], U64]:
+    """(numbers, entries of the shard index) of the minishards that have one: start and end, counted from `file.base`.
+
+    A large shard index is read in pieces: it may be mostly empty.
+    """
+    numbers, entries = [], []
+    for first, piece in _index_pieces(reader, file):
+        used = np.flatnonzero(piece[:, 0] != piece[:, 1])
+        numbers.append(used + first)
+        entries.append(piece[used])
+    return np.concatenate(numbers), np.concatenate(entries)
+
+
+def _index_pieces(reader: ShardReader, file: ShardFile) -> Iterator[tuple[int, U64]]:
+    """(number of the first minishard, entries) of the shard index."""
+    if file.index is not None:
+        yield 0, file.index
+        return
+    size = reader.spec.index_size
+    stamp = file.stamp if file.key == file.data_key else None
+    for at in range(0, size, _INDEX_PIECE):
+        wanted = min(_INDEX_PIECE, size - at)
+        raw = reader.store.get(file.key, at, wanted, stamp=stamp)
+        if raw is None or len(raw) < wanted:
+            raise CorruptDataError("the shard index is cut off", key=file.key, offset=0, expected=f"{size} bytes")
+        yield at // 16, np.frombuffer(raw, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
+
+
+def each_table(
+    reader: ShardReader,
+    file: ShardFile,
+    numbers: Sequence[int],
+    ranges: U64,
+    *,
+    known: int = 0,
+    threads: int | None = None,
+) -> Iterator[tuple[int, Minishard | ZvcoreError]]:
+    """(number, index, or what is wrong with it) of these minishards, whose indices lie at `ranges` (offset, size).
+
+    `known` is how many entries the file has in other minishards.
+    """
+    most = most_entries(file)
+    room = most - known
+    for first, last in pieces_of(ranges[:, 1], _LISTED_BYTES):
+        # What has no room is not even read.
+        decoded, wrong = _decoded(reader, file, ranges[first:last], room, threads) if room > 0 else ({}, {})
+        for row, number in enumerate(numbers[first:last]):
+            place = {"key": file.data_key, "chunk": f"minishard {number}"}
+            if row in wrong:
+                offset, size = ranges[first + row].tolist()
+                yield number, wrong[row].located(offset=offset, length=size, **place)
+                continue
+            try:
+                if room <= 0 or len(decoded[row]) > ENTRY * room:
+                    raise CorruptDataError(
+                        "the minishards have more entries than the file can have values", expected=f"at most {most}"
+                    )
+                table = file.minishard(number, decoded[row])
+            except ZvcoreError as error:
+                yield number, error.located(**place)
+                continue
+            room -= len(table)
+            yield number, table
+
+
+def _decoded(
+    reader: ShardReader, file: ShardFile, ranges: U64, room: int, threads: int | None
+) -> tuple[dict[int, Any], dict[int, ZvcoreError]]:
+    """The decoded indices at these places by their rows, and those that cannot be decoded."""
+    found: dict[int, Any] = {}
+    left = ENTRY * room
+
+    def decode(first: int, last: int) -> None:
+        nonlocal left
+        # One after the other may take all that is left; together, each has its share.
+        values = _decode(reader, file, ranges[first:last], max(ENTRY, left // (last - first)), threads)
+        found.update(enumerate(values, first))
+        left -= sum(map(len, values))
+
+    return found, dict(first_bad(decode, 0, len(ranges)))
+
+
+def _decode(reader: ShardReader, file: ShardFile, ranges: U64, most: int, threads: int | None) -> Sequence[Any]:
+    if len(ranges) >= _BATCH_FROM:
+        offsets, sizes = np.ascontiguousarray(ranges[:, 0]), np.ascontiguousarray(ranges[:, 1])
+        keys = np.zeros(len(ranges), np.int32)
+        sources = Sources(Keys.of([file.data_key]), keys, offsets, sizes, stamps=[file.stamp])
+        values = fetch(reader.store, sources, reader.index_chain, max_size=most, threads=threads)
+        return [value for value in iter(values) if value is not None]
+    stored = reader.store.get_ranges(file.data_key, [(a, b) for a, b in ranges.tolist()], stamp=file.stamp)
+    if stored is None:
+        raise ConflictError("the object was removed while it was being read", key=file.data_key)
+    codec = reader.index_codec
+    return stored if codec is None else [codec.decode(data, max_size=most) for data in stored]
