@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.caring.checking import first_bad
+from zvcore.care.checking import first_bad
 from zvcore.engine import Keys, fetch
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import Sources

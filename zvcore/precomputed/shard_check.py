@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zvcore.caring.checking import first_bad
-from zvcore.caring.intervals import byte_map, overlaps
+from zvcore.care.checking import first_bad
+from zvcore.care.intervals import byte_map, overlaps
 from zvcore.engine import Keys, fetch
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.layout import Sources
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zvcore.caring.intervals import Span
+    from zvcore.care.intervals import Span
     from zvcore.codecs import CodecChain
     from zvcore.engine import Buffers
     from zvcore.precomputed._minishard import Minishard
