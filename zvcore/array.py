@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.documents import Document
     from zvcore.format import Node
+    from zvcore.images.coordinates import Coordinates
     from zvcore.layout import Layout
     from zvcore.stores import Store
 from zvcore.transfer.shard_writer import ShardWriter
@@ -30,6 +31,9 @@ from zvcore.transfer.shard_writer import ShardWriter
 __all__ = ["Array"]
 
 Progress = Callable[[int, int], Any]
+
+# In so many folders above an array documents are looked for that say where it lies.
+_NEAR = 3
 
 
 class Array:
@@ -39,6 +43,8 @@ class Array:
     `a.vindex[...]` single points. Axes are in the order in which the format declares them. An Array may be used from
     many threads at once, and pickled: it is then reopened from its store.
     """
+
+    _member: tuple[Store, str] | None = None
 
     def __init__(
         self,
@@ -193,6 +199,34 @@ class Array:
     def vindex(self) -> PointIndex:
         """Selects single items: by one array of coordinates per axis, or by a mask of the array's shape."""
         return PointIndex(self)
+
+    @property
+    def at(self) -> Coordinates:
+        """The array in the coordinates of what it shows: `a.at[x0:x1, y]` in voxels, which may be negative, and
+        `a.at["1030:1040nm", ...]` in units. See `zvcore.images.coordinates.Coordinates`.
+        """
+        from zvcore.format import get_format
+        from zvcore.images.coordinates import Coordinates, spans_of
+
+        return Coordinates(self, spans_of(self.shape, *get_format(self.format).places(self)))
+
+    def surroundings(self) -> Iterator[tuple[Store, str]]:
+        """(the store at a folder above, what the array is called in it), the nearest first, where they are known."""
+        if self._member is not None:
+            root, name = self._member
+            parts = name.split("/")
+            for depth in range(len(parts) - 1, -1, -1):
+                yield root.child("/".join(parts[:depth])) if depth else root, "/".join(parts[depth:])
+        elif self.store.local_root is not None:
+            from zvcore.stores.opening import open_store
+
+            parts = self.store.root.rstrip("/").split("/")
+            for depth in range(len(parts) - 1, max(1, len(parts) - 1 - _NEAR), -1):
+                yield open_store("/".join(parts[:depth])), "/".join(parts[depth:])
+
+    def is_member(self, store: Store, name: str) -> None:
+        """Note the store of the group, and the name in it, by which this array was opened."""
+        self._member = (store, name)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:

@@ -195,6 +195,14 @@ class Format(ABC):
 
         return (Axis(),) * array.ndim
 
+    def places(self, array: Array) -> tuple[Axes, Axes]:
+        """(an array's axes, those of the finest level of the image that it is part of): of one alone, twice the same.
+
+        What lies around an array may say more of it than it does itself.
+        """
+        axes = self.read_axes(array)
+        return axes, axes
+
     def read_image(self, node: Any) -> Image | None:
         """The image that a node is; None where nothing describes its members as the levels of one.
 

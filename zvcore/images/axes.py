@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.values import is_number, whole_if_possible
@@ -30,6 +31,7 @@ __all__ = [
     "short_unit",
     "size_of",
     "texts",
+    "unit_ratio",
 ]
 
 
@@ -50,6 +52,11 @@ _NANOMETERS = {
     "micrometer": 1e3, "micrometers": 1e3, "micrometre": 1e3, "micron": 1e3, "microns": 1e3, "mm": 1e6,
     "millimeter": 1e6, "millimetre": 1e6, "cm": 1e7, "centimeter": 1e7, "m": 1e9, "meter": 1e9, "metre": 1e9,
     "pm": 1e-3, "picometer": 1e-3,
+}  # fmt: skip
+_SECONDS = {
+    "fs": 1e-15, "ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0,
+    "nanosecond": 1e-9, "microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "seconds": 1.0, "min": 60.0,
+    "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
 }  # fmt: skip
 # Names as OME-Zarr has them (UDUNITS-2), and short ones as the N5 conventions do.
 _LONG = {
@@ -96,6 +103,16 @@ def comparable_sizes(axes: Sequence[Axis]) -> list[float] | None:
         return None
     found = [size * (1.0 if alike else nanometers(axis.unit)) for size, axis in zip(sizes, axes, strict=True) if size]
     return found if all(map(math.isfinite, found)) else None
+
+
+def unit_ratio(unit: str, other: str | None) -> Fraction | None:
+    """How many of the other unit this one is, exactly; None where they measure different things."""
+    if other is not None and (unit == other or long_unit(unit) == long_unit(other) is not None):
+        return Fraction(1)
+    for known_units in (_NANOMETERS, _SECONDS):
+        if unit in known_units and other in known_units:
+            return Fraction(repr(known_units[unit])) / Fraction(repr(known_units[other]))
+    return None
 
 
 def plain(number: float) -> float:

@@ -51,6 +51,11 @@ class N5(Format):
 
         return read_axes(array)
 
+    def places(self, array: Array) -> tuple[Axes, Axes]:
+        from zvcore.n5.image import described_places
+
+        return described_places(array) or super().places(array)
+
     def read_image(self, node: Any) -> Image | None:
         from zvcore.n5.group import N5Group
         from zvcore.n5.image import read_image

@@ -59,7 +59,10 @@ class N5Group(WithAttributes, Mapping[str, Any]):
         document = self._document(name)
         if document is None:
             raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
-        return self._opened(self.store.child(name), document)
+        found = self._opened(self.store.child(name), document)
+        if isinstance(found, N5Array):
+            found.is_member(self.store, name)
+        return found
 
     def _opened(self, store: Store, document: dict[str, Any]) -> Any:
         if is_dataset(document):
@@ -181,7 +184,7 @@ class N5Group(WithAttributes, Mapping[str, Any]):
 
     def multiscale(self) -> Multiscale:
         """The levels of an image pyramid in this group, whichever program's convention describes it."""
-        return read_multiscale(self)
+        return read_multiscale(self.store, self._attrs.document)
 
     def write_multiscale(self, multiscale: Multiscale, convention: str = "n5-viewer") -> None:
         """Describe the levels in the attributes, as "n5-viewer" or "neuroglancer" reads them."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from zvcore.n5.group import N5Group
+    from zvcore.stores import Store
 
 __all__ = ["CONVENTIONS", "Level", "Multiscale", "read_multiscale", "write_multiscale"]
 
@@ -86,11 +87,10 @@ class Multiscale:
 class _Reader:
     """One group and what its conventions need to know of it."""
 
-    def __init__(self, group: N5Group) -> None:
-        self.group = group
-        self.store = group.store
-        self.document: Mapping[str, Any] = group._attrs.document
-        self.where = f"{group.store.root}/attributes.json"
+    def __init__(self, store: Store, document: Mapping[str, Any]) -> None:
+        self.store = store
+        self.document = document
+        self.where = f"{store.root}/attributes.json"
 
     def attributes(self, path: str) -> dict[str, Any]:
         return read_document(self.store, path) or {}
@@ -120,9 +120,9 @@ class _Reader:
         return tuple([whole_if_possible(n) for n in found])
 
 
-def read_multiscale(group: N5Group) -> Multiscale:
-    """The levels in a group, by whichever convention describes them."""
-    reader = _Reader(group)
+def read_multiscale(store: Store, document: Mapping[str, Any]) -> Multiscale:
+    """The levels in the group at the root of a store, by whichever convention its attributes describe them."""
+    reader = _Reader(store, document)
     document = reader.document
     if "painteraData" in document:
         prefix = "data" if reader.datasets("data") else ""

@@ -48,6 +48,11 @@ class Zarr3(Format):
         assert isinstance(array, Zarr3Array)
         return read_axes(array)
 
+    def places(self, array: Array) -> tuple[Axes, Axes]:
+        from zvcore.zarr3.image import described_places
+
+        return described_places(array) or super().places(array)
+
     def read_image(self, node: Any) -> Image | None:
         from zvcore.zarr3.group import Zarr3Group
         from zvcore.zarr3.image import read_image

@@ -64,7 +64,9 @@ class Zarr3Group(Mapping[str, Any]):
                 raise NotFoundError("no such member", key=f"{self.store.root}/{name}") from None
         store = self.store.child(name)
         if isinstance(metadata, ArrayMetadata):
-            return Zarr3Array(store, metadata, read_only=self.read_only, **self._options)
+            array = Zarr3Array(store, metadata, read_only=self.read_only, **self._options)
+            array.is_member(self.store, name)
+            return array
         if consolidated is not None:
             metadata = metadata.within(consolidated, name)
         return Zarr3Group(store, metadata, read_only=self.read_only, **self._options)

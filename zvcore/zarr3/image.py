@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zvcore.array import Array
-from zvcore.errors import MetadataError
+from zvcore.errors import MetadataError, ZvcoreError
 from zvcore.images import Axis, Image, Level
 from zvcore.images.axes import long_unit, nanometers
 from zvcore.images.cosem import read_transform
+from zvcore.zarr3.metadata import DOCUMENT, read_document
 from zvcore.zarr3.ome import read_ome
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from zvcore.zarr3.array import Zarr3Array
     from zvcore.zarr3.group import Zarr3Group
 
-__all__ = ["read_axes", "read_image", "viewer_axes"]
+__all__ = ["described_places", "read_axes", "read_image", "viewer_axes"]
 
 _SECONDS = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6}
 
@@ -48,6 +49,20 @@ def read_image(group: Zarr3Group) -> Image | None:
     ome = group.attrs.get("ome")
     kind = "segmentation" if isinstance(ome, dict) and "image-label" in ome else None
     return Image("", levels, group.attrs, kind, found.name, found.method, "OME-Zarr")
+
+
+def described_places(array: Array) -> tuple[Axes, Axes] | None:
+    """(the axes of a level, those of the finest one) as an image around it says them."""
+    for store, name in array.surroundings():
+        try:
+            attributes = (read_document(store) or {}).get("attributes")
+            found = read_ome(attributes, f"{store.root}/{DOCUMENT}") if isinstance(attributes, dict) else None
+        except (ZvcoreError, OSError):
+            continue  # what lies around is not at fault for what is here
+        if found is not None and name in found.paths:
+            axes = found.axes[found.paths.index(name)]
+            return (axes, found.axes[0]) if len(axes) == array.ndim else None
+    return None
 
 
 def viewer_axes(image: Image) -> dict[str, tuple[float, str]] | None:
