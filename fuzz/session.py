@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "fuzz"
 FINDINGS = WORK / "findings"
 # What counts is memory that is touched (rss). Room for data of unknown size may be asked for up to 2 GiB and an eighth.
-LIMITS = ["-rss_limit_mb=3000", "-malloc_limit_mb=2600", "-timeout=20", "-max_len=4096", "-print_final_stats=1"]
+LIMITS = ["-rss_limit_mb=3000", "-malloc_limit_mb=2600", "-max_len=4096", "-print_final_stats=1"]
 
 
 def environment(site: Path) -> dict[str, str]:
@@ -52,17 +53,26 @@ def run(target: str, arguments: list[str], surroundings: dict[str, str]) -> tupl
     return done.returncode, done.stdout + done.stderr
 
 
-def fuzz(target: str, seconds: int, surroundings: dict[str, str]) -> bool:
+def processor_seconds() -> float:
+    """Of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def fuzz(target: str, seconds: int, patience: int, surroundings: dict[str, str]) -> bool:
     """Whether nothing was found."""
     folder = WORK / target
-    options = [f"-max_total_time={seconds}", f"-artifact_prefix={FINDINGS}/{target}-", *LIMITS]
+    options = [f"-max_total_time={seconds}", f"-timeout={patience}", f"-artifact_prefix={FINDINGS}/{target}-", *LIMITS]
+    before = processor_seconds()
     status, text = run(target, ["--in", str(folder), *options], surroundings)
+    minutes = (processor_seconds() - before) / 60
     runs = re.search(r"stat::number_of_executed_units: (\d+)", text)
     covered = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", text)
     what = f"{runs[1] if runs else '?'} runs, coverage %s, features %s, corpus %s" % (
         covered[-1] if covered else ("?",) * 3
     )
-    print(f"{target:28} {what}{'' if status == 0 else '   FOUND SOMETHING'}", flush=True)
+    found = "" if status == 0 else "   FOUND SOMETHING"
+    print(f"{target:28} {minutes:6.2f} minutes of processor, {what}{found}", flush=True)
     if status:
         (FINDINGS / f"{target}.log").write_text(text)
         print("\n".join(text.splitlines()[-60:]), flush=True)
@@ -85,6 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--minutes", type=float, default=0.0, help="for all targets together")
     parser.add_argument("--site", type=Path, default=ROOT / "build" / "fuzzer" / "site")
+    parser.add_argument("--patience", type=int, default=20, help="seconds for one input; more where others run too")
     parser.add_argument("--save", action="store_true", help="reduce what was gathered, into fuzz/corpus")
     parser.add_argument("targets", nargs="*")
     options = parser.parse_args()
@@ -98,8 +109,9 @@ def main() -> int:
     if options.minutes:
         for target in targets:
             (WORK / target).mkdir(exist_ok=True)
-            well &= fuzz(target, max(1, int(60 * options.minutes / len(targets))), surroundings)
-        print(f"{len(targets)} targets in {(time.monotonic() - start) / 60:.1f} minutes", flush=True)
+            well &= fuzz(target, max(1, int(60 * options.minutes / len(targets))), options.patience, surroundings)
+        passed, used = (time.monotonic() - start) / 60, processor_seconds() / 60
+        print(f"{len(targets)} targets in {passed:.1f} minutes, {used:.1f} of processor", flush=True)
     if options.save:
         for target in targets:
             save(target, surroundings)

@@ -434,7 +434,7 @@ class Array:
 
     def _clear_outside(self, shrunk: list[int]) -> None:
         """Remove what lies behind the end of these axes."""
-        transfer.remove_outside(self._layout, self._stored_objects())
+        transfer.remove_outside(self._layout)
 
     # What formats whose arrays can have another shape say.
 
@@ -444,10 +444,6 @@ class Array:
 
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         """The document with another shape."""
-        raise self._fixed()
-
-    def _stored_objects(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """(key, place in the grid of objects) of every chunk or shard that is in the store, outside too."""
         raise self._fixed()
 
     def _fixed(self) -> UnsupportedError:

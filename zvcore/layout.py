@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from weakref import WeakMethod
 
 import numpy as np
@@ -21,6 +21,8 @@ from zvcore.engine.sources import ABSENT, Sources
 from zvcore.errors import CorruptDataError, ZvcoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from zvcore.codecs.chain import CodecChain
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from zvcore.placement import Placement
     from zvcore.stores import Store
 
-__all__ = ["ABSENT", "Box", "ChunkForm", "Layout", "Sources", "ValueCodec"]
+__all__ = ["ABSENT", "Box", "ChunkForm", "Layout", "Sources", "StoredObject", "ValueCodec"]
 
 # Where a part of an array begins and ends along each axis.
 Box = tuple[tuple[int, int], ...]
@@ -67,6 +69,16 @@ class ValueCodec(Protocol):
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]: ...
 
     def encode(self, values: npt.NDArray[Any]) -> bytes: ...
+
+
+class StoredObject(NamedTuple):
+    """A chunk or a shard that the store lists, inside the array's shape or outside of it.
+
+    place  where it stands in the grid of objects; None for shards that are no boxes
+    """
+
+    key: str
+    place: tuple[int, ...] | None
 
 
 class Layout(ABC):
@@ -172,6 +184,14 @@ class Layout(ABC):
     @abstractmethod
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         """Where the bytes of these chunks are now. A shard's index is read here, through the store's index cache."""
+
+    def stored_objects(self) -> Iterator[StoredObject] | None:
+        """Every chunk or shard of the array that is in the store, as it lists them; None where formats do not tell."""
+        return None
+
+    def stored_chunks_in(self, stored: StoredObject) -> npt.NDArray[np.int64]:
+        """The grid positions of the chunks that a shard has; those outside of the array too."""
+        raise NotImplementedError
 
     def open_shard(self, positions: npt.NDArray[np.int64]) -> object | None:
         """Note the shard that holds this one chunk in `open_shards`. It stays there at least as long as the answer."""

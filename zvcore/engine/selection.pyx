@@ -10,7 +10,7 @@ import numpy as np
 
 from cpython.long cimport PyLong_Check
 from cpython.slice cimport PySlice_Check
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 
@@ -47,6 +47,15 @@ cdef int64_t find_chunk(const Axis *axis, int64_t chunk) noexcept nogil:
         else:
             high = middle
     return low if low < axis.chunk_count and axis.chunks[low] == chunk else -1
+
+
+cdef int64_t chunk_count(const Axis *axis, int64_t extent) noexcept nogil:
+    """How many chunks are touched along an axis."""
+    if axis.kind == LIST_AXIS:
+        return axis.chunk_count
+    if axis.step > extent or axis.count == 0:
+        return axis.count
+    return (axis.start + (axis.count - 1) * axis.step) // extent - axis.start // extent + 1
 
 
 cdef bint covers(Selection selection, const int64_t *position, const Py_ssize_t *extent) noexcept nogil:
@@ -318,44 +327,53 @@ cdef class Selection:
         cdef int axis
         self.result_shape = tuple([self.axes[axis].count for axis in range(self.ndim) if not self.dropped[axis]])
 
-    def grid_ranges(self, tuple chunk_shape):
-        """Per axis, the chunks that are touched: a range, or an array for a list axis."""
+    def chunk_counts(self, tuple chunk_shape):
+        """How many chunks are touched along each axis; of points, of all axes together."""
         cdef int axis
-        cdef int64_t low, high
-        cdef Axis *place
-        answer = []
-        for axis in range(self.ndim):
-            place = &self.axes[axis]
-            if place.kind == LIST_AXIS:
-                answer.append(self._columns[axis][0])
-            elif place.count == 0:
-                answer.append(range(0))
-            else:
-                low = place.start // <int64_t> chunk_shape[axis]
-                high = (place.start + (place.count - 1) * place.step) // <int64_t> chunk_shape[axis]
-                answer.append(range(low, high + 1))
-        return answer
+        if self.is_points:
+            return (len(self.point_positions),)
+        return tuple([chunk_count(&self.axes[axis], chunk_shape[axis]) for axis in range(self.ndim)])
 
-    def positions(self, tuple chunk_shape):
-        """The grid positions of all chunks that are touched, as int64[n, ndim] in C order of the grid.
+    def chunk_places(self, int axis, int64_t extent, int64_t first, int64_t stop):
+        """Where the chunks `first` to `stop` of those that are touched along an axis stand in the grid, in order.
 
         A step larger than a chunk passes over chunks: those are left out.
         """
+        cdef Axis *place = &self.axes[axis]
+        if place.kind == LIST_AXIS:
+            return self._columns[axis][0][first:stop]
+        if place.step > extent:
+            return (place.start + np.arange(first, stop) * place.step) // extent
+        return np.arange(place.start // extent + first, place.start // extent + stop)
+
+    def positions(self, tuple chunk_shape, window=None, most=None):
+        """The grid positions of all chunks that are touched, as int64[n, ndim] in C order of the grid.
+
+        `window` limits them to (first, stop) along each axis, counted among the chunks that are touched along it. None
+        if there are more than `most`; points are as many as they are.
+        """
         cdef int axis, ndim = self.ndim
-        cdef int64_t n = 1, i, rest
+        cdef int64_t n = 1, i, rest, extent
+        cdef int64_t limit = INT64_MAX if most is None else most
         cdef int64_t low[ZV_MAX_NDIM]
         cdef int64_t length[ZV_MAX_NDIM]
         cdef int64_t[:, ::1] view
         if self.is_points:
             return self.point_positions
-        ranges = self.grid_ranges(chunk_shape)
         simple = not self.has_lists
         for axis in range(ndim):
-            length[axis] = len(ranges[axis])
+            extent = chunk_shape[axis]
+            low[axis] = self.axes[axis].start // extent
+            if window is None:
+                length[axis] = chunk_count(&self.axes[axis], extent)
+            else:
+                first, stop = window[axis]
+                low[axis] += first
+                length[axis] = stop - first
+            if n > limit // max(length[axis], 1):
+                return None
             n *= length[axis]
-            if simple and length[axis]:
-                low[axis] = ranges[axis].start
-            if self.axes[axis].kind == RANGE_AXIS and self.axes[axis].step > <int64_t> chunk_shape[axis]:
+            if self.axes[axis].step > extent:
                 simple = False
         if n == 0:
             return np.empty((0, ndim), np.int64)
@@ -371,15 +389,31 @@ cdef class Selection:
                         view[i, axis] = low[axis] + rest % length[axis]
                         rest = rest // length[axis]
             return result
-        columns = []
-        for axis in range(ndim):
-            if self.axes[axis].kind == RANGE_AXIS and self.axes[axis].step > <int64_t> chunk_shape[axis]:
-                touched = self.axes[axis].start + np.arange(self.axes[axis].count) * self.axes[axis].step
-                columns.append(np.unique(touched // <int64_t> chunk_shape[axis]))
-            else:
-                columns.append(np.asarray(ranges[axis], np.int64))
+        if window is None:
+            window = [(0, length[axis]) for axis in range(ndim)]
+        columns = [self.chunk_places(axis, chunk_shape[axis], *window[axis]) for axis in range(ndim)]
         grid = np.meshgrid(*columns, indexing="ij")
         return np.ascontiguousarray(np.stack([plane.ravel() for plane in grid], axis=1), np.int64)
+
+    def touched(self, const int64_t[:, ::1] positions, tuple chunk_shape):
+        """For each chunk, or box of chunks in this shape, whether anything of it is selected: by integers and slices."""
+        cdef int64_t i, extent
+        cdef int axis
+        cdef Axis *place
+        cdef Share share
+        if self.is_points or self.has_lists:
+            raise ValueError("only of integers and slices it is known what they touch")
+        result = np.ones(positions.shape[0], np.bool_)
+        cdef unsigned char[::1] view = result.view(np.uint8)
+        for axis in range(self.ndim):
+            place = &self.axes[axis]
+            extent = chunk_shape[axis]
+            with nogil:
+                for i in range(positions.shape[0]):
+                    share = share_of(place, positions[i, axis], extent)
+                    if share.count == 0:
+                        view[i] = False
+        return result
 
     def points_of(self, rows, Py_ssize_t count):
         """(first, past the last) point of each of `count` chunks: those in `rows`, or all."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = ["N5Array"]
-
-_BLOCK_KEY = re.compile(r"(?:0|[1-9][0-9]*)(?:/(?:0|[1-9][0-9]*))*")
 
 
 class N5Array(WithAttributes, Array):
@@ -141,7 +138,7 @@ class N5Array(WithAttributes, Array):
 
     def blocks(self) -> Iterator[tuple[int, ...]]:
         """The grid positions of all stored blocks, those outside the dataset's dimensions too."""
-        return (position for _, position in self._stored_objects())
+        return (place for _, place in self._layout.stored_objects() if place is not None)
 
     def read_block(self, position: Any) -> Any:
         """The values of one block, or None if it is not stored.
@@ -231,14 +228,6 @@ class N5Array(WithAttributes, Array):
 
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         return {**content, "dimensions": list(self._layout.turned(shape))}
-
-    def _stored_objects(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        for key in self._layout.store.list():
-            if _BLOCK_KEY.fullmatch(key) is None:
-                continue
-            position = tuple(int(name) for name in key.split("/"))
-            if len(position) == max(1, self.ndim):
-                yield key, self._layout.turned(position) if self.ndim else ()
 
 
 def _reopened(

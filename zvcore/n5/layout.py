@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,17 +13,20 @@ import zvcore.codecs
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, Sources
 from zvcore.errors import ZvcoreError
-from zvcore.layout import ChunkForm, Layout
+from zvcore.layout import ChunkForm, Layout, StoredObject
 from zvcore.n5._framing import framing, parse_header
 from zvcore.placement import OneChunkPerObject
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zvcore.codecs import Codec
     from zvcore.n5.metadata import DatasetMetadata
     from zvcore.stores import Store
 
 __all__ = ["BlockLayout"]
 
+_BLOCK_KEY = re.compile(r"(?:0|[1-9][0-9]*)(?:/(?:0|[1-9][0-9]*))*")
 _FRAMINGS = {"F": framing(), "C": framing(reverse=True)}
 
 
@@ -115,3 +119,12 @@ class BlockLayout(Layout):
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.keys(np.array([position], np.int64).reshape(1, len(self.shape)))[0]
+
+    def stored_objects(self) -> Iterator[StoredObject]:
+        ndim = len(self.shape)
+        for key in self.store.list():
+            if _BLOCK_KEY.fullmatch(key) is None:
+                continue
+            place = tuple(int(name) for name in key.split("/"))
+            if len(place) == max(1, ndim):
+                yield StoredObject(key, self.turned(place) if ndim else ())

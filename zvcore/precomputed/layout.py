@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,14 @@ from zvcore import codecs, kernels
 from zvcore.codecs import Codec, CodecChain
 from zvcore.engine import Keys
 from zvcore.errors import UnsupportedError
-from zvcore.layout import ChunkForm, Layout, Sources
+from zvcore.layout import ChunkForm, Layout, Sources, StoredObject
 from zvcore.placement import OneChunkPerObject
 from zvcore.precomputed.shard_placement import VolumeShards
 from zvcore.precomputed.shard_reader import ShardReader, chain_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zvcore.precomputed.metadata import Scale
     from zvcore.stores import Store
 
@@ -26,6 +29,7 @@ __all__ = ["ScaleLayout", "ShardedLayout", "UnshardedLayout", "layout_of"]
 
 Positions = npt.NDArray[np.int64]
 
+_CHUNK_NAME = re.compile(r"(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)(?:\.gz)?")
 # What CloudVolume appends to the names of files that it has compressed.
 _GZIP_SUFFIX = ".gz"
 _FOREIGN_SUFFIXES = (".br", ".zstd", ".zst", ".xz", ".bz2", ".lzma")
@@ -146,6 +150,28 @@ class UnshardedLayout(ScaleLayout):
             self._refuse_foreign()
         return zipped if zipped.any() else None
 
+    def place_of(self, name: str) -> tuple[int, int, int, int] | None:
+        """The chunk that a file of this name holds; None if it is none of the grid."""
+        match = _CHUNK_NAME.fullmatch(name)
+        if match is None:
+            return None
+        numbers = [int(text) for text in match.groups()]
+        scale = self.scale
+        place = []
+        for axis in range(3):
+            start, end = numbers[2 * axis] - scale.voxel_offset[axis], numbers[2 * axis + 1] - scale.voxel_offset[axis]
+            number, rest = divmod(start, scale.chunk[axis])
+            if rest or not 0 <= start < scale.size[axis] or end != min(start + scale.chunk[axis], scale.size[axis]):
+                return None
+            place.append(number)
+        return place[0], place[1], place[2], 0
+
+    def stored_objects(self) -> Iterator[StoredObject]:
+        for name in self.store.list_dir(self.scale.folder)[1]:
+            place = self.place_of(name)
+            if place is not None:
+                yield StoredObject(self._prefix + name, place)
+
     def _refuse_foreign(self) -> None:
         """Chunks under names that we cannot read shall not pass for missing ones."""
         if self._looked_for_foreign or not self.store.of_files:
@@ -199,6 +225,22 @@ class ShardedLayout(ScaleLayout):
         sources = self.reader.locate(self.ids(positions))
         sources.chain = self.chain_column(positions)
         return sources
+
+    def stored_objects(self) -> Iterator[StoredObject]:
+        for shard in self.reader.shards():
+            yield StoredObject(self.reader.key(shard), None)
+
+    def stored_chunks_in(self, stored: StoredObject) -> Positions:
+        shard = self.spec.shard_number(stored.key.removeprefix(self.reader.prefix))
+        file = None if shard is None else self.reader.file(shard)
+        found = [np.zeros((0, 4), np.int64)]
+        for _, table in () if file is None else self.reader.all_tables(file):
+            ids = np.asarray(table.ids)
+            ids = ids[kernels.compressed_morton_valid(ids, self.grid)]
+            places = np.zeros((len(ids), 4), np.int64)
+            places[:, :3] = kernels.compressed_morton_inverse(ids, self.grid)
+            found.append(places)
+        return np.concatenate(found)
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         shard, _ = self.spec.locate(self.ids(np.array([position], np.int64)))

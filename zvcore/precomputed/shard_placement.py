@@ -54,6 +54,17 @@ class VolumeShards(Streamed):
         told = np.zeros(len(entries), np.bool_)
         rewrite(self.reader, edit, self._number(group.key), entries, told, gone, file=group.found)
 
+    def remove(self, key: str) -> None:
+        with self.store.edit(key) as edit:
+            edit.delete()
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        """A file pair of the obsolete form would be read instead of a shard that is gone."""
+        for name in (key, *(key.removesuffix("shard") + suffix for suffix in ("index", "data"))):
+            self.store.delete(name)
+            index_cache().invalidate(self.store, name)
+
     def _number(self, key: str) -> int:
         shard = self.spec.shard_number(key.removeprefix(self.reader.prefix))
         assert shard is not None
@@ -110,7 +121,4 @@ class VolumeShards(Streamed):
                     writer.discard()
         index_cache().invalidate(self.store, key)
         if last is None:
-            # A file pair of the obsolete form would be read instead.
-            for name in (key, *(key.removesuffix("shard") + suffix for suffix in ("index", "data"))):
-                self.store.delete(name)
-                index_cache().invalidate(self.store, name)
+            self._forget(key)

@@ -252,7 +252,7 @@ def shard_numbers(reader: ShardReader, names: Sequence[str]) -> list[int]:
     return sorted({number for name in names if (number := reader.spec.shard_number(name)) is not None})
 
 
-_CHUNK_NAME = re.compile(r"(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)(\.gz)?")
+_CHUNK_NAME = re.compile(r"-?\d+--?\d+_-?\d+--?\d+_-?\d+--?\d+(?:\.gz)?")
 
 
 def verify_chunk_files(
@@ -269,10 +269,9 @@ def verify_chunk_files(
         key = f"{scale.folder}/{name}"
         if is_backup(name):
             continue
-        match = _CHUNK_NAME.fullmatch(name)
-        position = None if match is None else _position(layout, [int(text) for text in match.groups()[:6]])
+        position = layout.place_of(name)
         if position is None:
-            if match is not None or name.endswith(".gz"):
+            if name.endswith(".gz") or _CHUNK_NAME.fullmatch(name):
                 report.add(key, "the name is that of no chunk of the grid")
             else:
                 report.add(key, "not the name of a chunk", fatal=False)
@@ -317,19 +316,6 @@ def _check_sizes(
                     key, "the file has the wrong size", chunk=tuple(at[row].tolist()), offset=0, length=size,
                     expected=f"{nbytes[row]} bytes", found=size,
                 )  # fmt: skip
-
-
-def _position(layout: UnshardedLayout, numbers: list[int]) -> tuple[int, int, int, int] | None:
-    """The chunk that a name's numbers stand for."""
-    scale = layout.scale
-    position = []
-    for axis in range(3):
-        start, end = numbers[2 * axis] - scale.voxel_offset[axis], numbers[2 * axis + 1] - scale.voxel_offset[axis]
-        place, rest = divmod(start, scale.chunk[axis])
-        if rest or not 0 <= start < scale.size[axis] or end != min(start + scale.chunk[axis], scale.size[axis]):
-            return None
-        position.append(place)
-    return position[0], position[1], position[2], 0
 
 
 def _decode_files(

@@ -52,8 +52,9 @@ class Assignment:
     covered: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> Assignment:
-        positions = selection.positions(layout.form.shape)
+    def of(
+        cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work, positions: Positions
+    ) -> Assignment:
         return cls(layout, selection, value, work, positions, selection.covered(positions, layout.form.shape))
 
     @classmethod

@@ -16,6 +16,7 @@ __all__ = [
     "BATCH_BYTES",
     "BATCH_CHUNKS",
     "BATCH_OBJECTS",
+    "BATCH_POSITIONS",
     "PACK_BYTES",
     "Positions",
     "Rows",
@@ -28,6 +29,8 @@ Rows = npt.NDArray[np.intp]
 
 # How many chunks one native batch takes at most; bounds the memory for their positions and names.
 BATCH_CHUNKS = 1 << 16
+# How many chunks' positions are held, at 8 bytes for each axis.
+BATCH_POSITIONS = 1 << 20
 # How many bytes of chunks are fetched before they are decoded, from stores that are neither local nor remote.
 BATCH_BYTES = 64 << 20
 # How many objects are replaced, and locked, at once.

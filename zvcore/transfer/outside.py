@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from zvcore.engine.work import Work
-    from zvcore.layout import Layout
+    from zvcore.layout import Layout, StoredObject
 
 __all__ = ["clear_cut_objects", "remove_outside"]
 
 Place = tuple[int, ...]
-Stored = tuple[str, Place]
 
 # How many objects are noted before they are dealt with; bounds the memory.
 _NOTED = 4096
@@ -30,27 +29,29 @@ def _extent(layout: Layout) -> tuple[int, ...]:
     return layout.form.shape if layout.shard_shape is None else layout.shard_shape
 
 
-def remove_outside(layout: Layout, stored: Iterable[Stored]) -> list[Stored]:
+def remove_outside(layout: Layout) -> list[StoredObject]:
     """Remove the objects, of those in the store, that lie outside of the array; those that its end cuts."""
     extent, store = _extent(layout), layout.store
     outside: list[str] = []
-    cut: list[Stored] = []
+    cut: list[StoredObject] = []
 
-    for key, place in stored:
+    for stored in layout.stored_objects() or ():
+        key, place = stored
+        assert place is not None
         if any(i * size >= bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):
             outside.append(key)
             if len(outside) == _NOTED:
                 store.each(layout.placement.remove, outside)
                 outside = []
         elif any((i + 1) * size > bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):
-            cut.append((key, place))
+            cut.append(stored)
     store.each(layout.placement.remove, outside)
     return cut
 
 
 def clear_cut_objects(
     layout: Layout,
-    cut: Iterable[Stored],
+    cut: Iterable[StoredObject],
     axes: Iterable[int],
     widened: Callable[[Place], Layout],
     work: Work,
@@ -65,8 +66,8 @@ def clear_cut_objects(
     wide = widened(tuple(whole.tolist()))
     fill = np.array(layout.fill_value, layout.form.dtype)
 
-    def clear(one: Stored) -> None:
-        first = np.array(one[1], np.int64) * extent
+    def clear(stored: StoredObject) -> None:
+        first = np.array(stored.place, np.int64) * extent
         try:
             # A look at its index, if it has one, before anything is made as large as the array says that it is.
             wide.locate((first // np.array(layout.form.shape, np.int64)).reshape(1, -1))

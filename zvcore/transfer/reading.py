@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from zvcore.placement import CHANGED
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.locks import held_locks
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
+from zvcore.transfer.windows import position_windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +46,12 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     shards = None if held_locks or work.progress is not None else layout.open_shards
     if shards is not None and shards.read(layout.prepared, selection, out):
         return
-    positions = selection.positions(layout.form.shape)
+    positions = selection.positions(layout.form.shape, most=BATCH_CHUNKS)
+    if positions is None:
+        steps = Steps(work, math.prod(selection.chunk_counts(layout.form.shape)))
+        for positions in position_windows(selection, layout.form.shape, BATCH_CHUNKS):
+            _read_windows(layout, selection, positions, out, steps)
+        return
     count = len(positions)
     if count == 1 and shards is not None:
         # Its result must stay alive until the read is done.
@@ -52,11 +59,22 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
         if shard and shards.read(layout.prepared, selection, out):
             return
     steps = Steps(work, count)
-    if count == 1 or count <= (size := _window_size(layout, work)):
+    if count == 1:
+        _read_window(layout, selection, positions, None, out, steps)
+    else:
+        _read_windows(layout, selection, positions, out, steps)
+
+
+def _read_windows(
+    layout: Layout, selection: Selection, positions: Positions, out: npt.NDArray[Any], steps: Steps
+) -> None:
+    """So many chunks at a time as are held before they are decoded; of points, all that the selection touches."""
+    size = _window_size(layout, steps.work)
+    if len(positions) <= size:
         _read_window(layout, selection, positions, None, out, steps)
         return
-    for window in windows(count, size):
-        rows = np.arange(window.start, window.stop)
+    for window in windows(len(positions), size):
+        rows = np.arange(window.start, window.stop) if selection.is_points else None
         _read_window(layout, selection, positions[window], rows, out, steps)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore.transfer.assignment import Assignment, check_writable
-from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
+from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, BATCH_POSITIONS, Steps, windows
+from zvcore.transfer.clearing import clear, is_fill
 from zvcore.transfer.replacing import replace
+from zvcore.transfer.windows import position_windows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,11 +30,23 @@ def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: W
     if value.size == 0:
         return
     check_writable(layout)
-    assignment = Assignment.of(layout, selection, value, work)
-    steps = Steps(work, len(assignment.positions))
+    total = math.prod(selection.chunk_counts(layout.form.shape))
+    if total > BATCH_CHUNKS and is_fill(layout, value):
+        left = clear(layout, selection, work, total)
+        if left is not None:
+            quiet = work.telling(None)
+            for positions in left:
+                _write_chunks(Assignment.of(layout, selection, value, quiet, positions), Steps(quiet, 0))
+            return
+    steps = Steps(work, total)
+    for positions in position_windows(selection, layout.form.shape, BATCH_POSITIONS, layout.shard_shape):
+        _write_chunks(Assignment.of(layout, selection, value, work, positions), steps)
+
+
+def _write_chunks(assignment: Assignment, steps: Steps) -> None:
     covered = assignment.covered
     # Chunks that are objects of their own, and wholly new, are written without looking.
-    alone = covered if layout.placement.alone else np.zeros(len(covered), np.bool_)
+    alone = covered if assignment.layout.placement.alone else np.zeros(len(covered), np.bool_)
     _write_alone(assignment, np.flatnonzero(alone), steps)
     replace(assignment, np.flatnonzero(~alone), steps)
 

@@ -14,8 +14,6 @@ from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
 from zvcore.zarr3.sharding import ShardLayout, layout_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from zvcore.layout import Layout
     from zvcore.stores import Store
     from zvcore.zarr3.layout import ChunkLayout
@@ -64,7 +62,7 @@ class Zarr3Array(Array):
         return self.metadata.dimension_names
 
     def _clear_outside(self, shrunk: list[int]) -> None:
-        cut = transfer.remove_outside(self._layout, self._stored_objects())
+        cut = transfer.remove_outside(self._layout)
         transfer.clear_cut_objects(self._layout, cut, shrunk, self._widened, self._work)
 
     def _widened(self, shape: tuple[int, ...]) -> Layout:
@@ -78,9 +76,6 @@ class Zarr3Array(Array):
 
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         return {**content, "shape": list(shape)}
-
-    def _stored_objects(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        return self.metadata.stored(self._layout.store)
 
     def inspect(self) -> dict[str, Any]:
         """What is stored: objects, bytes, ratio, and for each shard its live and dead bytes."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from zvcore.engine import Sources
-from zvcore.layout import ChunkForm, Layout
+from zvcore.layout import ChunkForm, Layout, StoredObject
 from zvcore.placement import OneChunkPerObject
 from zvcore.zarr3.chain import Filtered, Pipeline, VariableItems
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     import numpy.typing as npt
 
@@ -57,6 +60,9 @@ class ChunkLayout(Layout):
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.metadata.key(position)
+
+    def stored_objects(self) -> Iterator[StoredObject]:
+        return itertools.starmap(StoredObject, self.metadata.stored(self.store))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r}, shape={self.shape})"

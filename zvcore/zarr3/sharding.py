@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from zvcore.engine import ABSENT, Buffers, Keys, Sources
 from zvcore.engine.single import OpenShards
-from zvcore.layout import Layout
+from zvcore.layout import Layout, StoredObject
 from zvcore.stores.indexes import Indexes
 from zvcore.zarr3.layout import ChunkLayout, form_of
 from zvcore.zarr3.nested import locate_nested
@@ -21,6 +22,8 @@ from zvcore.zarr3.shard_writer import ShardWriter, ZarrShards
 from zvcore.zarr3.whole_shards import locate_whole, stored_chunks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zvcore.codecs import CodecChain
     from zvcore.stores import Snapshot, Store
     from zvcore.stores.editing import Edit
@@ -193,6 +196,12 @@ class ShardLayout(Layout):
         raw = self.store.get(key)
         parts = () if raw is None else stored_chunks(self, memoryview(raw), shard, key)
         return np.concatenate([np.zeros((0, len(self.shape)), np.int64), *(positions for positions, _ in parts)])
+
+    def stored_objects(self) -> Iterator[StoredObject]:
+        return itertools.starmap(StoredObject, self.metadata.stored(self.store))
+
+    def stored_chunks_in(self, stored: StoredObject) -> Positions:
+        return self.stored_in(np.array(stored.place, np.int64))
 
     def open_shard(self, positions: Positions) -> Index | None:
         key = self.metadata.keys(positions // self.per_shard)[0]
