@@ -71,13 +71,13 @@ class Limit:
 
 
 LIMITS = {
-    "functions over 60 lines": Limit(2, 0),
-    "functions with over 8 parameters": Limit(1, 0),
+    "functions over 60 lines": Limit(0, 0),
+    "functions with over 8 parameters": Limit(0, 0),
     "files over 600 lines": Limit(0, 0),
     "type: ignore": Limit(29, 20),
     "format names outside the formats": Limit(0, 0),
     "imports that a room may not have": Limit(0, 0),
-    "import circles": Limit(1, 0),
+    "import circles": Limit(0, 0),
 }
 
 
@@ -234,9 +234,22 @@ def imports(path: Path, root: Path) -> Iterator[tuple[str, bool, int]]:
                 yield name, id(node) in top, node.lineno
 
 
+_IMPORT = re.compile(r"^(?:from (zvcore[\w.]*) import (?:\(([^)]*)\)|(.*))|import (zvcore[\w.]*))", re.MULTILINE)
+
+
+def cython_imports(text: str, root: Path) -> set[str]:
+    """What a module in Cython imports of zvcore at its top; `cimport`, which binds C functions alone, is left out."""
+    found = set()
+    for module, many, line, whole in _IMPORT.findall(text):
+        for name in (many or line).split("#")[0].split(","):
+            inner = f"{module}.{name.split(' as ')[0].strip()}"
+            found.add(inner if _is_module(inner, root) else module or whole)
+    return found
+
+
 def _is_module(name: str, root: Path) -> bool:
     place = root.joinpath(*name.split("."))
-    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+    return any(file.exists() for file in (place.with_suffix(".py"), place.with_suffix(".pyx"), place / "__init__.py"))
 
 
 def check_rooms(root: Path, found: Findings) -> None:
@@ -259,12 +272,16 @@ def check_rooms(root: Path, found: Findings) -> None:
 
 def check_circles(root: Path, found: Findings) -> None:
     graph: dict[str, set[str]] = {}
-    for path in sources(root):
+    for path in [*sources(root), *cython_sources(root)]:
         parts = path.relative_to(root).with_suffix("").parts
         if parts[0] != "zvcore":
             continue
         name = ".".join(parts).removesuffix(".__init__")
-        graph[name] = {module for module, top, _ in imports(path, root) if top and module != name}
+        if path.suffix == ".pyx":
+            imported = cython_imports(path.read_text(), root)
+        else:
+            imported = {module for module, top, _ in imports(path, root) if top}
+        graph[name] = imported - {name}
     for circle in circles(graph):
         found.add("import circles", " <> ".join(sorted(circle)))
 

@@ -34,15 +34,16 @@ def test_gathering_is_what_the_indices_say(pieces: list[list], force: bool, data
     cell = np.array([k for k, _ in wanted], np.int64)
     piece = np.array([f for _, f in wanted], np.int64)
     columns = (offsets, first, count, listed, pool)
-    sums, faulty = kernel.sizes(cell, piece, *columns, np.full(len(pieces), 30))
-    assert faulty == -1
+    wanted_rows = kernel.Gathering(cell, piece, columns, np.full(len(pieces), 30))
+    sums = wanted_rows.sums
+    assert wanted_rows.faulty == -1
     out = np.empty((int(sums[-1]), 2), np.float32)
     source = np.concatenate(vertices).tobytes()
     starts = np.arange(len(pieces)) * 240
     middle = len(wanted) // 2
     flat = out.reshape(-1).view(np.uint8)
-    kernel.take(source, starts, 8, cell, piece, *columns, sums, flat, middle, len(wanted))
-    kernel.take(source, starts, 8, cell, piece, *columns, sums, flat, 0, middle)
+    wanted_rows.take(source, starts, 8, flat, middle, len(wanted))
+    wanted_rows.take(source, starts, 8, flat, 0, middle)
     for i, (k, f) in enumerate(wanted):
         expected = vertices[k][FragmentIndex(blobs[k]).indices(f)]
         assert np.array_equal(out[sums[i] : sums[i + 1]], expected)
@@ -72,7 +73,7 @@ def test_any_bytes_are_told_apart_cell_by_cell(blobs: list[bytes]) -> None:
 def test_pieces_that_cannot_be_taken_are_found(pieces: list, rows: int, cell: int, piece: int) -> None:
     offsets, first, count, listed, pool, _ = kernel.decode_cells(*packed([encode_fragments(pieces)]))
     wanted = np.array([cell]), np.array([piece])
-    assert kernel.sizes(*wanted, offsets, first, count, listed, pool, np.array([rows]))[1] == 0
+    assert kernel.Gathering(*wanted, (offsets, first, count, listed, pool), np.array([rows])).faulty == 0
 
 
 def test_taking_never_leaves_its_buffers() -> None:
@@ -81,10 +82,10 @@ def test_taking_never_leaves_its_buffers() -> None:
     )
     cell, piece = np.zeros(2, np.int64), np.arange(2)
     columns = (offsets, first, count, listed, pool)
-    sums, _ = kernel.sizes(cell, piece, *columns, np.array([4]))
+    wanted = kernel.Gathering(cell, piece, columns, np.array([4]))
     for source, starts, out in ((15, 0, 24), (16, 1, 24), (16, -1, 24), (16, 0, 23)):
         with pytest.raises(ValueError):
-            kernel.take(bytes(source), np.array([starts]), 4, cell, piece, *columns, sums, bytearray(out), 0, 2)
+            wanted.take(bytes(source), np.array([starts]), 4, bytearray(out), 0, 2)
 
 
 def test_declared_counts_take_no_memory() -> None:

@@ -10,6 +10,7 @@ The indices of many chunks become columns: piece f of chunk k is `first, count` 
 a slice of `pool` where `listed` is set.
 """
 
+cimport numpy as cnp
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -17,6 +18,8 @@ import numpy as np
 
 from zvcore.errors import CorruptDataError
 from zvcore.kernels.unaligned cimport load_i64, load_u16, load_u32, store_i64, store_u32
+
+cnp.import_array()
 
 
 cdef enum:
@@ -196,6 +199,79 @@ def cell_error(const uint8_t[::1] data not None):
     return None if fault == FINE else fault_error(fault, p, size, &parts)
 
 
+cdef struct Cells:
+    const uint8_t *data
+    int64_t size
+    const int64_t *starts
+    const int64_t *lengths
+    Py_ssize_t count
+
+
+cdef struct Columns:
+    int64_t *offsets
+    uint8_t *status
+    int64_t *first
+    int64_t *count
+    uint8_t *listed
+    int64_t *pool
+    int64_t pieces      # of all cells before this one
+    int64_t rows        # that they list
+
+
+cdef Py_ssize_t measure_cells(const Cells *cells, Columns *out) noexcept nogil:
+    """Fill `offsets` and `status`; the first cell that is not inside the data, or -1."""
+    cdef Py_ssize_t k
+    cdef int64_t start, length
+    cdef Parts parts
+    for k in range(cells.count):
+        out.offsets[k] = out.pieces
+        start = cells.starts[k]
+        length = cells.lengths[k]
+        if start < 0 or length < 0 or length > cells.size or start > cells.size - length:
+            return k
+        if length == 0:
+            out.status[k] = ABSENT
+            continue
+        out.status[k] = measure(cells.data + start, length, &parts)
+        if out.status[k] == FINE:
+            out.pieces += parts.pieces
+            out.rows += parts.listed
+    out.offsets[cells.count] = out.pieces
+    return -1
+
+
+cdef void fill_cell(const uint8_t *p, int64_t size, Columns *out) noexcept nogil:
+    """Append the pieces of one index that has been measured."""
+    cdef Parts parts
+    cdef int64_t i, start, at = out.pieces
+    cdef const uint8_t *entry
+    cdef const uint8_t *offset
+    measure(p, size, &parts)
+    entry = p + parts.table
+    offset = p + parts.offsets
+    for i in range(parts.pieces):
+        if (p[HEADER + (i >> 3)] >> (i & 7)) & 1:
+            out.first[at] = load_i64(entry)
+            out.count[at] = load_i64(entry + 8)
+            out.listed[at] = 0
+            entry += 16
+        else:
+            start = load_u32(offset)
+            out.first[at] = out.rows + start
+            out.count[at] = load_u32(offset + 4) - start
+            out.listed[at] = 1
+            offset += 4
+        at += 1
+    out.pieces = at
+    for i in range(parts.listed):
+        out.pool[out.rows + i] = load_i64(p + parts.rows + 8 * i)
+    out.rows += parts.listed
+
+
+cdef inline void *memory_of(object array) noexcept:
+    return cnp.PyArray_DATA(<cnp.ndarray> array)
+
+
 def decode_cells(const uint8_t[::1] data not None, const int64_t[::1] starts not None,
                  const int64_t[::1] lengths not None):
     """The indices of many chunks, which lie anywhere in `data`, as columns.
@@ -203,167 +279,153 @@ def decode_cells(const uint8_t[::1] data not None, const int64_t[::1] starts not
     Returns (offsets, first, count, listed, pool, status). `status[k]` is FINE_CELL, ABSENT_CELL (no bytes at all), or
     something else for an index that is broken; both of the latter have no pieces.
     """
-    cdef Py_ssize_t n = starts.shape[0], k
-    cdef int64_t size = data.shape[0], start, length, total = 0, rows = 0, i, r, e, at, stop
-    cdef const uint8_t *base = &data[0] if size else NULL
-    cdef const uint8_t *p
+    cdef Py_ssize_t n = starts.shape[0], k, outside
+    cdef int64_t size = data.shape[0]
     if lengths.shape[0] != n:
         raise ValueError("starts and lengths must have one length")
+    if n == 0:
+        starts = lengths = np.zeros(1, np.int64)
+    cdef Cells cells
+    cells.data = &data[0] if size else NULL
+    cells.size = size
+    cells.starts = &starts[0]
+    cells.lengths = &lengths[0]
+    cells.count = n
+    cdef Columns out
+    memset(&out, 0, sizeof(Columns))
     offsets = np.empty(n + 1, np.int64)
     status = np.empty(n, np.uint8)
-    cdef int64_t[::1] offset_view = offsets
-    cdef uint8_t[::1] status_view = status
-    cdef Parts parts
-    cdef Fault fault
-    cdef Py_ssize_t outside = -1
+    out.offsets = <int64_t *> memory_of(offsets)
+    out.status = <uint8_t *> memory_of(status)
     with nogil:
-        for k in range(n):
-            offset_view[k] = total
-            start = starts[k]
-            length = lengths[k]
-            if start < 0 or length < 0 or length > size or start > size - length:
-                outside = k
-                break
-            if length == 0:
-                status_view[k] = ABSENT
-                continue
-            fault = measure(base + start, length, &parts)
-            status_view[k] = fault
-            if fault == FINE:
-                total += parts.pieces
-                rows += parts.listed
-        if outside < 0:
-            offset_view[n] = total
+        outside = measure_cells(&cells, &out)
     if outside >= 0:
         raise ValueError(
             f"cell {outside} is not inside the data: {lengths[outside]} bytes at {starts[outside]} of {size}"
         )
-    first = np.empty(total, np.int64)
-    count = np.empty(total, np.int64)
-    listed = np.empty(total, np.uint8)
-    pool = np.empty(rows, np.int64)
-    cdef int64_t[::1] first_view = first, count_view = count, pool_view = pool
-    cdef uint8_t[::1] listed_view = listed
-    at = 0
-    rows = 0
+    first = np.empty(out.pieces, np.int64)
+    count = np.empty(out.pieces, np.int64)
+    listed = np.empty(out.pieces, np.uint8)
+    pool = np.empty(out.rows, np.int64)
+    out.first = <int64_t *> memory_of(first)
+    out.count = <int64_t *> memory_of(count)
+    out.listed = <uint8_t *> memory_of(listed)
+    out.pool = <int64_t *> memory_of(pool)
+    out.pieces = out.rows = 0
     with nogil:
         for k in range(n):
-            if status_view[k] != FINE or offset_view[k] == offset_view[k + 1]:
-                continue
-            p = base + starts[k]
-            measure(p, lengths[k], &parts)
-            r = parts.table
-            e = parts.offsets
-            for i in range(parts.pieces):
-                if (p[HEADER + (i >> 3)] >> (i & 7)) & 1:
-                    first_view[at] = load_i64(p + r)
-                    count_view[at] = load_i64(p + r + 8)
-                    listed_view[at] = 0
-                    r += 16
-                else:
-                    start = load_u32(p + e)
-                    stop = load_u32(p + e + 4)
-                    first_view[at] = rows + start
-                    count_view[at] = stop - start
-                    listed_view[at] = 1
-                    e += 4
-                at += 1
-            for i in range(parts.listed):
-                pool_view[rows + i] = load_i64(p + parts.rows + 8 * i)
-            rows += parts.listed
+            if out.offsets[k] != out.offsets[k + 1]:
+                fill_cell(cells.data + cells.starts[k], cells.lengths[k], &out)
     return offsets, first, count, listed, pool, status
 
 
-def sizes(const int64_t[::1] cell not None, const int64_t[::1] piece not None, const int64_t[::1] offsets not None,
-          const int64_t[::1] first not None, const int64_t[::1] count not None, const uint8_t[::1] listed not None,
-          const int64_t[::1] pool not None, const int64_t[::1] rows not None):
-    """How many rows each wanted piece has: (running sum, first piece that cannot be taken or -1).
+cdef class Gathering:
+    """Which rows the wanted pieces are, measured once; then `take` copies them, for each array whose rows they are.
 
-    `cell[i], piece[i]` name a piece of a chunk that has `rows[cell[i]]` rows. Everything is checked here that
-    `take` relies on: the piece exists, and all its rows do.
+    `cell[i], piece[i]` name a piece of a chunk that has `rows[cell[i]]` rows; `columns` are what `decode_cells` gives
+    without its status. The rows of the i-th wanted piece go to `sums[i]:sums[i + 1]`. `faulty` is the first that cannot
+    be taken, because the piece or one of its rows does not exist, or -1.
     """
-    cdef Py_ssize_t n = cell.shape[0], i, faulty = -1
-    cdef int64_t cells = offsets.shape[0] - 1, k, at, j, have, total = 0
-    if piece.shape[0] != n or cells < 0 or rows.shape[0] != cells or first.shape[0] != offsets[cells] \
-            or count.shape[0] != first.shape[0] or listed.shape[0] != first.shape[0]:
-        raise ValueError("columns of different lengths")
-    for i in range(cells):
-        if offsets[i] < 0 or offsets[i] > offsets[i + 1]:
-            raise ValueError("offsets decrease")
-    sums = np.empty(n + 1, np.int64)
-    cdef int64_t[::1] sum_view = sums
-    with nogil:
+
+    cdef const int64_t[::1] cell, piece, offsets, first, count, pool
+    cdef const uint8_t[::1] listed
+    cdef int64_t[::1] places
+    cdef readonly object sums
+    cdef readonly Py_ssize_t faulty
+
+    def __init__(self, const int64_t[::1] cell not None, const int64_t[::1] piece not None, tuple columns not None,
+                 const int64_t[::1] rows not None):
+        cdef Py_ssize_t n = cell.shape[0], i
+        cdef int64_t cells
+        self.cell, self.piece = cell, piece
+        self.offsets, self.first, self.count, self.listed, self.pool = columns
+        cells = self.offsets.shape[0] - 1
+        if piece.shape[0] != n or cells < 0 or rows.shape[0] != cells or self.first.shape[0] != self.offsets[cells] \
+                or self.count.shape[0] != self.first.shape[0] or self.listed.shape[0] != self.first.shape[0]:
+            raise ValueError("columns of different lengths")
+        for i in range(cells):
+            if self.offsets[i] < 0 or self.offsets[i] > self.offsets[i + 1]:
+                raise ValueError("offsets decrease")
+        self.sums = np.empty(n + 1, np.int64)
+        self.places = self.sums
+        with nogil:
+            self.faulty = self._measure(rows)
+
+    cdef Py_ssize_t _measure(self, const int64_t[::1] rows) noexcept nogil:
+        """Fill the running sum; the first piece that cannot be taken, or -1."""
+        cdef Py_ssize_t n = self.cell.shape[0], i
+        cdef int64_t k, at, total = 0, cells = rows.shape[0]
         for i in range(n):
-            sum_view[i] = total
-            k = cell[i]
-            if k < 0 or k >= cells or piece[i] < 0 or piece[i] >= offsets[k + 1] - offsets[k]:
-                faulty = i
-                break
-            at = offsets[k] + piece[i]
-            have = rows[k]
-            if first[at] < 0 or count[at] < 0:
-                faulty = i
-                break
-            if listed[at]:
-                if count[at] > pool.shape[0] or first[at] > pool.shape[0] - count[at]:
-                    faulty = i
-                    break
-                for j in range(first[at], first[at] + count[at]):
-                    if pool[j] < 0 or pool[j] >= have:
-                        faulty = i
-                        break
-                if faulty >= 0:
-                    break
-            elif count[at] > have or first[at] > have - count[at]:
-                faulty = i
-                break
-            total += count[at]
-        if faulty < 0:
-            sum_view[n] = total
-    return sums, faulty
+            self.places[i] = total
+            k = self.cell[i]
+            if k < 0 or k >= cells or self.piece[i] < 0 or self.piece[i] >= self.offsets[k + 1] - self.offsets[k]:
+                return i
+            at = self.offsets[k] + self.piece[i]
+            if not self._has_rows(at, rows[k]):
+                return i
+            total += self.count[at]
+        self.places[n] = total
+        return -1
 
+    cdef inline bint _has_rows(self, int64_t at, int64_t have) noexcept nogil:
+        """Whether all rows of a piece are among the `have` rows of its chunk."""
+        cdef int64_t first = self.first[at], count = self.count[at], taken = self.pool.shape[0], j
+        if first < 0 or count < 0:
+            return False
+        if not self.listed[at]:
+            return count <= have and first <= have - count
+        if count > taken or first > taken - count:
+            return False
+        for j in range(first, first + count):
+            if self.pool[j] < 0 or self.pool[j] >= have:
+                return False
+        return True
 
-def take(const uint8_t[::1] source not None, const int64_t[::1] starts not None, int64_t row_bytes,
-         const int64_t[::1] cell not None, const int64_t[::1] piece not None, const int64_t[::1] offsets not None,
-         const int64_t[::1] first not None, const int64_t[::1] count not None, const uint8_t[::1] listed not None,
-         const int64_t[::1] pool not None, const int64_t[::1] sums not None, uint8_t[::1] out not None,
-         Py_ssize_t begin, Py_ssize_t end):
-    """Copy the rows of wanted pieces `begin:end` to their places in `out`, as `sizes` has measured and checked them.
+    def take(self, const uint8_t[::1] source not None, const int64_t[::1] starts not None, int64_t row_bytes,
+             uint8_t[::1] out not None, Py_ssize_t begin, Py_ssize_t end):
+        """Copy the rows of the wanted pieces `begin:end` to their places in `out`.
 
-    Chunk k's rows of `row_bytes` each begin at `source[starts[k]]`.
-    """
-    cdef Py_ssize_t n = cell.shape[0], i
-    cdef int64_t j, at, size = source.shape[0], room = out.shape[0], here
-    cdef bint outside = False
-    if sums.shape[0] != n + 1 or piece.shape[0] != n or not 0 <= begin <= end <= n or row_bytes <= 0:
-        raise ValueError("columns of different lengths")
-    if end == begin:
-        return
-    if sums[end] > room // row_bytes:
-        raise ValueError(f"{sums[end]} rows of {row_bytes} bytes do not fit {room} bytes")
-    if sums[end] == sums[begin]:
-        return
-    cdef const uint8_t *p = &source[0] if size else NULL
-    cdef uint8_t *q = &out[0]
-    with nogil:
-        for i in range(begin, end):
-            at = offsets[cell[i]] + piece[i]
-            here = starts[cell[i]]
-            if not listed[at]:
-                if here < 0 or here + (first[at] + count[at]) * row_bytes > size:
-                    outside = True
-                    break
-                memcpy(q + sums[i] * row_bytes, p + here + first[at] * row_bytes, count[at] * row_bytes)
-            else:
-                for j in range(count[at]):
-                    if here < 0 or here + (pool[first[at] + j] + 1) * row_bytes > size:
-                        outside = True
-                        break
-                    memcpy(q + (sums[i] + j) * row_bytes, p + here + pool[first[at] + j] * row_bytes, row_bytes)
-                if outside:
-                    break
-    if outside:
-        raise ValueError(f"the rows of chunk {cell[i]} leave the source")
+        Chunk k's rows of `row_bytes` each begin at `source[starts[k]]`.
+        """
+        cdef Py_ssize_t n = self.cell.shape[0], i = begin
+        cdef int64_t size = source.shape[0], room = out.shape[0], cells = self.offsets.shape[0] - 1
+        if self.faulty >= 0:
+            raise ValueError(f"piece {self.faulty} cannot be taken")
+        if starts.shape[0] != cells or not 0 <= begin <= end <= n or row_bytes <= 0:
+            raise ValueError("columns of different lengths")
+        if end == begin:
+            return
+        if self.places[end] > room // row_bytes:
+            raise ValueError(f"{self.places[end]} rows of {row_bytes} bytes do not fit {room} bytes")
+        if self.places[end] == self.places[begin]:
+            return
+        cdef const uint8_t *p = &source[0] if size else NULL
+        cdef uint8_t *q = &out[0]
+        cdef bint inside = True
+        with nogil:
+            while i < end and inside:
+                inside = self._copy(i, p, size, starts[self.cell[i]], row_bytes, q + self.places[i] * row_bytes)
+                i += 1
+        if not inside:
+            raise ValueError(f"the rows of chunk {self.cell[i - 1]} leave the source")
+
+    cdef inline bint _copy(self, Py_ssize_t i, const uint8_t *source, int64_t size, int64_t start, int64_t row_bytes,
+                           uint8_t *out) noexcept nogil:
+        """Copy the rows of one piece; False if they do not lie in the source."""
+        cdef int64_t at = self.offsets[self.cell[i]] + self.piece[i], first = self.first[at], count = self.count[at], j
+        if start < 0:
+            return False
+        if not self.listed[at]:
+            if start + (first + count) * row_bytes > size:
+                return False
+            memcpy(out, source + start + first * row_bytes, count * row_bytes)
+            return True
+        for j in range(first, first + count):
+            if start + (self.pool[j] + 1) * row_bytes > size:
+                return False
+            memcpy(out, source + start + self.pool[j] * row_bytes, row_bytes)
+            out += row_bytes
+        return True
 
 
 def encode_ranges(const int64_t[::1] first not None, const int64_t[::1] count not None):

@@ -273,82 +273,131 @@ def expand(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not
     return out_offsets, out_coords, out_pieces
 
 
+cdef struct Blocks:
+    const int64_t *offsets
+    const int64_t *coords
+    const uint8_t *mode     # NULL: every block is a single piece
+    const int64_t *first
+    const int64_t *count
+    const int64_t *pool
+    int64_t rows
+    int64_t total
+    int64_t ndim
+    int64_t taken           # entries of the pool
+
+
+cdef inline int64_t block_bytes(const Blocks *blocks, int64_t b) noexcept nogil:
+    """How many bytes a block takes; -1 for one that cannot be written."""
+    cdef int64_t fixed = 8 * blocks.ndim + 1, first = blocks.first[b], count
+    cdef uint8_t mode = SINGLE if blocks.mode == NULL else blocks.mode[b]
+    if mode == SINGLE:
+        return fixed + 8 if first >= 0 else -1
+    count = blocks.count[b]
+    if mode == RANGE:
+        return fixed + 16 if count >= 0 else -1
+    if mode != EXPLICIT or count < 0 or count > MAX_COUNT or first < 0 or count > blocks.taken \
+            or first > blocks.taken - count:
+        return -1
+    return fixed + 4 + 8 * count
+
+
+cdef (int64_t, int64_t) measure_rows(Blocks blocks, int64_t *out) noexcept nogil:
+    """Fill in where each row will begin: (the first row outside of the columns, the first faulty block), -1 for none."""
+    cdef int64_t i, b, begin, end, wanted, size = 0
+    for i in range(blocks.rows):
+        out[i] = size
+        begin = blocks.offsets[i]
+        end = blocks.offsets[i + 1]
+        if begin < 0 or begin > end or end > blocks.total or end - begin > MAX_COUNT:
+            return i, -1
+        size += 4
+        for b in range(begin, end):
+            wanted = block_bytes(&blocks, b)
+            if wanted < 0:
+                return -1, b
+            size += wanted
+    out[blocks.rows] = size
+    return -1, -1
+
+
+cdef inline uint8_t *store_block(uint8_t *q, const Blocks *blocks, int64_t b) noexcept nogil:
+    """Write a block that was measured; where the next one goes."""
+    cdef const int64_t *coords = blocks.coords + b * blocks.ndim
+    cdef const int64_t *listed
+    cdef int64_t j, count
+    cdef uint8_t mode = SINGLE if blocks.mode == NULL else blocks.mode[b]
+    for j in range(blocks.ndim):
+        store_i64(q + 8 * j, coords[j])
+    q += 8 * blocks.ndim
+    q[0] = mode
+    q += 1
+    if mode == EXPLICIT:
+        count = blocks.count[b]
+        listed = blocks.pool + blocks.first[b]
+        store_u32(q, <uint32_t> count)
+        q += 4
+        for j in range(count):
+            store_i64(q + 8 * j, listed[j])
+        return q + 8 * count
+    store_i64(q, blocks.first[b])
+    if mode == RANGE:
+        store_i64(q + 8, blocks.count[b])
+        return q + 16
+    return q + 8
+
+
+cdef void store_rows(uint8_t *q, Blocks blocks) noexcept nogil:
+    """Write all rows. The columns are a copy, because what is written through `q` could not have changed it."""
+    cdef int64_t i, b, begin, end
+    for i in range(blocks.rows):
+        begin = blocks.offsets[i]
+        end = blocks.offsets[i + 1]
+        store_u32(q, <uint32_t> (end - begin))
+        q += 4
+        for b in range(begin, end):
+            q = store_block(q, &blocks, b)
+
+
+cdef object block_error(const Blocks *blocks, int64_t b):
+    if blocks.mode == NULL or blocks.mode[b] == SINGLE:
+        return ValueError(f"fragment_index must be >= 0, got {blocks.first[b]}")
+    if blocks.mode[b] == RANGE:
+        return ValueError(f"range count must be >= 0, got {blocks.count[b]}")
+    return ValueError(f"block {b} leaves the pool, or its mode {blocks.mode[b]} is unknown")
+
+
 def encode_rows(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not None, mode,
                 const int64_t[::1] first not None, count, const int64_t[::1] pool not None):
     """Columns as manifests: (data, offsets), row i is `data[offsets[i]:offsets[i + 1]]`."""
-    cdef Py_ssize_t n = offsets.shape[0] - 1, i, total = coords.shape[0]
-    cdef int64_t ndim = coords.shape[1], b, j, size = 0, taken = pool.shape[0]
+    cdef int64_t n = offsets.shape[0] - 1, outside, faulty
     cdef bint mixed = mode is not None
-    cdef const uint8_t[::1] mode_view = mode if mixed else np.zeros(0, np.uint8)
+    cdef const uint8_t[::1] mode_view = mode if mixed else None
     cdef const int64_t[::1] count_view = count if mixed else first
-    if n < 0 or first.shape[0] != total or (mixed and (mode_view.shape[0] != total or count_view.shape[0] != total)):
+    cdef Blocks blocks
+    blocks.rows, blocks.total, blocks.ndim, blocks.taken = n, coords.shape[0], coords.shape[1], pool.shape[0]
+    if n < 0 or first.shape[0] != blocks.total or count_view.shape[0] != blocks.total \
+            or (mixed and mode_view.shape[0] != blocks.total):
         raise ValueError("columns of different lengths")
+    blocks.offsets = &offsets[0]
+    blocks.coords = &coords[0, 0] if blocks.total and blocks.ndim else NULL
+    blocks.mode = &mode_view[0] if mixed and blocks.total else NULL
+    blocks.first = &first[0] if blocks.total else NULL
+    blocks.count = &count_view[0] if blocks.total else NULL
+    blocks.pool = &pool[0] if blocks.taken else NULL
     out_offsets = np.empty(n + 1, np.int64)
     cdef int64_t[::1] offset_view = out_offsets
-    cdef int64_t faulty = -1
-    cdef bint outside = False
     with nogil:
-        for i in range(n):
-            offset_view[i] = size
-            if offsets[i] < 0 or offsets[i] > offsets[i + 1] or offsets[i + 1] > total \
-                    or offsets[i + 1] - offsets[i] > MAX_COUNT:
-                outside = True
-                break
-            size += 4
-            for b in range(offsets[i], offsets[i + 1]):
-                if not mixed or mode_view[b] == SINGLE:
-                    if first[b] < 0:
-                        faulty = b
-                        break
-                    size += 8 * ndim + 9
-                elif mode_view[b] == RANGE:
-                    if count_view[b] < 0:
-                        faulty = b
-                        break
-                    size += 8 * ndim + 17
-                else:
-                    if mode_view[b] != EXPLICIT or count_view[b] < 0 or count_view[b] > MAX_COUNT or first[b] < 0 \
-                            or count_view[b] > taken or first[b] > taken - count_view[b]:
-                        faulty = b
-                        break
-                    size += 8 * ndim + 5 + 8 * count_view[b]
-            if faulty >= 0:
-                break
-        if not outside and faulty < 0:
-            offset_view[n] = size
-    if outside:
-        raise ValueError(f"the blocks {offsets[i]} to {offsets[i + 1]} of row {i} are not in the columns")
+        outside, faulty = measure_rows(blocks, &offset_view[0])
+    if outside >= 0:
+        raise ValueError(
+            f"the blocks {offsets[outside]} to {offsets[outside + 1]} of row {outside} are not in the columns"
+        )
     if faulty >= 0:
-        if not mixed or mode_view[faulty] == SINGLE:
-            raise ValueError(f"fragment_index must be >= 0, got {first[faulty]}")
-        if mode_view[faulty] == RANGE:
-            raise ValueError(f"range count must be >= 0, got {count_view[faulty]}")
-        raise ValueError(f"block {faulty} leaves the pool, or its mode {mode_view[faulty]} is unknown")
-    data = np.empty(size, np.uint8)
-    cdef uint8_t[::1] data_view = data
-    cdef uint8_t *q = &data_view[0] if size else NULL
+        raise block_error(&blocks, faulty)
+    data = np.empty(offset_view[n], np.uint8)
+    cdef uint8_t *q = <uint8_t *> cnp.PyArray_DATA(<cnp.ndarray> data)
     with nogil:
-        for i in range(n):
-            store_u32(q, <uint32_t> (offsets[i + 1] - offsets[i]))
-            q += 4
-            for b in range(offsets[i], offsets[i + 1]):
-                for j in range(ndim):
-                    store_i64(q, coords[b, j])
-                    q += 8
-                q[0] = mode_view[b] if mixed else SINGLE
-                q += 1
-                if mixed and mode_view[b] == EXPLICIT:
-                    store_u32(q, <uint32_t> count_view[b])
-                    q += 4
-                    for j in range(count_view[b]):
-                        store_i64(q, pool[first[b] + j])
-                        q += 8
-                else:
-                    store_i64(q, first[b])
-                    q += 8
-                    if mixed and mode_view[b] == RANGE:
-                        store_i64(q, count_view[b])
-                        q += 8
+        store_rows(q, blocks)
     return data, out_offsets
 
 

@@ -122,7 +122,8 @@ def gather(
     columns, broken = _indices(level, chunks, indices)
     form = level.vertex_form
     rows = _row_counts(level.vertices, form, chunks, vertices)
-    sums, faulty = kernel.sizes(cell, fragments, *columns, rows)
+    wanted = kernel.Gathering(cell, fragments, columns, rows)
+    faulty = wanted.faulty
     if faulty >= 0:
         k = int(cell[faulty])
         chunk = tuple(chunks[k].tolist())
@@ -138,14 +139,14 @@ def gather(
                                    chunk=chunk, expected=f"less than {here}", found=int(fragments[faulty]))  # fmt: skip
         raise CorruptDataError(f"fragment {fragments[faulty]}{whose} names rows that its chunk does not have",
                                key=level.fragments.path, chunk=chunk, expected=f"less than {rows[k]}")  # fmt: skip
-    positions = _taken(vertices, form, cell, fragments, columns, sums, threads)
+    positions = _taken(wanted, vertices, form, threads)
     found = {}
     for name in attributes:
         grid, other = level.attribute_cells(name)
         cells = grid.read(chunks)
         _check_aligned(grid, other, chunks, cells, rows)
-        found[name] = other.values(_taken(cells, other, cell, fragments, columns, sums, threads))
-    return Pieces(positions, sums, found)
+        found[name] = other.values(_taken(wanted, cells, other, threads))
+    return Pieces(positions, wanted.sums, found)
 
 
 def _indices(level: Level, chunks: Ints, cells: Cells) -> tuple[Columns, dict[int, ZvcoreError]]:
@@ -178,20 +179,16 @@ def _check_aligned(grid: CellGrid, form: AttributeForm, chunks: Ints, cells: Cel
         )  # fmt: skip
 
 
-def _taken(
-    cells: Cells, form: AttributeForm, cell: Ints, fragments: Ints, columns: Columns, sums: Ints,
-    threads: int | None,
-) -> npt.NDArray[Any]:  # fmt: skip
+def _taken(wanted: kernel.Gathering, cells: Cells, form: AttributeForm, threads: int | None) -> npt.NDArray[Any]:
+    sums = wanted.sums
     out = np.empty((int(sums[-1]), *form.row_shape), form.dtype)
     if not len(out):
         return out.astype(form.dtype.newbyteorder("="))
     flat = out.reshape(-1).view(np.uint8)
-    count = len(cell)
+    count = len(sums) - 1
 
     def take(begin: int, end: int) -> None:
-        kernel.take(
-            cells.data.data, cells.starts, form.row_bytes, cell, fragments, *columns, sums, flat.data, begin, end
-        )
+        wanted.take(cells.data.data, cells.starts, form.row_bytes, flat.data, begin, end)
 
     if out.nbytes < _PARALLEL_BYTES or threads == 1:
         take(0, count)
