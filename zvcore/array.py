@@ -241,8 +241,7 @@ class Array:
     def _read(self, selection: Selection, out: npt.NDArray[Any] | None, work: Work) -> Any:
         shape = selection.result_shape
         if out is None:
-            order = "F" if self.order == "F" and not selection.is_points else "C"
-            result = np.empty(shape, self.dtype, order=order)  # type: ignore[call-overload]
+            result = transfer.empty(shape, self.dtype, "F" if self.order == "F" and not selection.is_points else "C")
             transfer.read(self._layout, selection, result, work)
             return result[()] if selection.is_item else result
         target = np.asarray(out)

@@ -24,6 +24,10 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
 cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,
                     const Target *target) noexcept nogil
 
+# Several chunks at once, neighbours along the last axis with blocks of one shape.
+cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
+                     const Bytes *stored, const Target *target) noexcept nogil
+
 # Where among the values of a selection the stored bytes of a chunk, so many, belong as they are; NULL if they do not.
 cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t size,
                               const Target *target) noexcept nogil

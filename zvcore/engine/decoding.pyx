@@ -1,14 +1,16 @@
 """From the stored bytes of a chunk to its items, in a thread."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 
 from zvcore.codecs.running cimport Bytes, Wanted, decode_chain, exactly
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
-from zvcore.engine.failures cimport FRAME_FAILURE
+from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.framing cimport zv_frame
-from zvcore.engine.moving cimport Place, Target, direct_target, fill_out, move_out
+from zvcore.engine.moving cimport Place, Target, direct_target, fill_out, move_out, move_out_joined
 from zvcore.engine.slots cimport fail, fail_codec, fail_frame
+from zvcore.system.scratch cimport reserve
 
 
 cdef int open_frame(Slot *slot, Form form, int64_t chunk, Bytes *stored, Block *block) noexcept nogil:
@@ -76,6 +78,46 @@ cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chun
         return -1
     if values != <uint8_t *> direct:
         move_out(chunks.form, selection, place, <const char *> values, &block, target)
+    return 0
+
+
+cdef bint lie_evenly(const Bytes *stored, int64_t count, uint64_t size) noexcept nogil:
+    """Whether these bytes, as many each, have the same distance from one to the next."""
+    cdef int64_t i
+    for i in range(count):
+        if stored[i].size != size or (i and stored[i].data - stored[i - 1].data != stored[1].data - stored[0].data):
+            return False
+    return True
+
+
+cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
+                     const Bytes *stored, const Target *target) noexcept nogil:
+    cdef int chain = chain_of(chunks, order[0])
+    cdef Place place = Place(order[0], position_of(chunks, order[0]))
+    cdef Wanted wanted
+    cdef Bytes decoded
+    cdef Block block
+    cdef uint8_t *into
+    cdef int64_t i
+    chunks.form.written_block(place.position, &block)
+    if slot.runner.chains[chain].count == 0 and lie_evenly(stored, count, block.nbytes):
+        if move_out_joined(chunks.form, selection, place, <const char *> stored[0].data, &block,
+                           stored[1].data - stored[0].data, target):
+            return 0
+    into = reserve(&slot.values, count * block.nbytes)
+    if into == NULL:
+        return fail(slot, MEMORY_FAILURE, order[0])
+    for i in range(count):
+        wanted = exactly(block.nbytes, into + i * block.nbytes)
+        if decode_chain(&slot.runner, chain, stored[i], &wanted, &decoded) != 0:
+            return fail_codec(slot, chain, order[i])
+        if decoded.data != into + i * block.nbytes:
+            memcpy(into + i * block.nbytes, decoded.data, block.nbytes)
+    if move_out_joined(chunks.form, selection, place, <const char *> into, &block, block.nbytes, target):
+        return 0
+    for i in range(count):
+        place = Place(order[i], position_of(chunks, order[i]))
+        move_out(chunks.form, selection, place, <const char *> (into + i * block.nbytes), &block, target)
     return 0
 
 

@@ -11,6 +11,7 @@ from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 cdef struct Target:
     char *data
     Py_ssize_t strides[ZV_MAX_NDIM]     # one per axis of the array
+    bint far                            # they are too many to stay in the caches
     # Of a selection of points, whose values are one contiguous row: those in chunk i are begin[i]:end[i] of `source`,
     # their places in the chunk, and of `target`, their places in the row. NULL for other selections.
     const int64_t *begin
@@ -44,6 +45,13 @@ cdef struct Place:
 # From a chunk to the values; items that the chunk does not have (a framed chunk smaller than the grid's) are filled.
 cdef void move_out(Form form, Selection selection, Place place, const char *chunk, const Block *block,
                    const Target *target) noexcept nogil
+# How many neighbours along the last axis `move_out_joined` takes at once; 0: none of this array.
+cdef int joinable(Form form, Selection selection, const Target *target) noexcept nogil
+# Whether that many chunks from this one on can be moved at once, as far as the values are concerned.
+cdef bint joins(Form form, Selection selection, Place place, const Target *target) noexcept nogil
+# As many blocks of one shape, `apart` bytes from each other, to the values. False: none was moved.
+cdef bint move_out_joined(Form form, Selection selection, Place place, const char *chunks, const Block *block,
+                          Py_ssize_t apart, const Target *target) noexcept nogil
 # From the values into a chunk.
 cdef void move_in(Form form, Selection selection, Place place, char *chunk, const Block *block,
                   const Target *target) noexcept nogil

@@ -4,15 +4,22 @@ import numpy as np
 
 cimport cython
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from zvcore.engine.form cimport Block, Form
+from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.selection cimport LIST_AXIS, Axis, Selection, Share, find_chunk, share_of
-from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block
+from zvcore.kernels.blocks cimport (
+    ZV_MAX_NDIM, blocks_in_a_line, copy_block, copy_block_far, copy_joined_far, fill_block,
+)
 
 
 # --- the values
+
+cdef enum:
+    LINE = 64               # of the caches
+    FAR = 4 << 20           # bytes of values from which on they are written past the caches: they would not stay there
+
 
 cdef int hold(object values, bint writable, Py_ssize_t itemsize, Py_buffer *view) except -1:
     # ndarray's own buffer refuses dtypes such as datetime64; bytes of the same shape do as well.
@@ -28,6 +35,7 @@ cdef int hold(object values, bint writable, Py_ssize_t itemsize, Py_buffer *view
 cdef void aim(Selection selection, char *data, const Py_ssize_t *strides, Target *target) noexcept nogil:
     cdef int axis, place = 0
     target.begin = NULL
+    target.far = False
     target.data = data
     for axis in range(selection.ndim):
         if selection.dropped[axis]:
@@ -65,6 +73,7 @@ cdef class Items:
             self.aim_points(rows, count)
         else:
             aim(selection, <char *> self.view.buf, self.view.strides, &self.target)
+            self.target.far = self.view.len >= FAR
 
     def __dealloc__(self):
         if self.held:
@@ -101,6 +110,7 @@ cdef struct Move:
     Py_ssize_t itemsize
     int swap_unit
     const char *fill
+    bint far                                # the result does not stay in the caches
     bint clipped                            # the chunk lacks some of the selected items
     char *chunk                             # where the share begins; NULL for moves that fill
     char *result
@@ -120,7 +130,10 @@ cdef struct Move:
 cdef void run_move(const Move *move, int depth, char *chunk, char *result) noexcept nogil:
     cdef int64_t i, source
     if depth == move.list_count:
-        if move.direction == OUT:
+        if move.direction == OUT and move.far:
+            copy_block_far(result, move.result_strides, chunk, move.chunk_strides, move.shape, move.ndim,
+                           move.itemsize, move.swap_unit)
+        elif move.direction == OUT:
             copy_block(result, move.result_strides, chunk, move.chunk_strides, move.shape, move.ndim, move.itemsize,
                        move.swap_unit)
         elif move.direction == IN:
@@ -162,6 +175,7 @@ cdef bint prepare_move(Move *move, Form form, Selection selection, const int64_t
     move.swap_unit = form.swap_unit
     move.fill = form.fill
     move.result = target.data
+    move.far = target.far
     move.clipped = False
     for axis in range(selection.ndim):
         place = &selection.axes[axis]
@@ -230,6 +244,42 @@ cdef void move_out(Form form, Selection selection, Place place, const char *chun
         fill_out(form, selection, place, target)
     if any_items:
         run_move(&move, 0, move.chunk, move.result)
+
+
+cdef int joinable(Form form, Selection selection, const Target *target) noexcept nogil:
+    cdef int last = form.ndim - 1
+    if (not target.far or form.ndim == 0 or form.swap_unit or form.edge == FRAMED_EDGE or selection.is_points
+            or selection.has_lists or form.order[last] != last or target.strides[last] != form.itemsize):
+        return 0
+    return blocks_in_a_line(form.chunk[last] * form.itemsize)
+
+
+cdef bint joins(Form form, Selection selection, Place place, const Target *target) noexcept nogil:
+    cdef int last = form.ndim - 1
+    cdef int count = blocks_in_a_line(form.chunk[last] * form.itemsize)
+    cdef Share first = share_of(&selection.axes[last], place.position[last], form.chunk[last])
+    cdef Share end = share_of(&selection.axes[last], place.position[last] + count - 1, form.chunk[last])
+    return (first.step == 1 and first.source == 0 and first.count == form.chunk[last]
+            and end.source == 0 and end.count == form.chunk[last])
+
+
+cdef bint move_out_joined(Form form, Selection selection, Place place, const char *chunks, const Block *block,
+                          Py_ssize_t apart, const Target *target) noexcept nogil:
+    cdef Move move
+    cdef uint64_t lines
+    cdef int axis
+    move.direction = OUT
+    move.chunk = <char *> chunks
+    if not prepare_move(&move, form, selection, place.position, block, target) or move.clipped:
+        return False
+    lines = <uint64_t> move.result
+    for axis in range(move.ndim - 1):
+        lines |= <uint64_t> move.result_strides[axis]
+    if lines % LINE or move.shape[move.ndim - 1] != form.chunk[form.ndim - 1]:
+        return False
+    copy_joined_far(move.result, move.result_strides, move.chunk, move.chunk_strides, move.shape, move.ndim,
+                    move.itemsize, apart)
+    return True
 
 
 cdef void move_in(Form form, Selection selection, Place place, char *chunk, const Block *block,

@@ -17,10 +17,15 @@ cdef class Receiver:
     cdef uint8_t *place_of_one(self, uint64_t size) noexcept nogil
     # Takes the bytes of a chunk; NULL: it is absent. 0, or -1 with slot.failure.
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil
+    # How many of these chunks it takes at once, from the first on.
+    cdef int64_t at_once(self, const int64_t *order, int64_t count) noexcept nogil
+    # Takes the bytes of several.
+    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *stored) noexcept nogil
 
 
 cdef class IntoItems(Receiver):
     cdef Items items
+    cdef int joined                     # how many neighbours fill whole lines of the values; 0: it is not done
 
 
 cdef class IntoBuffers(Receiver):

@@ -8,11 +8,11 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from zvcore.codecs.running cimport Bytes, Wanted, at_most, decode_chain, exactly
 from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
-from zvcore.engine.chunks cimport Chunks, chain_of
-from zvcore.engine.decoding cimport place_as_stored, read_block, stored_limit
+from zvcore.engine.chunks cimport Chunks, chain_of, position_of
+from zvcore.engine.decoding cimport place_as_stored, read_block, read_joined, stored_limit
 from zvcore.engine.failures cimport MEMORY_FAILURE, Failure
 from zvcore.engine.load cimport stored_of
-from zvcore.engine.moving cimport Items
+from zvcore.engine.moving cimport Items, Place, joinable, joins
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec
 from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
@@ -20,6 +20,7 @@ from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
 
 cdef enum:
     READ_AT_ONCE = 256 << 10        # stored bytes of small chunks that a thread may have read together
+    MOST_AT_ONCE = 4                # chunks that a receiver takes at once: as many as share a line of the caches
     FEW = 4                         # of byte strings of which nobody knows the size
 
 
@@ -32,6 +33,12 @@ cdef class Receiver:
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil:
         return 0
 
+    cdef int64_t at_once(self, const int64_t *order, int64_t count) noexcept nogil:
+        return 1
+
+    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *stored) noexcept nogil:
+        return 0
+
 
 @cython.final
 cdef class IntoItems(Receiver):
@@ -42,6 +49,29 @@ cdef class IntoItems(Receiver):
 
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil:
         return read_block(slot, self.chunks, self.items.selection, chunk, stored, &self.items.target)
+
+    cdef int64_t at_once(self, const int64_t *order, int64_t count) noexcept nogil:
+        cdef int last = self.chunks.form.ndim - 1, axis
+        cdef const int64_t *first
+        cdef const int64_t *other
+        cdef int64_t i
+        cdef Place place
+        if not self.joined or count < self.joined:
+            return 1
+        first = position_of(self.chunks, order[0])
+        place.row = order[0]
+        place.position = first
+        for i in range(1, self.joined):
+            other = position_of(self.chunks, order[i])
+            if other[last] != first[last] + i or chain_of(self.chunks, order[i]) != chain_of(self.chunks, order[0]):
+                return 1
+            for axis in range(last):
+                if other[axis] != first[axis]:
+                    return 1
+        return self.joined if joins(self.chunks.form, self.items.selection, place, &self.items.target) else 1
+
+    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *stored) noexcept nogil:
+        return read_joined(slot, self.chunks, self.items.selection, order, count, stored, &self.items.target)
 
 
 @cython.final
@@ -88,17 +118,27 @@ cdef class Reading(Task):
         return self.receiver.receive(slot, chunk, found)
 
     cdef int read_several(self, Slot *slot, int64_t run) noexcept nogil:
-        cdef Bytes together, one
+        cdef Bytes together
+        cdef Bytes[MOST_AT_ONCE] some
         cdef uint64_t base = 0
-        cdef int64_t i, chunk
+        cdef int64_t i = self.stored.runs[run], end = self.stored.runs[run + 1]
+        cdef int64_t chunk, count, k
+        cdef int status
         if self.stored.load_run(slot, run, &together, &base) != 0:
             return -1
-        for i in range(self.stored.runs[run], self.stored.runs[run + 1]):
-            chunk = self.stored.order[i]
-            one.data = together.data + (self.stored.offset[chunk] - base)
-            one.size = self.stored.length[chunk]
-            if self.receiver.receive(slot, chunk, one) != 0:
+        while i < end:
+            count = self.receiver.at_once(&self.stored.order[i], end - i)
+            for k in range(count):
+                chunk = self.stored.order[i + k]
+                some[k].data = together.data + (self.stored.offset[chunk] - base)
+                some[k].size = self.stored.length[chunk]
+            if count == 1:
+                status = self.receiver.receive(slot, self.stored.order[i], some[0])
+            else:
+                status = self.receiver.receive_several(slot, &self.stored.order[i], count, some)
+            if status != 0:
                 return -1
+            i += count
         return 0
 
 
@@ -123,6 +163,7 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
     if chunks.count == 0:
         return
     receiver.most = stored_limit(nbytes)
+    receiver.joined = joinable(chunks.form, selection, &receiver.items.target)
     if not is_small(chunks.count, nbytes, SMALL_TO_DECODE):
         # As it is stored, or several small ones; and between two codecs, and decoded.
         threads = work.threads_for(chunks.count, 2 * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE))

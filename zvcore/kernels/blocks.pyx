@@ -25,6 +25,13 @@ cdef extern from "zv_blocks.h" nogil:
     const ptrdiff_t ZV_CALL
     zv_mover zv_find_mover(uint32_t features, ptrdiff_t size, int unit, int tiles)
     void zv_copy_rows(char *d, const char *s, const zv_plane *p, const char *next)
+    void zv_stream_rows(char *d, const char *s, const zv_plane *p, const char *next)
+    bint zv_is_whole_lines(const char *d, const zv_plane *p, ptrdiff_t bytes)
+    void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s_stride, ptrdiff_t apart, ptrdiff_t n,
+                      ptrdiff_t bytes)
+    void zv_end_streaming()
+    const bint ZV_STREAMS
+    const ptrdiff_t ZV_LINE
 
 
 cdef struct Axis:
@@ -45,6 +52,7 @@ cdef struct Move:
     Py_ssize_t itemsize
     int swap_unit
     bint by_source
+    bint far                # the destination does not stay in the caches
     int count
     Axis[MAX_AXES] axes
 
@@ -121,6 +129,15 @@ cdef Axis take_axis(Move *move, int place) noexcept nogil:
     return axis
 
 
+cdef bint has_whole_lines(const Move *move) noexcept nogil:
+    """Whether every plane begins with a line of the destination if the first does."""
+    cdef int i
+    for i in range(move.count):
+        if move.axes[i].d % ZV_LINE:
+            return False
+    return True
+
+
 cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
     """Take the two axes off that a mover works on, and choose the mover.
 
@@ -152,6 +169,9 @@ cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
         move.by_source = False
     plane[0] = zv_plane(outer.n, inner.n, outer.d, inner.d, outer.s, inner.s, move.by_source)
     if not move.swap_unit and inner.d == move.itemsize and inner.s == move.itemsize:
+        if move.far and zv_is_whole_lines(move.dst, plane, inner.n * move.itemsize) and has_whole_lines(move):
+            plane.n1 = inner.n * move.itemsize
+            return zv_stream_rows
         if inner.n * move.itemsize >= ZV_CALL:
             plane.n1 = inner.n * move.itemsize
             return zv_copy_rows
@@ -160,23 +180,36 @@ cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
 
 cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
                      const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil:
-    cdef Py_ssize_t[MAX_AXES] position
     cdef Move move
-    cdef zv_plane plane
-    cdef zv_mover mover
-    cdef char *next_dst
-    cdef const char *next_src
+    move.far = False
+    if plan_move(&move, dst, dst_strides, src, src_strides, shape, ndim, itemsize, swap_unit):
+        run_move(&move)
+
+
+cdef void copy_block_far(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
+                         const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil:
+    cdef Move move
+    move.far = ZV_STREAMS
+    if plan_move(&move, dst, dst_strides, src, src_strides, shape, ndim, itemsize, swap_unit):
+        run_move(&move)
+        zv_end_streaming()
+
+
+cdef bint plan_move(Move *move, char *dst, const Py_ssize_t *dst_strides, const char *src,
+                    const Py_ssize_t *src_strides, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
+                    int swap_unit) noexcept nogil:
+    """False when there is nothing to move."""
     cdef Py_ssize_t dst_span = 0
     cdef Py_ssize_t src_span = 0
     cdef int i
 
     for i in range(ndim):
         if shape[i] <= 0:
-            return
+            return False
         dst_span += (shape[i] - 1) * distance(dst_strides[i])
         src_span += (shape[i] - 1) * distance(src_strides[i])
     if itemsize <= 0:
-        return
+        return False
     move.dst = dst
     move.src = src
     move.itemsize = itemsize
@@ -185,13 +218,21 @@ cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, 
     move.by_source = src_span > dst_span
     move.count = 0
     for i in range(ndim):
-        add_axis(&move, Axis(shape[i], dst_strides[i], src_strides[i]))
-    split_items(&move)
-    merge_axes(&move)
-    mover = take_plane(&move, &plane)
+        add_axis(move, Axis(shape[i], dst_strides[i], src_strides[i]))
+    split_items(move)
+    merge_axes(move)
+    return True
 
-    dst = move.dst
-    src = move.src
+
+cdef void run_move(Move *move) noexcept nogil:
+    cdef Py_ssize_t[MAX_AXES] position
+    cdef zv_plane plane
+    cdef zv_mover mover = take_plane(move, &plane)
+    cdef char *dst = move.dst
+    cdef char *next_dst
+    cdef const char *src = move.src
+    cdef const char *next_src
+    cdef int i
     for i in range(move.count):
         position[i] = 0
     while True:
@@ -216,6 +257,37 @@ cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, 
             return
         dst = next_dst
         src = next_src
+
+
+cdef int blocks_in_a_line(Py_ssize_t row) noexcept nogil:
+    return ZV_LINE // row if ZV_STREAMS and (row == 16 or row == 32) else 0
+
+
+cdef void copy_joined_far(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
+                          const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, Py_ssize_t apart) noexcept nogil:
+    cdef Py_ssize_t[MAX_AXES] position
+    cdef Py_ssize_t rows = shape[ndim - 2] if ndim > 1 else 1
+    cdef Py_ssize_t dst_row = dst_strides[ndim - 2] if ndim > 1 else 0
+    cdef Py_ssize_t src_row = src_strides[ndim - 2] if ndim > 1 else 0
+    cdef int i
+    for i in range(ndim - 2):
+        position[i] = 0
+    while True:
+        zv_join_rows(dst, dst_row, src, src_row, apart, rows, shape[ndim - 1] * itemsize)
+        i = ndim - 3
+        while i >= 0:
+            position[i] += 1
+            dst += dst_strides[i]
+            src += src_strides[i]
+            if position[i] < shape[i]:
+                break
+            dst -= shape[i] * dst_strides[i]
+            src -= shape[i] * src_strides[i]
+            position[i] = 0
+            i -= 1
+        if i < 0:
+            break
+    zv_end_streaming()
 
 
 cdef void fill_block(char *dst, const Py_ssize_t *dst_strides, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,

@@ -197,4 +197,66 @@ static void zv_copy_rows(char *d, const char *s, const zv_plane *p, const char *
     }
 }
 
+/* Whether rows of this plane are whole lines of the destination. */
+static inline int zv_is_whole_lines(const char *d, const zv_plane *p, ptrdiff_t bytes) {
+    return (((uintptr_t)d | (uintptr_t)p->d0 | (uintptr_t)bytes) & (ZV_LINE - 1)) == 0;
+}
+
+/* Rows of whole lines of a destination so large that it will not stay in the caches: lines are written past them, so
+ * none is read before it is overwritten. Every caller ends with zv_end_streaming. */
+#if ZV_X86
+#include <emmintrin.h>
+enum { ZV_STREAMS = 1 };
+
+static void zv_stream_rows(char *d, const char *s, const zv_plane *p, const char *next) {
+    (void)next;
+    for (ptrdiff_t i = 0; i < p->n0; i++) {
+        char *to = d + i * p->d0;
+        const char *from = s + i * p->s0;
+        for (ptrdiff_t k = 0; k < p->n1; k += ZV_LINE) {
+            const __m128i a = _mm_loadu_si128((const __m128i *)(from + k));
+            const __m128i b = _mm_loadu_si128((const __m128i *)(from + k + 16));
+            const __m128i c = _mm_loadu_si128((const __m128i *)(from + k + 32));
+            const __m128i e = _mm_loadu_si128((const __m128i *)(from + k + 48));
+            _mm_stream_si128((__m128i *)(to + k), a);
+            _mm_stream_si128((__m128i *)(to + k + 16), b);
+            _mm_stream_si128((__m128i *)(to + k + 32), c);
+            _mm_stream_si128((__m128i *)(to + k + 48), e);
+        }
+    }
+}
+
+static inline void zv_end_streaming(void) { _mm_sfence(); }
+
+/* Rows of one line each, put together from 2 rows of 32 bytes or 4 of 16 that lie `apart`: blocks that are neighbours
+ * along the fastest axis. Each half of a line for itself would be far slower than stores through the caches. */
+static void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s_stride, ptrdiff_t apart, ptrdiff_t n,
+                         ptrdiff_t bytes) {
+    const ptrdiff_t second = bytes == 16 ? apart : 16, third = bytes == 16 ? 2 * apart : apart;
+    const ptrdiff_t fourth = bytes == 16 ? 3 * apart : apart + 16;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const __m128i a = _mm_loadu_si128((const __m128i *)s);
+        const __m128i b = _mm_loadu_si128((const __m128i *)(s + second));
+        const __m128i c = _mm_loadu_si128((const __m128i *)(s + third));
+        const __m128i e = _mm_loadu_si128((const __m128i *)(s + fourth));
+        _mm_stream_si128((__m128i *)d, a);
+        _mm_stream_si128((__m128i *)(d + 16), b);
+        _mm_stream_si128((__m128i *)(d + 32), c);
+        _mm_stream_si128((__m128i *)(d + 48), e);
+        d += d_stride;
+        s += s_stride;
+    }
+}
+#else
+enum { ZV_STREAMS = 0 };
+static void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s_stride, ptrdiff_t apart, ptrdiff_t n,
+                         ptrdiff_t bytes) {
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t k = 0; k < ZV_LINE / bytes; k++)
+            memcpy(d + i * d_stride + k * bytes, s + i * s_stride + k * apart, (size_t)bytes);
+}
+#define zv_stream_rows zv_copy_rows
+static inline void zv_end_streaming(void) {}
+#endif
+
 #endif

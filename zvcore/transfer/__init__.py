@@ -5,12 +5,14 @@ from zvcore.transfer.ordered import OrderedWriter
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
 from zvcore.transfer.packing import Packing
 from zvcore.transfer.reading import read, read_blocks, read_decoded, read_encoded
+from zvcore.transfer.results import empty
 from zvcore.transfer.writing import encode, put, write
 
 __all__ = [
     "OrderedWriter",
     "Packing",
     "clear_cut_objects",
+    "empty",
     "encode",
     "put",
     "read",

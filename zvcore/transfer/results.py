@@ -1,0 +1,26 @@
+"""Memory for what is read."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_LINE = 64
+_FAR = 4 << 20  # as in engine/moving.pyx
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C") -> npt.NDArray[Any]:
+    """Like `np.empty`, but a large result begins with a line of the caches, so that rows of chunks are whole lines.
+
+    Only then can they be written past the caches. numpy's own memory begins 16 bytes after such a line.
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < _FAR or dtype.hasobject or dtype.kind == "T":
+        return np.empty(shape, dtype, order=order)
+    memory = np.empty(nbytes + _LINE, np.uint8)
+    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE, order=order)
