@@ -180,24 +180,32 @@ cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
 
 cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
                      const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil:
-    cdef Move move
-    move.far = False
-    if plan_move(&move, dst, dst_strides, src, src_strides, shape, ndim, itemsize, swap_unit):
+    cdef Move move = a_move(dst, src, itemsize, swap_unit, False)
+    if plan_move(&move, dst_strides, src_strides, shape, ndim):
         run_move(&move)
 
 
 cdef void copy_block_far(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
                          const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil:
-    cdef Move move
-    move.far = ZV_STREAMS
-    if plan_move(&move, dst, dst_strides, src, src_strides, shape, ndim, itemsize, swap_unit):
+    cdef Move move = a_move(dst, src, itemsize, swap_unit, ZV_STREAMS)
+    if plan_move(&move, dst_strides, src_strides, shape, ndim):
         run_move(&move)
         zv_end_streaming()
 
 
-cdef bint plan_move(Move *move, char *dst, const Py_ssize_t *dst_strides, const char *src,
-                    const Py_ssize_t *src_strides, const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize,
-                    int swap_unit) noexcept nogil:
+cdef inline Move a_move(char *dst, const char *src, Py_ssize_t itemsize, int swap_unit, bint far) noexcept nogil:
+    cdef Move move
+    move.dst = dst
+    move.src = src
+    move.itemsize = itemsize
+    move.swap_unit = swap_unit if swap_unit > 1 else 0
+    move.far = far
+    move.count = 0
+    return move
+
+
+cdef bint plan_move(Move *move, const Py_ssize_t *dst_strides, const Py_ssize_t *src_strides, const Py_ssize_t *shape,
+                    int ndim) noexcept nogil:
     """False when there is nothing to move."""
     cdef Py_ssize_t dst_span = 0
     cdef Py_ssize_t src_span = 0
@@ -208,15 +216,10 @@ cdef bint plan_move(Move *move, char *dst, const Py_ssize_t *dst_strides, const 
             return False
         dst_span += (shape[i] - 1) * distance(dst_strides[i])
         src_span += (shape[i] - 1) * distance(src_strides[i])
-    if itemsize <= 0:
+    if move.itemsize <= 0:
         return False
-    move.dst = dst
-    move.src = src
-    move.itemsize = itemsize
-    move.swap_unit = swap_unit if swap_unit > 1 else 0
     # One of the two is a chunk, which fits the caches; the other one is better walked in the order of its memory.
     move.by_source = src_span > dst_span
-    move.count = 0
     for i in range(ndim):
         add_axis(move, Axis(shape[i], dst_strides[i], src_strides[i]))
     split_items(move)
