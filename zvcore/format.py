@@ -211,7 +211,10 @@ class Format(ABC):
         from zvcore.array import Array
         from zvcore.images import Image, Level
 
-        return Image("", [Level("", node, self.read_axes(node))]) if isinstance(node, Array) else None
+        if not isinstance(node, Array):
+            return None
+        taken = self.exchange().placing.intersection(node.attrs)
+        return Image("", [Level("", node, self.read_axes(node), taken)])
 
     def described_levels(self, attributes: Mapping[str, Any]) -> list[tuple[str, Axes]]:
         """(path, axes) of the levels that the attributes of a group describe, for those who show only what they say."""

@@ -55,8 +55,11 @@ def write(path, values, format, **options):
 
 def read(path):
     opened = zvcore.open(path)
-    if not isinstance(opened, zvcore.Array):
+    if opened.kind == "image":
         return opened[0][...][..., 0].T
+    if opened.kind == "group":
+        # What was a volume is an image: a group of its levels.
+        (opened,) = opened.values()
     return opened[...] if opened.format == "zarr3" else opened[...].T
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.converting.view import View
     from zvcore.format import Format
-    from zvcore.images import Axes
+    from zvcore.images import Described
     from zvcore.images.levels import Factors
 
 __all__ = ["Draft", "DraftArray", "DraftFolder", "DraftImage"]
@@ -46,23 +46,18 @@ class DraftArray:
 class DraftImage:
     """Levels of an image.
 
-    attrs    of its folder; None: it has none
-    names    and axes of all levels, the finest first
-    called   what the image is called, and
-    method   how its levels were made, where that is to be said
+    image    what is said of it
     levels   the arrays to make
     by       the method by which coarser levels are made
+    folder   whether it has a folder of its own to make
     base     the array that these stand on, where it is there already
     """
 
     path: str
-    attrs: dict[str, Any] | None
-    names: list[str]
-    axes: list[Axes]
-    called: str | None
-    method: str | None
+    image: Described
     levels: list[DraftArray]
     by: str
+    folder: bool = False
     base: Array | None = None
 
 

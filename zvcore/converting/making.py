@@ -99,11 +99,11 @@ def make(draft: Draft, writer: ImageWriter, made: Made) -> None:
         elif isinstance(entry, DraftArray):
             made.fill(entry, _made(entry, writer, made))
         elif entry.levels:
-            if entry.attrs is not None:
-                writer.folder(entry.path, entry.attrs)
+            if entry.folder:
+                writer.folder(entry.path, entry.image.attrs)
             levels = [(level, _made(level, writer, made)) for level in entry.levels]
             if entry.base is None or not made.rehearsing:
-                writer.image(entry.path, entry.names, entry.axes, entry.called, entry.method)
+                writer.image(entry.path, entry.image)
             made.fill_image(entry, levels)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from zvcore.converting.carrying import Carrying
 from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
 from zvcore.converting.geometry import seen
 from zvcore.converting.sources import Leaf, Node, Pyramid
@@ -12,7 +13,7 @@ from zvcore.converting.view import View, make_view, parse_region, whole
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Place, Target
 from zvcore.format import get_format
-from zvcore.images import Level, coarser, is_labels, level_shapes
+from zvcore.images import Described, Level, coarser, is_labels, level_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,19 +54,22 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
     """What becomes of these nodes."""
     draft = Draft(request.target.format)
     source = next(array for node in nodes for array in arrays_of(node)).format
+    carrying = Carrying(draft, source, request.region is not None)
     for node in nodes:
         held = _as_held(node, request)
         if isinstance(held, Leaf):
-            _draft_array(draft, held, request)
+            _draft_array(carrying, held, request)
+        elif isinstance(held, Pyramid) and request.exchange.holds == "array":
+            _draft_only_level(carrying, held, request)
         elif isinstance(held, Pyramid):
-            _draft_image(draft, held, request)
+            _draft_image(carrying, held, request)
         elif request.exchange.holds != "group":
             raise UnsupportedError(
                 f"{request.target.format.title} holds one image: choose one array or one multiscale set to convert",
                 key=node.path or None,
             )
         else:
-            draft.entries.append(DraftFolder(node.path, _attributes(draft, held.path, held.attrs, source, True)))
+            draft.entries.append(DraftFolder(node.path, carrying.folder(held)))
     return draft
 
 
@@ -75,15 +79,12 @@ def arrays_of(node: Node) -> list[Array]:
 
 
 def _as_held(node: Node, request: Request) -> Node:
-    """A node as the destination has such things: one level alone is an array, an array with levels an image."""
+    """A node as the destination has such things: an array with levels, or that is known as an image, is an image."""
     holds = request.exchange.holds
     if isinstance(node, Leaf) and (request.levels or holds == "image"):
-        node = Pyramid(node.path, [Level("", node.array, node.axes)], node.array.attrs)
-    if isinstance(node, Pyramid) and len(node.levels) == 1 and not request.levels:
-        only = node.levels[0]
-        if holds == "array" or (holds == "group" and not node.attrs):
-            return Leaf(node.path, only.array, only.axes)
-    if isinstance(node, Pyramid) and holds == "array":
+        level = Level("", node.array, node.axes, node.taken, node.untold)
+        return Pyramid(node.path, [level], {}, node.kind)
+    if isinstance(node, Pyramid) and holds == "array" and (len(node.levels) > 1 or request.levels):
         raise UnsupportedError(f"{request.target.format.title} holds one array, and no levels: choose one to convert")
     return node
 
@@ -98,33 +99,33 @@ def _view(leaf: Leaf | Level, region: Any, request: Request) -> View:
     )
 
 
-def _attributes(draft: Draft, path: str, attrs: Mapping[str, Any], source: str, same_place: bool) -> dict[str, Any]:
-    """The attributes that go along; those that cannot are lost."""
-    target = draft.format.exchange()
-    carried = get_format(source).exchange().carried_attributes(attrs, target, same_place)
-    kept, lost = target.kept_attributes(carried)
-    for name in lost:
-        draft.lose(path, f"the attribute {name!r} has no place in {draft.format.title}")
-    return kept
+def _draft_only_level(carrying: Carrying, node: Pyramid, request: Request) -> None:
+    """An image of one level where arrays stand alone: the array has the attributes of both."""
+    only = node.levels[0]
+    image = carrying.image(node, [only.path], [only.axes], node.method)
+    leaf = Leaf(only.path, only.array, only.axes, only.taken, only.untold, node.kind)
+    _draft_array(carrying, leaf, request, image.attrs)
 
 
-def _draft_array(draft: Draft, leaf: Leaf, request: Request) -> None:
+def _draft_array(carrying: Carrying, leaf: Leaf, request: Request, around: Mapping[str, Any] | None = None) -> None:
+    """`around`: attributes of an image that it is the only level of."""
     view = _view(leaf, request.region, request)
-    same_place = request.region is None and view.axes == tuple(range(leaf.array.ndim))
+    exact = request.region is None and view.axes == tuple(range(leaf.array.ndim))
     axes = seen(leaf.axes, view)
-    options = request.exchange.array_options(view, request.target, Place(axes, axes))
-    attrs = _attributes(draft, leaf.path, leaf.array.attrs, leaf.array.format, same_place)
-    if not (same_place and leaf.array.format == draft.format.name):
+    options = request.exchange.array_options(view, request.target, Place(axes, axes, leaf.kind))
+    attrs = {**(around or {}), **carrying.array(leaf, exact)}
+    if not (exact and carrying.within_format):
         attrs.update(request.exchange.placing_attributes(axes))
+    carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
     attrs.update(options.pop("attrs", None) or {})
     path = leaf.path if request.exchange.holds == "group" else ""
-    draft.entries.append(DraftArray(path, leaf.path, options, attrs, view))
+    carrying.draft.entries.append(DraftArray(path, leaf.path, options, attrs, view))
 
 
 # --- images
 
 
-def _draft_image(draft: Draft, node: Pyramid, request: Request) -> None:
+def _draft_image(carrying: Carrying, node: Pyramid, request: Request) -> None:
     exchange = request.exchange
     finest = node.levels[0]
     region = parse_region(request.region, finest.array.shape)
@@ -140,27 +141,24 @@ def _draft_image(draft: Draft, node: Pyramid, request: Request) -> None:
     names_levels = get_format(finest.array.format).exchange().names_levels
     wanted = [leaf.path if leaf.path and names_levels else None for leaf in node.levels]
     names = exchange.level_names([*wanted, *[None] * len(shapes)])
-    attrs = _attributes(draft, node.path, node.attrs, finest.array.format, False)
     below = f"{node.path}/" if node.path else ""
     levels = []
-    for view, place, name in zip(views, axes, names, strict=False):
+    for leaf, view, place, name in zip(node.levels, views, axes, names, strict=False):
         options = exchange.array_options(view, request.target, Place(place, axes[0], kind))
-        levels.append(_level(below + name, options, view))
+        carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
+        levels.append(_level(below + name, options, view, attrs=carrying.level(node.path, leaf)))
     made = _coarser_levels(request, last, axes, shapes, kind)
     levels.extend(_level(below + name, *one) for name, one in zip(names[len(views) :], made, strict=True))
-    for what in exchange.image_losses(axes):
-        draft.lose(node.path, what)
-    draft.entries.append(
-        DraftImage(
-            node.path, attrs if exchange.holds == "group" else None, names, axes, node.name,
-            node.method or (method if shapes else None), levels, method,
-        )
-    )  # fmt: skip
+    image = carrying.image(node, names, axes, node.method or (method if shapes else None))
+    carrying.draft.entries.append(DraftImage(node.path, image, levels, method, folder=exchange.holds == "group"))
 
 
-def _level(path: str, options: dict[str, Any], view: View | None, factors: tuple[int, ...] = ()) -> DraftArray:
+def _level(
+    path: str, options: dict[str, Any], view: View | None, factors: tuple[int, ...] = (),
+    attrs: Mapping[str, Any] | None = None,
+) -> DraftArray:  # fmt: skip
     extra = options.pop("attrs", None) or {}
-    return DraftArray(path, path, options, dict(extra), view, factors)
+    return DraftArray(path, path, options, {**(attrs or {}), **extra}, view, factors)
 
 
 def _coarser_shapes(
@@ -208,8 +206,8 @@ def draft_levels(node: Pyramid, request: Request) -> Draft:
     made = _coarser_levels(request, view, axes, shapes, node.kind)
     levels = [_level(path, *one) for path, one in zip(paths[len(node.levels) :], made, strict=True)]
     draft = Draft(request.target.format)
-    for what in exchange.image_losses(axes):
-        draft.lose(node.path, what)
-    said = node.method or method
-    draft.entries.append(DraftImage("", None, paths, axes, node.name, said, levels, method, array))
+    for what in node.untold:
+        draft.lose(node.path, f"{what} is not known, and is not carried")
+    image = Described(paths, axes, node.name, node.method or method, node.kind, node.words, node.rest)
+    draft.entries.append(DraftImage("", image, levels, method, base=array))
     return draft

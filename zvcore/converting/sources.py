@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, Any
 from zvcore.array import Array
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.format import get_format
-from zvcore.images import Image, Level
+from zvcore.images import Axis, Image, Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from zvcore.images import Axes
 
 __all__ = ["Folder", "Leaf", "Node", "Pyramid", "collect", "finest_array"]
 
 
 @dataclass
-class Leaf:
-    """An array, and what is known of its axes, in its own order of them."""
+class Leaf(Level):
+    """An array alone. `kind`: "image" or "segmentation" where its format says it."""
 
-    path: str
-    array: Array
-    axes: Axes
+    kind: str | None = None
 
 
 class Pyramid(Image):
@@ -48,7 +44,7 @@ Node = Leaf | Pyramid | Folder
 def collect(source: Any) -> list[Node]:
     """The nodes of an opened source, folders before what lies in them."""
     if isinstance(source, Array):
-        return [Leaf("", source, get_format(source.format).read_axes(source))]
+        return [_leaf("", source)]
     if getattr(source, "kind", None) not in ("group", "image"):
         what = getattr(source, "kind", type(source).__name__)
         raise UnsupportedError(f"{what}: this is neither an array nor a group of arrays")
@@ -58,22 +54,29 @@ def collect(source: Any) -> list[Node]:
     return nodes
 
 
+def _leaf(path: str, array: Array) -> Leaf:
+    found = get_format(array.format).read_image(array)
+    if found is None:
+        return Leaf(path, array, (Axis(),) * array.ndim)
+    (only,) = found.levels
+    return Leaf(path, array, only.axes, only.taken, only.untold, found.kind)
+
+
 def _nodes(group: Any, path: str) -> Iterator[Node]:
     below = f"{path}/" if path else ""
     format = get_format(group.format)
     found = format.read_image(group)
     taken: set[str] = set()
     if found is not None:
-        levels = [Level(level.path, level.array, level.axes) for level in found.levels]
-        yield Pyramid(path, levels, found.attrs, found.kind, found.name, found.method, found.convention)
-        taken = {level.path for level in levels}
+        yield Pyramid(**{**vars(found), "path": path})
+        taken = {level.path for level in found.levels}
     else:
         yield Folder(path, group.attrs)
     for name, member in group.children().items():
         if name in taken:
             continue
         if isinstance(member, Array):
-            yield Leaf(below + name, member, format.read_axes(member))
+            yield _leaf(below + name, member)
         else:
             within = {one.removeprefix(f"{name}/") for one in taken if one.startswith(f"{name}/")}
             yield from _without(_nodes(member, below + name), below + name, within)

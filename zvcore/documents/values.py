@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from zvcore.errors import MetadataError
 
-__all__ = ["DEEPEST", "as_json", "copied", "is_number", "shown", "too_deep", "whole_if_possible"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["DEEPEST", "as_json", "copied", "depth_of", "has_nan", "is_number", "shown", "too_deep", "whole_if_possible"]
 
 # How deep lists and objects may lie within each other. Java's JSON stops at 255; nothing that anyone writes comes near.
 DEEPEST = 200
@@ -48,17 +52,33 @@ def _of_numpy(value: Any) -> Any:
 
 def too_deep(value: Any) -> bool:
     """Whether lists and objects lie deeper within each other than documents may have it."""
+    return depth_of(value) > DEEPEST
+
+
+def depth_of(value: Any) -> int:
+    """How deep lists and objects lie within each other, counted to one more than documents may have."""
     level = [value]
-    for _ in range(DEEPEST + 1):
-        level = [
-            item
-            for holder in level
-            if isinstance(holder, (dict, list))
-            for item in (holder.values() if isinstance(holder, dict) else holder)
-        ]
+    for depth in range(DEEPEST + 1):
+        level = [item for holder in level if isinstance(holder, (dict, list)) for item in _items(holder)]
         if not level:
-            return False
-    return True
+            return depth
+    return DEEPEST + 1
+
+
+def has_nan(value: Any) -> bool:
+    """Whether NaN or an infinity is somewhere in a value."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, float) and not math.isfinite(here):
+            return True
+        if isinstance(here, (dict, list)):
+            waiting.extend(_items(here))
+    return False
+
+
+def _items(holder: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return holder.values() if isinstance(holder, dict) else holder
 
 
 def copied(value: Any) -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from zvcore.documents.values import DEEPEST, depth_of, has_nan
 from zvcore.errors import UnsupportedError
 from zvcore.exchange.target import chunk_shape
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images.levels import spatial_axes
+from zvcore.images.ome import Words, read_words, type_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -18,15 +20,19 @@ if TYPE_CHECKING:
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
     from zvcore.format import Format
-    from zvcore.images import Axes
+    from zvcore.images import Axes, Described
     from zvcore.stores import Store
 
 __all__ = ["Exchange"]
 
+_KINDS = {"image": "an image", "segmentation": "a segmentation"}
+# How many levels of a document there may be around an attribute.
+_ROOM = 4
+
 
 class Exchange:
     """What of a source goes along, and what arrays are like in a destination; all but `writer` is asked of both before
-    anything is written.
+    anything is written. What a source holds and a destination does not keep is a loss that the report names.
 
     holds           what a dataset is: "array" (one), "image" (one, with its levels) or "group" (of groups and arrays)
     common_codecs   what every reader of the format knows: taken over from other formats without being asked for
@@ -35,6 +41,13 @@ class Exchange:
     reserved        names of attributes that the format keeps for itself
     placing         names of attributes by which conventions say where voxels lie: they are written by the destination
     names_levels    whether levels have names that other formats may give them
+    nan             whether attributes may hold NaN and the infinities
+    understood      members of its documents that say how values are stored, or that hold attributes; None: what says
+                    neither is an attribute
+    keeps_fill      whether what is missing in an array may stand for another value than 0
+    keeps_kind      whether it says itself that an image is a segmentation
+    ome_version     the version of OME-Zarr in whose words groups describe images, among their attributes; None: they
+                    have none of its words
     """
 
     holds: ClassVar[str] = "array"
@@ -44,6 +57,11 @@ class Exchange:
     reserved: ClassVar[frozenset[str]] = frozenset()
     placing: ClassVar[frozenset[str]] = frozenset()
     names_levels: ClassVar[bool] = True
+    nan: ClassVar[bool] = True
+    understood: ClassVar[frozenset[str] | None] = None
+    keeps_fill: ClassVar[bool] = False
+    keeps_kind: ClassVar[bool] = False
+    ome_version: ClassVar[str | None] = None
 
     def __init__(self, format: Format) -> None:
         self.format = format
@@ -59,14 +77,21 @@ class Exchange:
         """Axes of length 1 that are there because the format has them; other formats leave them out."""
         return ()
 
-    def carried_attributes(self, attrs: Mapping[str, Any], target: Exchange, same_place: bool) -> dict[str, Any]:
-        """The user's attributes that go along.
+    def user_attributes(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes that are the user's, among those that a node shows."""
+        return dict(attrs.items())
 
-        `same_place`: nothing changes about the voxels' places, so that within one format all attributes hold.
+    def other_members(self, attrs: Mapping[str, Any]) -> list[str]:
+        """Members of the document in which these attributes stand that say neither how values are stored nor are
+        attributes.
         """
-        if same_place and target.format is self.format:
-            return dict(attrs.items())
-        return {name: value for name, value in attrs.items() if name not in self.placing}
+        if self.understood is None:
+            return []
+        return sorted(getattr(attrs, "document", {}).keys() - self.understood)
+
+    def words(self, attrs: Mapping[str, Any]) -> Words:
+        """What the attributes of a group say in OME-Zarr's words."""
+        return Words() if self.ome_version is None else read_words(attrs)
 
     def is_lossy(self, array: Array) -> bool:
         """Whether an array's encoding keeps only what the eye sees, so that there is nothing to compare."""
@@ -130,12 +155,30 @@ class Exchange:
             raise UnsupportedError(f"{self.format.title} has no shards")
         return {}
 
-    def kept_attributes(self, attrs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """(attributes that have a place here, the names of those that have none)."""
-        if not self.has_attributes:
-            return {}, sorted(attrs)
-        kept = {name: value for name, value in attrs.items() if name not in self.reserved}
-        return kept, sorted(attrs.keys() - kept.keys())
+    def kept_attributes(self, attrs: Mapping[str, Any], foreign: bool) -> tuple[dict[str, Any], dict[str, str]]:
+        """(attributes that have a place here, for each of the others why it has none).
+
+        `foreign`: what they say of the places of voxels, if anything, does not hold here.
+        """
+        kept, lost = {}, {}
+        for name, value in attrs.items():
+            why = self._unsayable(name, value, foreign)
+            if why is None:
+                kept[name] = value
+            else:
+                lost[name] = why
+        return kept, lost
+
+    def _unsayable(self, name: str, value: Any, foreign: bool) -> str | None:
+        """Why there is no such attribute here."""
+        title = self.format.title
+        if not self.has_attributes or name in self.reserved:
+            return f"has no place in {title}"
+        if foreign and name in self.placing:
+            return f"says in {title} where voxels lie, and is not taken over"
+        if not self.nan and has_nan(value):
+            return f"holds NaN or an infinity, which {title} has not"
+        return None if depth_of(value) <= DEEPEST - _ROOM else "is nested too deep"
 
     def placing_attributes(self, axes: Axes) -> dict[str, Any]:
         """The attributes by which an array says itself where its voxels lie."""
@@ -157,9 +200,26 @@ class Exchange:
         """What the levels of an image are called; `wanted` are their names in the source, where they have some."""
         return distinct(wanted, "")
 
-    def image_losses(self, levels: Sequence[Axes]) -> list[str]:
-        """What of the places of an image's levels cannot be said here, in words."""
-        return []
+    def image_losses(self, image: Described) -> list[str]:
+        """What of an image cannot be said here, in words: where its levels lie, what it is called, its channels..."""
+        if self.ome_version is not None:
+            return []
+        title = self.format.title
+        lost = [] if image.name is None else [f"the name {image.name!r} has no place in {title}"]
+        if image.method is not None:
+            lost.append(f"how its levels were made ({image.method!r}) has no place in {title}")
+        if image.kind is not None and not self.keeps_kind:
+            lost.append(
+                f"that it is {'an image' if image.kind == 'image' else 'a segmentation'} has no place in {title}"
+            )
+        told = [name for name in image.words if name != "image-label"]
+        told += [f"image-label.{name}" for name in image.words.get("image-label", {})]
+        told += [f"multiscales[0].{name}" for name in image.rest]
+        lost += [f"{name} of OME-Zarr has no place in {title}" for name in told]
+        for axis in image.axes[0]:
+            if axis.type is not None and axis.type != type_by_name(axis.name):
+                lost.append(f"the type {axis.type!r} of the axis {axis.name!r} has no place in {title}")
+        return lost
 
     def writer(self, store: Store, found: bool) -> ImageWriter:
         """What makes the arrays; `found`: an earlier run has begun to."""

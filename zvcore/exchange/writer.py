@@ -8,10 +8,10 @@ from zvcore.array import Array
 from zvcore.errors import NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from zvcore.format import Format
-    from zvcore.images import Axes
+    from zvcore.images import Described
     from zvcore.stores import Store
 
 __all__ = ["ImageWriter"]
@@ -40,10 +40,8 @@ class ImageWriter:
         """Make an array: `options` are those of the format's `create`."""
         return self.format.create(self.child(path), **options, **({"attrs": dict(attrs)} if attrs else {}))
 
-    def image(
-        self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None
-    ) -> None:
-        """Describe the arrays of these names in a folder as the levels of one image."""
+    def image(self, path: str, image: Described) -> None:
+        """Describe the arrays in a folder as the levels of one image."""
 
     def child(self, path: str) -> Store:
         """The store of what lies at a path."""

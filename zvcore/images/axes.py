@@ -22,6 +22,7 @@ __all__ = [
     "coarser",
     "comparable_sizes",
     "default_names",
+    "is_length",
     "is_spatial",
     "known",
     "long_unit",
@@ -37,12 +38,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis; None where nothing is known."""
+    """One axis; None where nothing is known. `type`: "space", "time", "channel", or a word of its author's."""
 
     name: str | None = None
     unit: str | None = None
     scale: float | None = None
     offset: float = 0.0
+    type: str | None = None
 
 
 Axes = tuple[Axis, ...]
@@ -85,6 +87,11 @@ def short_unit(unit: str | None) -> str:
 def nanometers(unit: str | None) -> float:
     """How many nanometers a unit is; 1 for units that are not lengths."""
     return 1.0 if unit is None else _NANOMETERS.get(unit, 1.0)
+
+
+def is_length(unit: str | None) -> bool:
+    """Whether a unit is one of length, or says that none is known."""
+    return long_unit(unit) is None or unit in _NANOMETERS
 
 
 def is_spatial(axis: Axis) -> bool:

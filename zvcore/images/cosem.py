@@ -5,11 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.images.axes import Axes, Axis, default_names, long_unit, numbers, plain, short_unit, size_of, texts
+from zvcore.images.remainder import remainder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["read_transform", "transform"]
+__all__ = ["KNOWN", "read_transform", "transform", "understood"]
+
+# What is understood of a transform.
+KNOWN = {"axes": True, "ordering": True, "scale": True, "translate": True, "units": True}
+
+
+def understood(attrs: Mapping[str, Any], rank: int) -> tuple[frozenset[str], tuple[str, ...]]:
+    """(the attributes by which an array of this many axes says where it lies, what in them is not understood)."""
+    found = attrs.get("transform")
+    nothing = (Axis(),) * rank
+    if not isinstance(found, dict) or read_transform(nothing, found, fastest_first=False) is nothing:
+        return frozenset(), ()
+    return frozenset({"transform"}), tuple(f"transform.{path}" for path in remainder(found, KNOWN))
 
 
 def read_transform(axes: Axes, found: Any, *, fastest_first: bool) -> Axes:
@@ -25,7 +38,7 @@ def read_transform(axes: Axes, found: Any, *, fastest_first: bool) -> Axes:
     units: Sequence[str | None] = texts(found.get("units"), count) or [None] * count
     names: Sequence[str | None] = texts(found.get("axes"), count) or [None] * count
     said = zip(axes, scale[::turn], offset[::turn], units[::turn], names[::turn], strict=True)
-    return tuple(Axis(axis.name or name, unit, size, place) for axis, size, place, unit, name in said)
+    return tuple(Axis(axis.name or name, unit, size, place, axis.type) for axis, size, place, unit, name in said)
 
 
 def transform(axes: Axes, *, short: bool) -> dict[str, Any]:

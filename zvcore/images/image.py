@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.images.axes import Axes
 
-__all__ = ["Image", "Level", "is_labels"]
+__all__ = ["Image", "Level", "is_labels", "kind_said"]
+
+KINDS = ("image", "segmentation")
 
 
 def is_labels(dtype: np.dtype[Any]) -> bool:
@@ -25,17 +27,37 @@ def is_labels(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize >= 4)
 
 
+def kind_said(words: Mapping[str, Any], method: str | None, rest: Mapping[str, Any]) -> str | None:
+    """What the words of OME-Zarr make of an image: "segmentation" or "image"; None where they leave it open.
+
+    Labels are what `image-label` describes. What has channels with colours and windows is an image. Levels are made of
+    the most frequent values only where values are names.
+    """
+    if "image-label" in words:
+        return "segmentation"
+    metadata = rest.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("type") in KINDS:
+        return str(metadata["type"])
+    if isinstance(words.get("omero"), dict):
+        return "image"
+    return "segmentation" if method == "mode" else None
+
+
 @dataclass
 class Level:
     """One resolution of an image.
 
     path    of the array, counted from the image's own
     axes    in the array's own order of them
+    taken   the attributes of the array that say these
+    untold  what in them is not understood, by paths
     """
 
     path: str
     array: Array
     axes: Axes
+    taken: frozenset[str] = frozenset()
+    untold: tuple[str, ...] = ()
 
 
 @dataclass
@@ -48,6 +70,10 @@ class Image:
     name         what the image is called
     method       how the coarser levels were made
     convention   what describes the levels, for people; None for an array that nothing describes as an image
+    words        what OME-Zarr has words for besides its levels, such as `omero` and `image-label`
+    rest         members that stand beside its levels in `multiscales`
+    taken        the attributes of the group that say all this
+    untold       what in them is not understood, by paths
     """
 
     path: str
@@ -57,6 +83,10 @@ class Image:
     name: str | None = None
     method: str | None = None
     convention: str | None = None
+    words: Mapping[str, Any] = field(default_factory=dict)
+    rest: Mapping[str, Any] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
+    untold: tuple[str, ...] = ()
 
     @property
     def labels(self) -> bool:

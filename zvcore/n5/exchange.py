@@ -11,6 +11,7 @@ from zvcore.exchange.writer import ImageWriter
 from zvcore.images import default_names
 from zvcore.images.axes import known, plain, short_unit, size_of
 from zvcore.images.cosem import transform
+from zvcore.images.ome import ATTRIBUTE, Words, attributes_of, members_of, read_words
 from zvcore.n5.creating import create_dataset, create_group
 from zvcore.n5.metadata import RESERVED
 from zvcore.n5.multiscale import Level, Multiscale
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
-    from zvcore.images import Axes
+    from zvcore.images import Axes, Described
     from zvcore.n5.group import N5Group
     from zvcore.stores import Store
 
@@ -37,11 +38,16 @@ class N5Exchange(Exchange):
     reserved = RESERVED
     placing = frozenset({
         "axes", "units", "resolution", "offset", "transform", "pixelResolution", "downsamplingFactors", "scales",
-        "multiscales", "coordinateArrays", "multiScale",
+        "multiscales", "coordinateArrays", "multiScale", ATTRIBUTE,
     })  # fmt: skip
+    ome_version = "0.5"
 
     def codecs_of(self, array: Array) -> list[Codec]:
         return [codec for codec in super().codecs_of(array) if codec.name != "crc32c"]
+
+    def words(self, attrs: Mapping[str, Any]) -> Words:
+        # Before version 0.5 the words had names that conventions of N5 have too.
+        return read_words(attrs, flat=False)
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
@@ -94,16 +100,17 @@ class N5Writer(ImageWriter):
             self.folder("", {})
         return create_dataset(self.child(path), attrs=dict(attrs), member=bool(path), **options)
 
-    def image(
-        self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None
-    ) -> None:
-        """As n5-viewer reads it, and where that cannot say all of it, as COSEM and CellMap do."""
+    def image(self, path: str, image: Described) -> None:
+        """As n5-viewer reads it, and where that cannot say all of it, as COSEM and CellMap do.
+
+        What neither has a place for stands in the attribute `ome`, in the words of OME-Zarr.
+        """
         group: N5Group = self.format.open(self.child(path), "r+")
-        called = default_names(len(levels[0]))[::-1]
+        called = default_names(image.rank)[::-1]
         described = []
-        for one, axes in zip(names, levels, strict=True):
+        for one, axes in zip(image.names, image.axes, strict=True):
             sizes = [1.0 if axis.scale is None else axis.scale for axis in axes]
-            base = [1.0 if axis.scale is None else axis.scale for axis in levels[0]]
+            base = [1.0 if axis.scale is None else axis.scale for axis in image.axes[0]]
             described.append(
                 Level(
                     one,
@@ -117,7 +124,10 @@ class N5Writer(ImageWriter):
         try:
             group.write_multiscale(Multiscale(tuple(described), "n5-viewer"), "n5-viewer")
         except UnsupportedError:
-            _write_cosem(group, described, name)
+            _write_cosem(group, described, image.name)
+        beyond = members_of(image, None, places=False)
+        if beyond:
+            group.attrs.update(attributes_of(beyond, "0.5"))
 
 
 def _write_cosem(group: N5Group, levels: Sequence[Level], name: str | None) -> None:

@@ -58,9 +58,9 @@ class N5(Format):
 
     def read_image(self, node: Any) -> Image | None:
         from zvcore.n5.group import N5Group
-        from zvcore.n5.image import read_image
+        from zvcore.n5.image import read_array, read_image
 
-        return read_image(node) if isinstance(node, N5Group) else super().read_image(node)
+        return read_image(node) if isinstance(node, N5Group) else read_array(node)
 
     def fastest_first(self, array: Array) -> bool:
         from zvcore.n5.image import fastest_first

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
-from zvcore.images import Axis, Image, Level
+from zvcore.images import Axis, Image, Level, kind_said
 from zvcore.images.axes import known, numbers, texts
-from zvcore.images.cosem import read_transform
+from zvcore.images.cosem import read_transform, understood
+from zvcore.images.ome import first_entry, read_about, read_axes_told, read_words, with_types
+from zvcore.images.remainder import remainder
+from zvcore.n5.conventions import PIXEL_RESOLUTION, name_of, taken_of_group, taken_of_level
 from zvcore.n5.documents import read_document
 from zvcore.n5.metadata import is_dataset
 from zvcore.n5.multiscale import read_multiscale
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from zvcore.n5.group import N5Group
     from zvcore.n5.multiscale import Level as Scale
 
-__all__ = ["described_places", "fastest_first", "read_axes", "read_image"]
+__all__ = ["described_places", "fastest_first", "read_array", "read_axes", "read_image"]
 
 
 def fastest_first(array: Array) -> bool:
@@ -31,37 +34,55 @@ def fastest_first(array: Array) -> bool:
 
 def read_axes(array: Array) -> Axes:
     """What a dataset's own attributes say of its axes."""
-    found = _axes(array.attrs, array.ndim)
-    return found if fastest_first(array) else found[::-1]
+    return read_array(array).axes
 
 
-def _axes(attrs: Mapping[str, Any], rank: int) -> Axes:
+def read_array(array: Array) -> Image:
+    """A dataset alone, with the attributes that say where it lies."""
+    axes, taken, untold = _axes(array.attrs, array.ndim)
+    return Image("", [Level("", array, axes if fastest_first(array) else axes[::-1], taken, untold)])
+
+
+def _axes(attrs: Mapping[str, Any], rank: int) -> tuple[Axes, frozenset[str], tuple[str, ...]]:
+    """(axes, the attributes that say them, what in these is not understood)."""
     # N5 has no names of its own, but everyone calls the first three axes so.
-    names: Sequence[str | None] = texts(attrs.get("axes"), rank) or (
-        ["x", "y", "z"][:rank] if rank <= 3 else [None] * rank
-    )
+    said = texts(attrs.get("axes"), rank)
+    taken = {"axes"} if said else set()
+    names: Sequence[str | None] = said or (["x", "y", "z"][:rank] if rank <= 3 else [None] * rank)
     axes = tuple(Axis(name) for name in names)
-    if isinstance(attrs.get("transform"), dict):
-        return read_transform(axes, attrs["transform"], fastest_first=True)
+    by_transform, untold = understood(attrs, rank)
+    if by_transform:
+        # They say the same, or nothing that anybody would believe.
+        return read_transform(axes, attrs["transform"], fastest_first=True), by_transform | taken | _same(attrs), untold
     given = attrs.get("pixelResolution")
     if given is not None:
         unit = given.get("unit") if isinstance(given, dict) else None
         base = numbers(given.get("dimensions") if isinstance(given, dict) else given, rank)
-        factors = numbers(attrs.get("downsamplingFactors"), rank) or [1.0] * rank
-        if base is not None and all(n > 0 for n in base):
-            return tuple(
-                Axis(axis.name, unit if isinstance(unit, str) else None, size * factor, (factor - 1) / 2 * size)
-                for axis, size, factor in zip(axes, base, factors, strict=True)
-            )
-        return axes
+        factors = numbers(attrs.get("downsamplingFactors"), rank)
+        if base is None or any(n <= 0 for n in base):
+            return axes, frozenset(taken), ()
+        taken |= {"pixelResolution"} | ({"downsamplingFactors"} if factors else set())
+        axes = tuple(
+            Axis(axis.name, unit if isinstance(unit, str) else None, size * factor, (factor - 1) / 2 * size)
+            for axis, size, factor in zip(axes, base, factors or [1.0] * rank, strict=True)
+        )
+        return axes, frozenset(taken), tuple(f"pixelResolution.{path}" for path in remainder(given, PIXEL_RESOLUTION))
     sizes = numbers(attrs.get("resolution"), rank)
     if sizes is None or any(n <= 0 for n in sizes):
-        return axes
-    units: Sequence[str | None] = texts(attrs.get("units"), rank) or [None] * rank
-    offset = numbers(attrs.get("offset"), rank) or [0.0] * rank
-    return tuple(
-        Axis(axis.name, unit, size, place) for axis, unit, size, place in zip(axes, units, sizes, offset, strict=True)
+        return axes, frozenset(taken), ()
+    units, offset = texts(attrs.get("units"), rank), numbers(attrs.get("offset"), rank)
+    taken |= {"resolution"} | ({"units"} if units else set()) | ({"offset"} if offset else set())
+    spelled: Sequence[str | None] = units or [None] * rank
+    axes = tuple(
+        Axis(axis.name, unit, size, place)
+        for axis, unit, size, place in zip(axes, spelled, sizes, offset or [0.0] * rank, strict=True)
     )
+    return axes, frozenset(taken), ()
+
+
+def _same(attrs: Mapping[str, Any]) -> frozenset[str]:
+    """What we write beside a transform."""
+    return frozenset({"resolution", "units"} & set(attrs))
 
 
 # Members of a group's attributes by which conventions describe what lies in it.
@@ -90,7 +111,7 @@ def described_places(array: Array) -> tuple[Axes, Axes] | None:
 def _own_places(array: Array) -> tuple[Axes, Axes] | None:
     """What a level says by itself, where it also says how much coarser it is than the finest."""
     factors = numbers(array.attrs.get("downsamplingFactors"), array.ndim)
-    axes = _axes(array.attrs, array.ndim)
+    axes, _, _ = _axes(array.attrs, array.ndim)
     if factors is None or "pixelResolution" not in array.attrs or not known(axes) or any(n <= 0 for n in factors):
         return None
     finest = tuple(
@@ -115,12 +136,25 @@ def read_image(group: N5Group) -> Image | None:
     except (NotFoundError, UnsupportedError, MetadataError):
         # What some other program calls its pyramid: its datasets are arrays then.
         return None
+    words = read_words(group.attrs, flat=False)
+    entry, others = first_entry(words.members)
+    told = read_axes_told(entry)
     levels = []
     for level in scales.levels:
         array = group[level.path]
         if not isinstance(array, Array):
             return None
-        axes = axes_of(level)
-        levels.append(Level(level.path, array, axes if fastest_first(array) else axes[::-1]))
-    kind = "segmentation" if {"isLabelMultiset", "maxId"} & set(group.attrs) else None
-    return Image("", levels, group.attrs, kind, convention=scales.convention) if levels else None
+        axes = with_types(axes_of(level), told)
+        taken, untold = taken_of_level(scales.convention, array.attrs)
+        levels.append(Level(level.path, array, axes if fastest_first(array) else axes[::-1], taken, untold))
+    if not levels:
+        return None
+    name, method, rest = read_about(entry)
+    taken, untold = taken_of_group(scales.convention, group.attrs)
+    kind = kind_said(others, method, rest)
+    if kind is None and {"isLabelMultiset", "maxId"} & set(group.attrs):
+        kind = "segmentation"
+    return Image(
+        "", levels, group.attrs, kind, name or name_of(scales.convention, group.attrs), method, scales.convention,
+        others, rest, taken | words.taken, untold,
+    )  # fmt: skip

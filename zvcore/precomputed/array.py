@@ -59,6 +59,11 @@ class ScaleArray(Array):
         return self.scale.key
 
     @property
+    def type(self) -> str:
+        """ "image" or "segmentation", as the volume is."""
+        return VolumeInfo.from_json(self._document.content).type if self._document is not None else "image"
+
+    @property
     def voxel_offset(self) -> tuple[int, int, int]:
         """The volume's coordinates of the first voxel."""
         return self.scale.voxel_offset

@@ -9,10 +9,15 @@ from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
 from zvcore.exchange.target import carried_shards, chunk_shape
 from zvcore.exchange.writer import ImageWriter
+<<<<<<< HEAD
 from zvcore.images.axes import nanometers, plain
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.creating import create_volume
 from zvcore.precomputed.group import Volume
+=======
+from zvcore.images.axes import is_length, nanometers, plain
+from zvcore.precomputed.volume import ScaleArray, Volume, create_volume
+>>>>>>> 5cfb48d (What a conversion does not carry is a loss: formats say which attributes and members they understood, and the rest goes along or is named)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
-    from zvcore.images import Axes
+    from zvcore.images import Axes, Described
     from zvcore.stores import Store
 
 __all__ = ["VolumeExchange"]
@@ -33,6 +38,8 @@ class VolumeExchange(Exchange):
     holds = "image"
     common_codecs = ("gzip", "raw")
     names_levels = False
+    keeps_kind = True
+    nan = False
 
     # --- as a source
 
@@ -44,9 +51,13 @@ class VolumeExchange(Exchange):
     def spare_axes(self, array: Array) -> Collection[int]:
         return (_CHANNELS,) if array.shape[_CHANNELS] == 1 else ()
 
-    def carried_attributes(self, attrs: Mapping[str, Any], target: Exchange, same_place: bool) -> dict[str, Any]:
-        """None: the members of `info` are the format's."""
-        return {}
+    def user_attributes(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        reserved: frozenset[str] = getattr(attrs, "reserved", frozenset())
+        return {name: value for name, value in attrs.items() if name not in reserved}
+
+    def kept_attributes(self, attrs: Mapping[str, Any], foreign: bool) -> tuple[dict[str, Any], dict[str, str]]:
+        """Members of `info` that the format does not know go from one `info` to another."""
+        return super().kept_attributes(attrs, foreign) if foreign else (dict(attrs), {})
 
     def is_lossy(self, array: Array) -> bool:
         return isinstance(array, ScaleArray) and array.encoding.name == "jpeg"
@@ -145,11 +156,17 @@ class VolumeExchange(Exchange):
         """None: the scales have keys, within the volume."""
         return ["" for _ in wanted]
 
-    def image_losses(self, levels: Sequence[Axes]) -> list[str]:
-        return [
+    def image_losses(self, image: Described) -> list[str]:
+        lost = super().image_losses(image)
+        for axis, expected in zip(image.axes[0], "xyzc", strict=False):
+            if axis.name is not None and axis.name != expected:
+                lost.append(f"the axis {axis.name!r} is called {expected!r} in a volume")
+            if axis.unit is not None and not is_length(axis.unit):
+                lost.append(f"the unit {axis.unit!r} of the axis {axis.name!r} has no place: volumes have nanometers")
+        return lost + [
             f"the offset of level {number} is not a whole number of voxels, and is rounded"
-            for number, axes in enumerate(levels)
-            if not _voxel_offset(axes, levels[0])[1]
+            for number, axes in enumerate(image.axes)
+            if not _voxel_offset(axes, image.axes[0])[1]
         ]
 
     def writer(self, store: Store, found: bool) -> ImageWriter:
@@ -165,6 +182,10 @@ class VolumeWriter(ImageWriter):
             if options["key"] in volume:
                 return volume[options["key"]]
         return create_volume(self.store, attrs=attrs, **options)
+
+    def image(self, path: str, image: Described) -> None:
+        if image.attrs:
+            Volume(self.store, "r+").attrs.update(image.attrs)
 
 
 def _voxel_offset(axes: Axes, finest: Axes) -> tuple[tuple[int, ...], bool]:

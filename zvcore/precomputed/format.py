@@ -63,10 +63,17 @@ class Precomputed(Format):
         return read_axes(array)
 
     def read_image(self, node: Any) -> Image | None:
+<<<<<<< HEAD
         from zvcore.precomputed.group import Volume
         from zvcore.precomputed.image import read_image
+=======
+        from zvcore.precomputed.image import read_image, read_scale
+        from zvcore.precomputed.volume import ScaleArray, Volume
+>>>>>>> 5cfb48d (What a conversion does not carry is a loss: formats say which attributes and members they understood, and the rest goes along or is named)
 
-        return read_image(node) if isinstance(node, Volume) else super().read_image(node)
+        if isinstance(node, Volume):
+            return read_image(node)
+        return read_scale(node) if isinstance(node, ScaleArray) else None
 
     def fastest_first(self, array: Array) -> bool:
         return True

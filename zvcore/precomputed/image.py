@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.array import ScaleArray
     from zvcore.precomputed.group import Volume
 
-__all__ = ["read_axes", "read_image"]
+__all__ = ["read_axes", "read_image", "read_scale"]
 
 
 def read_axes(array: ScaleArray) -> Axes:
@@ -22,6 +22,15 @@ def read_axes(array: ScaleArray) -> Axes:
         for name, size, offset in zip("xyz", array.resolution, array.voxel_offset, strict=True)
     ]
     return (*places, Axis("c"))
+
+
+def _kind(type: str) -> str | None:
+    return type if type in ("image", "segmentation") else None
+
+
+def read_scale(array: ScaleArray) -> Image:
+    """A scale alone."""
+    return Image("", [Level("", array, read_axes(array))], kind=_kind(array.type))
 
 
 def read_image(volume: Volume) -> Image | None:
@@ -38,4 +47,4 @@ def read_image(volume: Volume) -> Image | None:
             for axis, first in zip(read_axes(array), finest, strict=True)
         )
         levels.append(Level(array.key, array, axes))
-    return Image("", levels, {}, volume.type, convention="precomputed")
+    return Image("", levels, volume.attrs, _kind(volume.type), convention="precomputed")

@@ -11,8 +11,9 @@ from zvcore.exchange.target import advised_shards, carried_shards, chunk_shape, 
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images.axes import known
 from zvcore.images.cosem import transform
+from zvcore.images.ome import MOST_AXES, attributes_of, members_of
 from zvcore.zarr3.group import create_group
-from zvcore.zarr3.ome import MOST_AXES, ome_attributes
+from zvcore.zarr3.metadata import ARRAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
-    from zvcore.images import Axes
+    from zvcore.images import Axes, Described
     from zvcore.stores import Store
 
 __all__ = ["ZarrExchange"]
@@ -33,15 +34,9 @@ class ZarrExchange(Exchange):
     default_codec = "zstd"
     has_attributes = True
     placing = frozenset({"transform", "ome", "multiscales", "_ARRAY_DIMENSIONS"})
-
-    def carried_attributes(self, attrs: Mapping[str, Any], target: Exchange, same_place: bool) -> dict[str, Any]:
-        kept = super().carried_attributes(attrs, target, same_place)
-        ome = attrs.get("ome")
-        if target.format is self.format and isinstance(ome, dict) and not same_place:
-            # How an image is to be shown, and what its labels mean, stays true.
-            rest = {name: value for name, value in ome.items() if name not in ("multiscales", "version")}
-            kept.update({"ome": rest} if rest else {})
-        return kept
+    understood = ARRAY.names | {"zarr_format", "node_type"}
+    keeps_fill = True
+    ome_version = "0.5"
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
@@ -102,11 +97,11 @@ class ZarrExchange(Exchange):
     def placing_attributes(self, axes: Axes) -> dict[str, Any]:
         return {"transform": transform(axes, short=False)} if known(axes) else {}
 
-    def image_losses(self, levels: Sequence[Axes]) -> list[str]:
-        rank = len(levels[0])
-        if 2 <= rank <= MOST_AXES:
+    def image_losses(self, image: Described) -> list[str]:
+        if 2 <= image.rank <= MOST_AXES:
             return []
-        return [f"OME-Zarr has images of 2 to {MOST_AXES} axes; nothing describes the levels of {rank}"]
+        what = f"OME-Zarr has images of 2 to {MOST_AXES} axes; nothing describes the levels of {image.rank}"
+        return [what, *(f"{word} of OME-Zarr is not carried" for word in image.words)]
 
     def writer(self, store: Store, found: bool) -> ImageWriter:
         return ZarrWriter(self.format, store, found)
@@ -130,13 +125,9 @@ class ZarrWriter(ImageWriter):
                 create_group(self.child(above))
         return super().create(path, options, attrs)
 
-    def image(
-        self, path: str, names: Sequence[str], levels: Sequence[Axes], name: str | None, method: str | None
-    ) -> None:
-        if not 2 <= len(levels[0]) <= MOST_AXES:
+    def image(self, path: str, image: Described) -> None:
+        if not 2 <= image.rank <= MOST_AXES:
             return
         group: Any = self.format.open(self.child(path), "r+")
-        called = name or path.rpartition("/")[2] or self.store.root.rstrip("/").rpartition("/")[2]
-        before = group.attrs.get("ome")
-        kept = {key: value for key, value in before.items() if key != "multiscales"} if isinstance(before, dict) else {}
-        group.attrs.update({"ome": {**kept, **ome_attributes(names, levels, called, method)}})
+        called = path.rpartition("/")[2] or self.store.root.rstrip("/").rpartition("/")[2]
+        group.attrs.update(attributes_of(members_of(image, called), "0.5"))

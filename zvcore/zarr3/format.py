@@ -55,9 +55,9 @@ class Zarr3(Format):
 
     def read_image(self, node: Any) -> Image | None:
         from zvcore.zarr3.group import Zarr3Group
-        from zvcore.zarr3.image import read_image
+        from zvcore.zarr3.image import read_array, read_image
 
-        return read_image(node) if isinstance(node, Zarr3Group) else super().read_image(node)
+        return read_image(node) if isinstance(node, Zarr3Group) else read_array(node)
 
     def exchange(self) -> Exchange:
         from zvcore.zarr3.exchange import ZarrExchange
@@ -65,9 +65,9 @@ class Zarr3(Format):
         return ZarrExchange(self)
 
     def described_levels(self, attributes: Mapping[str, Any]) -> list[tuple[str, Axes]]:
-        from zvcore.zarr3.ome import read_ome
+        from zvcore.images.ome import read_set, read_words
 
-        found = read_ome(attributes, "zarr.json")
+        found = read_set(read_words(attributes).members, "zarr.json")
         return [] if found is None else list(zip(found.paths, found.axes, strict=True))
 
     def care(self) -> Care:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from zvcore.array import Array
 from zvcore.errors import MetadataError, ZvcoreError
-from zvcore.images import Axis, Image, Level
+from zvcore.images import Axis, Image, Level, kind_said
 from zvcore.images.axes import long_unit, nanometers
-from zvcore.images.cosem import read_transform
+from zvcore.images.cosem import read_transform, understood
+from zvcore.images.ome import Words, first_entry, read_set, read_words
 from zvcore.zarr3.metadata import DOCUMENT, read_document
-from zvcore.zarr3.ome import read_ome
 
 if TYPE_CHECKING:
     from zvcore.images import Axes
     from zvcore.zarr3.array import Zarr3Array
     from zvcore.zarr3.group import Zarr3Group
 
-__all__ = ["described_places", "read_axes", "read_image", "viewer_axes"]
+__all__ = ["described_places", "read_array", "read_axes", "read_image", "viewer_axes"]
 
 _SECONDS = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6}
 
@@ -29,10 +29,17 @@ def read_axes(array: Zarr3Array) -> Axes:
     return read_transform(found, array.attrs.get("transform"), fastest_first=False)
 
 
+def read_array(array: Zarr3Array) -> Image:
+    """An array alone, with the attributes that say where it lies."""
+    taken, untold = understood(array.attrs, array.ndim)
+    return Image("", [Level("", array, read_axes(array), taken, untold)])
+
+
 def read_image(group: Zarr3Group) -> Image | None:
     """The first image that an OME-Zarr group describes; None if it describes none."""
     where = f"{group.store.root}/zarr.json"
-    found = read_ome(group.attrs, where)
+    words = read_words(group.attrs)
+    found = read_set(words.members, where)
     if found is None:
         return None
     levels = []
@@ -46,9 +53,11 @@ def read_image(group: Zarr3Group) -> Image | None:
                 expected=array.ndim, found=len(axes),
             )  # fmt: skip
         levels.append(Level(path, array, axes))
-    ome = group.attrs.get("ome")
-    kind = "segmentation" if isinstance(ome, dict) and "image-label" in ome else None
-    return Image("", levels, group.attrs, kind, found.name, found.method, "OME-Zarr")
+    _, others = first_entry(words.members)
+    return Image(
+        "", levels, group.attrs, kind_said(others, found.method, found.rest), found.name, found.method, "OME-Zarr",
+        others, found.rest, words.taken, found.untold,
+    )  # fmt: skip
 
 
 def described_places(array: Array) -> tuple[Axes, Axes] | None:
@@ -56,7 +65,8 @@ def described_places(array: Array) -> tuple[Axes, Axes] | None:
     for store, name in array.surroundings():
         try:
             attributes = (read_document(store) or {}).get("attributes")
-            found = read_ome(attributes, f"{store.root}/{DOCUMENT}") if isinstance(attributes, dict) else None
+            words = read_words(attributes) if isinstance(attributes, dict) else Words()
+            found = read_set(words.members, f"{store.root}/{DOCUMENT}")
         except (ZvcoreError, OSError):
             continue  # what lies around is not at fault for what is here
         if found is not None and name in found.paths:

@@ -1,0 +1,169 @@
+"""What a source holds arrives, or it stands in `losses`: for every pair of formats, with sources that hold everything.
+
+Each thing that a source may hold beside its values has a mark of its own, a word that occurs nowhere else. After a
+conversion each mark is found in a document or object of the destination, or a loss names the thing that had it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMATS = ("zarr3", "n5", "precomputed")
+VALUES = np.random.default_rng(5).integers(0, 250, (8, 12, 16)).astype("u2")
+
+# mark -> words of which one is in the loss that names the thing
+Marks = dict[str, str]
+
+
+def document(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    found = json.loads(path.read_text())
+    change(found)
+    path.write_text(json.dumps(found))
+
+
+def ome_zarr(path: Path) -> Marks:
+    """An image with everything that OME-Zarr has, and with much that it has not."""
+    group = zvcore.open(path, "w", format="zarr3")
+    for i in range(2):
+        shape = tuple(n >> i for n in (1, *VALUES.shape))
+        level = group.create_dataset(
+            f"s{i}", shape=(1, *shape[1:]), dtype="u2", chunks=(1, 4, 4, 4), fill_value=1717,
+            dimension_names=["c", "z", "y", "x"], attrs={f"level{i}": f"mark_level{i}", "transform": "mark_transform"},
+        )  # fmt: skip
+        level[...] = VALUES[None, :: 2**i, :: 2**i, :: 2**i][:, : shape[1], : shape[2], : shape[3]]
+    entry = {
+        "name": "mark_name",
+        "type": "mark_method",
+        "metadata": {"args": "mark_metadata"},
+        "@type": "mark_attype",
+        "axes": [
+            {"name": "c", "type": "channel"},
+            {"name": "z", "type": "mark_type", "unit": "micrometer"},
+            {"name": "y", "type": "space", "unit": "micrometer", "longName": "mark_longname"},
+            {"name": "x", "type": "space", "unit": "micrometer"},
+        ],
+        "datasets": [
+            {"path": f"s{i}", "coordinateTransformations": [{"type": "scale", "scale": [1, 2 << i, 1 << i, 1 << i]}]}
+            for i in range(2)
+        ],
+    }
+    entry["datasets"][1]["note"] = "mark_dataset"
+    ome = {
+        "version": "0.5",
+        "multiscales": [entry, {"name": "mark_second", "axes": entry["axes"], "datasets": entry["datasets"][:1]}],
+        "omero": {"channels": [{"label": "mark_channel", "color": "00FF00", "window": {"start": 1, "end": 2}}]},
+        "image-label": {
+            "colors": [{"label-value": 7, "rgba": [1, 2, 3, 4]}],
+            "properties": [{"label-value": 7, "class": "mark_property"}],
+            "source": {"image": "mark_source"},
+        },
+        "stranger": "mark_stranger",
+    }
+    group.attrs.update({"ome": ome, "mine": {"deep": ["mark_attribute"]}})
+    document(path / "zarr.json", lambda one: one.update({"extra": {"must_understand": False, "a": "mark_member"}}))
+    document(path / "zarr.json", lambda one: one.update(
+        {"consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": {
+            name: json.loads((path / name / "zarr.json").read_text()) for name in ("s0", "s1")
+        }}}
+    ))  # fmt: skip
+    return {
+        "mark_level0": "level0", "mark_level1": "level1", "mark_name": "name", "mark_method": "levels were made",
+        "mark_metadata": "metadata", "mark_attype": "@type", "mark_type": "type", "mark_longname": "longName",
+        "mark_dataset": "note", "mark_second": "multiscales[1]", "mark_channel": "omero", "mark_property": "properties",
+        "mark_source": "source", "mark_stranger": "stranger", "mark_attribute": "mine", "mark_member": "extra",
+        "mark_transform": "transform", "1717": "fill value", "rgba": "colors", "consolidated_metadata": "consolidated",
+    }  # fmt: skip
+
+
+def n5_image(path: Path) -> Marks:
+    group = zvcore.open(path, "w", format="n5")
+    for i in range(2):
+        place = {
+            "axes": ["z", "y", "x"], "scale": [2 << i, 1 << i, 1 << i], "translate": [0, 0, 0],
+            "units": ["um", "um", "um"], "odd": f"mark_odd{i}",
+        }  # fmt: skip
+        level = group.create_dataset(
+            f"s{i}", shape=tuple(n >> i for n in VALUES.shape[::-1]), dtype="u2", chunks=(4, 4, 4),
+            attrs={"transform": place, f"level{i}": f"mark_level{i}", "scales": "mark_scales"},
+        )  # fmt: skip
+        level[...] = 5
+    entries = [{"path": f"s{i}", "note": f"mark_note{i}"} for i in range(2)]
+    group.attrs.update({
+        "multiscales": [{"name": "mark_name", "datasets": entries, "metadata": "mark_metadata"}],
+        "mine": ["mark_attribute"], "maxId": 77,
+    })  # fmt: skip
+    return {
+        "mark_odd0": "transform.odd", "mark_odd1": "transform.odd", "mark_level0": "level0", "mark_level1": "level1",
+        "mark_scales": "scales", "mark_note0": "note", "mark_note1": "note", "mark_name": "name",
+        "mark_metadata": "metadata", "mark_attribute": "mine", "maxId": "maxId",
+    }  # fmt: skip
+
+
+def volume(path: Path) -> Marks:
+    made = zvcore.create(
+        path, format="precomputed", shape=VALUES.shape[::-1], dtype="u2", chunks=(4, 4, 4), resolution=(4, 4, 40),
+        type="segmentation", attrs={"locked": "mark_scale"},
+    )  # fmt: skip
+    made[...] = VALUES.T[..., None]
+    document(path / "info", lambda info: info.update({"mine": {"deep": "mark_attribute"}}))
+    return {"mark_scale": "locked", "mark_attribute": "mine"}
+
+
+SOURCES: dict[str, Callable[[Path], Marks]] = {"zarr3": ome_zarr, "n5": n5_image, "precomputed": volume}
+
+
+def stored(path: Path) -> str:
+    """All that is stored at a place."""
+    return "".join(one.read_bytes().decode("latin1") for one in sorted(path.rglob("*")) if one.is_file())
+
+
+def lost(report: Any) -> list[str]:
+    return [f"{loss.where}: {loss.what}" for loss in report.losses]
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_everything_arrives_or_is_named(source, target, tmp_path):
+    marks = SOURCES[source](tmp_path / "src")
+    planned = zvcore.plan(tmp_path / "src", tmp_path / "dst", format=target)
+    report = zvcore.convert(tmp_path / "src", tmp_path / "dst", format=target)
+    there, told = stored(tmp_path / "dst"), lost(report)
+    for mark, words in marks.items():
+        assert mark in there or any(words in one for one in told), f"{mark} is lost without a word: {told}"
+        assert not (mark in there and any(words in one for one in told if mark in one)), f"{mark} is not lost"
+    assert lost(planned) == told
+    for one in report.losses:
+        assert one.what in str(report) and one.what in str(planned)
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_with_strict_every_loss_is_an_error_before_the_first_byte(source, target, tmp_path):
+    SOURCES[source](tmp_path / "src")
+    losses = zvcore.plan(tmp_path / "src", tmp_path / "dst", format=target).losses
+    for call in (zvcore.plan, zvcore.convert):
+        if losses:
+            with pytest.raises(UnsupportedError) as caught:
+                call(tmp_path / "src", tmp_path / "dst", format=target, strict=True)
+            assert all(loss.what in str(caught.value) for loss in losses)
+            assert not (tmp_path / "dst").exists()
+    if not losses:
+        assert zvcore.convert(tmp_path / "src", tmp_path / "dst", format=target, strict=True).ok
+
+
+def test_what_is_as_simple_as_its_destination_passes_strictly(tmp_path):
+    zvcore.create(tmp_path / "src", format="n5", shape=(4, 4), dtype="u1", chunks=(2, 2), attrs={"a": 1})[...] = 1
+    for format in ("zarr3", "n5"):
+        report = zvcore.convert(tmp_path / "src", tmp_path / format, format=format, strict=True)
+        assert report.ok and not report.losses

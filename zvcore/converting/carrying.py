@@ -1,0 +1,134 @@
+"""What is said of arrays, images and groups besides their values: it goes along, or the draft names it as lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.format import get_format
+from zvcore.images import Described, is_labels
+from zvcore.images.image import KINDS
+from zvcore.images.ome import attributes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zvcore.converting.drafts import Draft
+    from zvcore.converting.sources import Folder, Leaf, Pyramid
+    from zvcore.exchange import Exchange
+    from zvcore.images import Axes, Level
+
+__all__ = ["Carrying"]
+
+
+class Carrying:
+    """What goes along from one source to what a draft makes.
+
+    moved   whether only a part of the source is converted, so that what says where voxels lie does not hold
+    """
+
+    def __init__(self, draft: Draft, source: str, moved: bool) -> None:
+        self.draft = draft
+        self.source: Exchange = get_format(source).exchange()
+        self.target: Exchange = draft.format.exchange()
+        self.moved = moved
+
+    @property
+    def within_format(self) -> bool:
+        return self.source.format is self.target.format
+
+    def array(self, leaf: Leaf | Level, exact: bool) -> dict[str, Any]:
+        """The attributes of what becomes of an array; `exact`: it is shown as it is, with the same axes."""
+        attrs = leaf.array.attrs
+        self._other_members(leaf.path, attrs)
+        if exact and self.within_format and not self.moved:
+            return self._kept(leaf.path, self.source.user_attributes(attrs), foreign=False)
+        return self._kept(leaf.path, self._rest(leaf.path, attrs, leaf.taken, leaf.untold))
+
+    def level(self, folder: str, level: Level) -> dict[str, Any]:
+        """The attributes of what becomes of a level: where it lies is said again."""
+        attrs = level.array.attrs
+        path = "/".join(filter(None, (folder, level.path)))
+        self._other_members(path, attrs)
+        return self._kept(path, self._rest(path, attrs, level.taken, level.untold))
+
+    def folder(self, folder: Folder) -> dict[str, Any]:
+        """The attributes of what becomes of a group."""
+        self._other_members(folder.path, folder.attrs)
+        if self.within_format:
+            return self._kept(folder.path, self.source.user_attributes(folder.attrs), foreign=False)
+        words = self.source.words(folder.attrs)
+        kept = self._kept(folder.path, self._rest(folder.path, folder.attrs, words.taken))
+        if self.target.ome_version is not None:
+            return {**kept, **attributes_of(words.members, self.target.ome_version)}
+        for word in words.members:
+            self.draft.lose(folder.path, f"{word} of OME-Zarr has no place in {self.draft.format.title}")
+        return kept
+
+    def image(self, node: Pyramid, names: Sequence[str], axes: Sequence[Axes], method: str | None) -> Described:
+        """What becomes of an image, with the attributes of its group."""
+        self._other_members(node.path, node.attrs)
+        attrs = self._kept(node.path, self._rest(node.path, node.attrs, node.taken, node.untold))
+        rest, words = dict(node.rest), dict(node.words)
+        metadata = rest.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("type") in KINDS:
+            # It stands for the kind, which is carried as such.
+            rest["metadata"] = {name: value for name, value in metadata.items() if name != "type"}
+            if not rest["metadata"]:
+                del rest["metadata"]
+        if "multiscales" in words and not (self.within_format and [*names] == [one.path for one in node.levels]):
+            self._lose_other_images(node.path, words.pop("multiscales"))
+        like_labels = is_labels(node.levels[0].array.dtype)
+        image = Described(names, axes, node.name, method, node.kind, words, rest, attrs, like_labels)
+        # Neither what its folder is called, nor how levels will be made, is anything that the source says.
+        said = None if node.name == _folder_name(node) else node.name
+        told = replace(image, name=said, method=node.method)
+        for what in self.target.image_losses(told):
+            self.draft.lose(node.path, what)
+        return image
+
+    def fill_value(self, path: str, found: Any, made: Any) -> None:
+        """Name what missing chunks stand for, where that is not what they will."""
+        here = made if self.target.keeps_fill and made is not None else 0
+        if np.any(found) and not (found == here or (found != found and here != here)):
+            title = self.draft.format.title
+            self.draft.lose(
+                path, f"the fill value {found}: what is missing reads as {here} in {title}, so it is stored"
+            )
+
+    # --- parts
+
+    def _rest(
+        self, path: str, attrs: Mapping[str, Any], taken: frozenset[str], untold: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """The attributes that say nothing of where voxels lie; what was not understood of the others is lost."""
+        for member in untold:
+            self.draft.lose(path, f"{member} is not known, and is not carried")
+        return {name: value for name, value in self.source.user_attributes(attrs).items() if name not in taken}
+
+    def _kept(self, path: str, attrs: Mapping[str, Any], foreign: bool | None = None) -> dict[str, Any]:
+        """Those that have a place in the destination."""
+        foreign = (self.moved or not self.within_format) if foreign is None else foreign
+        kept, lost = self.target.kept_attributes(attrs, foreign)
+        for name, why in sorted(lost.items()):
+            self.draft.lose(path, f"the attribute {name!r} {why}")
+        return kept
+
+    def _other_members(self, path: str, attrs: Mapping[str, Any]) -> None:
+        for name in self.source.other_members(attrs):
+            self.draft.lose(path, f"the member {name!r} of its document is not carried")
+
+    def _lose_other_images(self, path: str, entries: Sequence[Any]) -> None:
+        for number, _ in enumerate(entries, 1):
+            self.draft.lose(
+                path, f"multiscales[{number}]: one image of a group is converted as such, and this is another"
+            )
+
+
+def _folder_name(node: Pyramid) -> str:
+    """What the folder of an image is called: a name that is the same says nothing else."""
+    finest = node.levels[0]
+    root = finest.array.store.root.rstrip("/")
+    return root.removesuffix(f"/{finest.path}" if finest.path else "").rpartition("/")[2]
