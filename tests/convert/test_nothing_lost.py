@@ -7,17 +7,18 @@ conversion each mark is found in a document or object of the destination, or a l
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import zvcore
+from zvcore.commands import cli
 from zvcore.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 FORMATS = ("zarr3", "n5", "precomputed")
 VALUES = np.random.default_rng(5).integers(0, 250, (8, 12, 16)).astype("u2")
@@ -167,3 +168,14 @@ def test_what_is_as_simple_as_its_destination_passes_strictly(tmp_path):
     for format in ("zarr3", "n5"):
         report = zvcore.convert(tmp_path / "src", tmp_path / format, format=format, strict=True)
         assert report.ok and not report.losses
+
+
+def test_the_command_refuses_losses_where_it_is_asked_to(tmp_path, capsys):
+    ome_zarr(tmp_path / "src")
+    command = ["convert", str(tmp_path / "src"), str(tmp_path / "dst"), "--format", "precomputed"]
+    assert cli.main([*command, "--strict"]) == 1
+    told = capsys.readouterr().err
+    assert "omero" in told and "'mine'" in told and not (tmp_path / "dst").exists()
+    assert cli.main([*command, "--dry-run"]) == 0
+    assert "lost: omero" in capsys.readouterr().out
+    assert cli.main(command) == 0

@@ -52,6 +52,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "--set", dest="options", action="append", default=[], type=setting, metavar="KEY=VALUE",
         help="options of the format, as in zvcore.create: encoding=jpeg, resolution=[8,8,40]",
     )  # fmt: skip
+    parser.add_argument("--strict", action="store_true", help="refuse to begin where anything would be lost")
     run_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and write nothing")
     return parser
@@ -94,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     asked: dict[str, Any] = dict(
         format=options.format, chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
         method=options.method, factors=options.factors, region=region, dtype=options.dtype, clip=options.clip,
-        overwrite=options.overwrite, resume=not options.no_resume,
+        overwrite=options.overwrite, resume=not options.no_resume, strict=options.strict,
         **({} if options.memory is None else {"memory": options.memory}),
     )  # fmt: skip
     if options.dry_run:

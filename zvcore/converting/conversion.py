@@ -13,7 +13,7 @@ from zvcore.converting.making import Made, Step, make, path_in
 from zvcore.converting.plan import Plan, planned
 from zvcore.converting.running import run_units
 from zvcore.converting.verifying import Comparison
-from zvcore.errors import ZvcoreError
+from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.progress import shown
 from zvcore.report import ConversionReport, Problem
 from zvcore.stores import LocalStore, MemoryStore
@@ -80,6 +80,15 @@ class Conversion(ABC):
         return Plan(
             self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, left_out, self.finished
         )
+
+    def refuse_losses(self) -> None:
+        """An error that names everything that the destination would lack, if that is anything."""
+        told = [str(loss) for loss in self.draft.losses]
+        told += [f"{path}: left out: {why}" for path, why in self.left_out]
+        if told:
+            raise UnsupportedError(
+                f"{self.draft.format.title} would lack {len(told)} things that the source has:\n  " + "\n  ".join(told)
+            )
 
     def check(self, scratch: Store) -> None:
         """Refuse what would be written over others' objects, now that it was made in memory."""

@@ -53,6 +53,7 @@ def convert(
     memory: int = DEFAULT_MEMORY,
     overwrite: bool = False,
     resume: bool = True,
+    strict: bool = False,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
@@ -79,6 +80,7 @@ def convert(
     memory      how many bytes values and encoded chunks may take at once; one shard is the least
     overwrite   replace what is at `dst`; otherwise an existing destination is an error
     resume      resume a conversion that was interrupted, if it is the same
+    strict      what would be lost is an error that names all of it, before anything is written
     source_options   for opening the source, as `zvcore.open` takes them
     storage_options  for whichever of the two lies in an object store, as in `zvcore.open`
     format_options  options of the destination's format, as in `zvcore.create`
@@ -87,6 +89,8 @@ def convert(
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
     conversion = _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options)
+    if strict:
+        conversion.refuse_losses()
     report = conversion.run(threads=threads, client=client, progress=progress, verify=verify)
     report.seconds = time.monotonic() - started
     return report
@@ -110,6 +114,7 @@ def plan(
     memory: int = DEFAULT_MEMORY,
     overwrite: bool = False,
     resume: bool = True,
+    strict: bool = False,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
@@ -121,7 +126,10 @@ def plan(
     """
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
-    return _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options).plan()
+    conversion = _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options)
+    if strict:
+        conversion.refuse_losses()
+    return conversion.plan()
 
 
 def _target(

@@ -9,15 +9,10 @@ from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
 from zvcore.exchange.target import carried_shards, chunk_shape
 from zvcore.exchange.writer import ImageWriter
-<<<<<<< HEAD
-from zvcore.images.axes import nanometers, plain
+from zvcore.images.axes import is_length, nanometers, plain
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.creating import create_volume
 from zvcore.precomputed.group import Volume
-=======
-from zvcore.images.axes import is_length, nanometers, plain
-from zvcore.precomputed.volume import ScaleArray, Volume, create_volume
->>>>>>> 5cfb48d (What a conversion does not carry is a loss: formats say which attributes and members they understood, and the rest goes along or is named)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

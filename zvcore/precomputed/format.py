@@ -63,13 +63,9 @@ class Precomputed(Format):
         return read_axes(array)
 
     def read_image(self, node: Any) -> Image | None:
-<<<<<<< HEAD
+        from zvcore.precomputed.array import ScaleArray
         from zvcore.precomputed.group import Volume
-        from zvcore.precomputed.image import read_image
-=======
         from zvcore.precomputed.image import read_image, read_scale
-        from zvcore.precomputed.volume import ScaleArray, Volume
->>>>>>> 5cfb48d (What a conversion does not carry is a loss: formats say which attributes and members they understood, and the rest goes along or is named)
 
         if isinstance(node, Volume):
             return read_image(node)
