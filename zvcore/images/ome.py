@@ -84,7 +84,7 @@ def read_words(attrs: Mapping[str, Any], *, flat: bool = True) -> Words:
         return Words()
     found = copied(members)
     for one in _versioned(found):
-        if isinstance(one, dict) and (one.get("version") == version or isinstance(one.get("version"), str)):
+        if isinstance(one, dict) and isinstance(one.get("version"), str):
             del one["version"]
     return Words(found, version if isinstance(version, str) else None, taken)
 
