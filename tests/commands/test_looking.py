@@ -180,7 +180,7 @@ def test_get_writes_what_indexing_gives(
     data: Path, tmp_path: Path, region: str | None, slab: int, monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("zvcore.commands.cat.SLAB", slab)
+    monkeypatch.setattr("zvcore.commands.files.SLAB", slab)
     arguments = [] if region is None else [region]
     assert said(capfd, "get", data / "group.zarr/plain", *arguments, "-o", tmp_path / "x.npy") == ""
     wanted = VALUES if region is None else eval(f"VALUES[{region}]")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from zvcore.commands.regions import add_region, chosen_region
+
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
-# What is read at once, in bytes.
-SLAB = 32 << 20
+# More numbers than this are for programs, which say so.
+LIMIT = 20_000
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -19,41 +21,77 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="print values of an array, attributes of a group",
         description="Print the values of an array, or of a region of it, one line per row of the last axis. Of a "
-        "group, its attributes as JSON. Of a volume, the finest scale.",
+        "group, its attributes as JSON. Of a volume or an image, the finest level.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
-    parser.add_argument("region", metavar="REGION", nargs="?", help='as inside a[...], such as "0:10,:,5"')
+    add_region(parser)
+    parser.add_argument(
+        "--limit", type=count, metavar="N", default=LIMIT,
+        help="print so many values at most (%(default)s); 0: all. What is left out is said. --raw has no limit",
+    )  # fmt: skip
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--raw", action="store_true", help="the bytes of the values, little endian, in C order")
     how.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
 
+def count(text: str) -> int:
+    import argparse
+
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"a number of values, not {text!r}")
+    return int(text)
+
+
 def run(options: argparse.Namespace) -> int:
+    import math
+
     import zvcore
-    from zvcore.commands.terminal import open_array, parse_region, print_json, reading
+    from zvcore.commands import UsageError
+    from zvcore.commands.files import slabs
+    from zvcore.commands.terminal import open_array, print_json, reading
+    from zvcore.engine import Selection
 
     with reading(options.path):
-        if options.region is None and not options.raw:
+        if options.region is None and options.at is None and not options.raw:
             opened = zvcore.open(options.path) if is_dataset(options.path) else None
             if opened is not None and opened.kind in ("group", "image"):
                 print_json(dict(opened.attrs))
                 return 0
         array = open_array(options.path)
-    region = parse_region(options.region, array.shape)
+    region = chosen_region(options, array)
+    if options.raw:
+        for values in slabs(array, region, options.threads):
+            sys.stdout.buffer.write(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
+        sys.stdout.flush()
+        return 0
+    total = math.prod(Selection.basic(region, array.shape).result_shape)
     if options.json:
+        if options.limit and total > options.limit:
+            raise UsageError(f"{total} values are more than --limit {options.limit}; --limit 0 prints all of them")
         print_json(array.read(region, threads=options.threads))
         return 0
-    for values in slabs(array, region, options.threads):
-        if options.raw:
-            little = values.astype(values.dtype.newbyteorder("<"), copy=False)
-            sys.stdout.buffer.write(little.tobytes())
-        else:
-            rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
-            for row in rows.tolist():
-                print(*row)
+    print_rows(slabs(array, region, options.threads), options.limit or total)
     sys.stdout.flush()
+    if options.limit and total > options.limit:
+        # With --quiet too: what was left out matters.
+        print(
+            f"zvcore cat: {options.limit} of {total} values; {total - options.limit} are left out. "
+            "--limit 0 prints all; say a region for others",
+            file=sys.stderr,
+        )
     return 0
+
+
+def print_rows(parts: Iterable[Any], most: int) -> None:
+    """Values, one line for each row of the last axis, until there were so many."""
+    for values in parts:
+        rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
+        for row in rows:
+            if most <= 0:
+                return
+            print(*row[:most].tolist())
+            most -= len(row)
 
 
 def is_dataset(path: str) -> bool:
@@ -61,34 +99,3 @@ def is_dataset(path: str) -> bool:
     from zvcore.care.verbs import find
 
     return find(path)[2] is None
-
-
-def slabs(array: Any, region: tuple[Any, ...], threads: int | None) -> Iterator[Any]:
-    """The region's values, in pieces along its first axis that fit into memory."""
-    import numpy as np
-
-    full = list(region)
-    if ... in full:
-        place = full.index(...)
-        full[place : place + 1] = [slice(None)] * (array.ndim - len(full) + 1)
-    full += [slice(None)] * (array.ndim - len(full))
-    axis = next((i for i, part in enumerate(full) if isinstance(part, slice)), None)
-    if axis is None:
-        yield np.asarray(array.read(tuple(full), threads=threads))
-        return
-    span = range(array.shape[axis])[full[axis]]
-    others = [
-        len(range(n)[part])
-        for i, (n, part) in enumerate(zip(array.shape, full))
-        if i != axis and isinstance(part, slice)
-    ]
-    row = max(1, int(np.prod(others, dtype=object)) * array.dtype.itemsize)
-    # Whole chunks where they fit: each is decoded once then.
-    step = max(1, SLAB // row)
-    if step > array.chunks[axis]:
-        step -= step % array.chunks[axis]
-    for first in range(0, len(span), step):
-        part = span[first : first + step]
-        stop = part.stop if part.step > 0 or part.stop >= 0 else None
-        full[axis] = slice(part.start, stop, part.step)
-        yield np.asarray(array.read(tuple(full), threads=threads))

@@ -46,6 +46,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser.add_argument("--sharding", metavar="advise|JSON", help="shards of a suitable size, or a specification")
     pyramid_options(parser, "how many coarser levels to add")
     parser.add_argument("--region", metavar="REGION", help='a part of SRC, as inside a[...]: "0:512,0:512,:"')
+    parser.add_argument("--at", metavar="PLACE", help="a part of SRC in its own coordinates: 1030:1040nm,2050:2060,110")
     parser.add_argument("--dtype", metavar="TYPE", help="another data type, such as uint8")
     parser.add_argument("--clip", action="store_true", help="values that it cannot hold become the nearest ones it can")
     parser.add_argument(
@@ -76,7 +77,7 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError, ending_in_order
-    from zvcore.commands.terminal import parse_region
+    from zvcore.commands.regions import chosen_region
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
 
@@ -85,10 +86,10 @@ def run(options: argparse.Namespace) -> int:
     except NotFoundError as error:
         raise UsageError(str(error)) from error
     region = None
-    if options.region is not None:
+    if options.region is not None or options.at is not None:
         from zvcore.converting.sources import finest_array
 
-        region = parse_region(options.region, finest_array(source).shape)
+        region = chosen_region(options, finest_array(source))
     given: dict[str, Any] = dict(options.options)
     if options.sharding is not None:
         given["sharding"] = specification(options.sharding)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
+
+from zvcore.commands.regions import add_region, chosen_region
 
 if TYPE_CHECKING:
     import argparse
@@ -14,12 +15,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "get",
         parents=[common],
         help="write a region of an array, a chunk, or a value by its id, to a file",
-        description="Write a region of an array to a .npy file, or its bytes in C order to any other; a chunk as it "
-        "is stored (--chunk); or a skeleton, mesh manifest or other value of a sharded store by its id (--id).",
+        description="Write a region of an array to a file, as what its name ends with: "
+        ".npy, .npz, .tif (an OME-TIFF where the axes have names), .raw (bytes in C order); a chunk as it is stored "
+        "(--chunk); or a skeleton, mesh manifest or other value of a sharded store by its id (--id).",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
-    parser.add_argument("region", metavar="REGION", nargs="?", help='as inside a[...], such as "0:10,:,5"')
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to; - is stdout")
+    add_region(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to; - is stdout, as .npy")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--chunk", metavar="I,J,K", help="the stored bytes of the chunk at this grid position")
     what.add_argument("--id", metavar="N", help="the bytes of the value with this id")
@@ -28,27 +30,26 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import open_array, parse_region, reading
+    from zvcore.commands.files import check_name, put_bytes, write_region
+    from zvcore.commands.terminal import open_array, reading
 
-    if options.region is not None and (options.chunk or options.id):
+    if (options.region is not None or options.at is not None) and (options.chunk or options.id):
         raise UsageError("a region, --chunk or --id: one of them")
+    stored = options.chunk is not None or options.id is not None
+    if not stored:
+        check_name(options.output)
     with reading(options.path):
         if options.id is not None:
-            return put(options.output, value(options.path, options.id))
+            put_bytes(options.output, value(options.path, options.id))
+            return 0
         array = open_array(options.path)
-    if options.chunk is not None:
-        return put(options.output, chunk(array, options.chunk))
-    region = parse_region(options.region, array.shape)
-    return write(array, region, options.output, options.threads)
-
-
-def put(output: str, data: bytes) -> int:
-    if output == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
-    else:
-        with open(output, "wb") as file:
-            file.write(data)
+    if stored:
+        put_bytes(options.output, chunk(array, options.chunk))
+        return 0
+    region = chosen_region(options, array)
+    if array.dtype.hasobject:
+        raise UsageError("items of any length have no file format here; `zvcore cat` prints them")
+    write_region(array, region, options.output, options.threads)
     return 0
 
 
@@ -90,29 +91,3 @@ def value(path: str, text: str) -> bytes:
     if data is None:
         raise NotFoundError(f"{path} has no value with this id", found=text)
     return bytes(data)
-
-
-def write(array: Any, region: tuple[Any, ...], output: str, threads: int | None) -> int:
-    """A region to a file, piece by piece."""
-    import numpy as np
-
-    from zvcore.commands import UsageError
-    from zvcore.commands.cat import slabs
-    from zvcore.engine import Selection
-
-    if array.dtype.hasobject:
-        raise UsageError("items of any length have no file format here; `zvcore cat` prints them")
-    shape = tuple(Selection.basic(region, array.shape).result_shape)
-    little = array.dtype.newbyteorder("<")
-    file: Any = sys.stdout.buffer if output == "-" else open(output, "wb")  # noqa: SIM115
-    try:
-        if output == "-" or output.endswith(".npy"):
-            header = {"descr": np.lib.format.dtype_to_descr(little), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-        for values in slabs(array, region, threads):
-            file.write(np.ascontiguousarray(values.astype(little, copy=False)).tobytes())
-        file.flush()
-    finally:
-        if output != "-":
-            file.close()
-    return 0

@@ -33,6 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     )
     parser.add_argument("--axis", help="the axis along which one looks: its name or number (default: z)")
     parser.add_argument("--index", type=int, metavar="N", help="which plane of the finest level (default: the middle)")
+    parser.add_argument("--at", metavar="PLACE", help="which plane by its coordinate, in voxels or units: 110, 4.4um")
     parser.add_argument("--max", action="store_true", help="the largest value along the axis; of labels, the first")
     parser.add_argument("--level", type=int, metavar="N", help="level of a pyramid (default: what fills the picture)")
     parser.add_argument("--channel", type=int, metavar="N", help="which channel")
@@ -64,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--size is 1 to 16384, not {options.size}")
     if options.max and options.index is not None:
         raise UsageError("--max looks at all planes, --index at one")
+    if options.at is not None and (options.max or options.index is not None):
+        raise UsageError("--at, --index or --max: one of them")
     node = zvcore.open(options.path)
     if options.sizes:
         data = _sizes(node, options, target.suffix.lower())
@@ -71,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         try:
             pixels = preview(
-                node, axis=options.axis, index=options.index, projection=options.max, level=options.level,
-                labels=options.labels, channel=options.channel,
+                node, axis=options.axis, index=options.index, at=options.at, projection=options.max,
+                level=options.level, labels=options.labels, channel=options.channel,
                 limits=None if options.contrast is None else (options.contrast[0], options.contrast[1]),
                 size=options.size, threads=options.threads,
             )  # fmt: skip

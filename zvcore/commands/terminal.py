@@ -83,7 +83,7 @@ def tell_unfinished(path: str) -> None:
 
 
 def open_array(path: str) -> Any:
-    """The array at a path: of a volume the finest scale, of a scale's folder that scale."""
+    """The array at a path: of a volume or another image the finest level, of a scale's folder that scale."""
     import zvcore
     from zvcore.care.verbs import find
     from zvcore.commands import UsageError
@@ -96,8 +96,9 @@ def open_array(path: str) -> Any:
             opened = opened[only]
         except (KeyError, TypeError, IndexError):
             raise UsageError(f"{path} is not an array but a part of one") from None
-    if opened.kind == "image":
-        opened = next(iter(opened.children().values()))
+    if not isinstance(opened, zvcore.Array):
+        image = format.read_image(opened)
+        opened = opened if image is None or not image.levels else image.arrays[0]
     if isinstance(opened, zvcore.Array):
         return opened
     names = list(itertools.islice(opened.children(), 8))

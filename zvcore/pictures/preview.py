@@ -26,6 +26,7 @@ class Look:
 
     axis        along which one looks: its name or number
     index       which plane, counted in the finest level (default: the middle one)
+    at          the same as a coordinate of the finest level, in voxels or units: 110, "4.4um"
     projection  everything along the axis at once, instead of a plane
     level       of a pyramid (default: the coarsest that fills the picture)
     labels      draw values as labels, or not (default: as the data seem to be)
@@ -37,6 +38,7 @@ class Look:
 
     axis: str | int | None = None
     index: int | None = None
+    at: int | str | None = None
     projection: bool = False
     level: int | None = None
     labels: bool | None = None
@@ -49,7 +51,7 @@ class Look:
 def preview(node: Any, *, threads: int | None = None, **look: Any) -> npt.NDArray[np.uint8]:
     """uint8[rows, columns] or uint8[rows, columns, 3]: a picture of an array, a pyramid, a volume, or vectors.
 
-    `look` is what `Look` has: axis, index, projection, level, labels, channel, limits, size and window.
+    `look` is what `Look` has: axis, index, at, projection, level, labels, channel, limits, size and window.
     """
     wanted = Look(**look)
     if getattr(node, "kind", None) == "vectors":
@@ -88,6 +90,8 @@ def picture(
             raise IndexError(f"there is no channel {channel}")
         rest = tuple(item for item in view.others if item[0] != names[-1])
         view = replace(view, channel=None, others=(*rest, (names[-1], channel)))
+    if look.at is not None:
+        index = _plane_at(image, view.depth, look.at)
     if index is not None and view.depth is not None:
         finest = image.arrays[0].shape[view.depth]
         if not -finest <= index < finest:
@@ -106,6 +110,18 @@ def picture(
     if not white > black:
         raise ValueError(f"white ({white}) must be more than black ({black})")
     return grey(values, black, white), (black, white)
+
+
+def _plane_at(image: Image, depth: int | None, place: int | str) -> int:
+    """Which plane of the finest level lies at a coordinate along the axis along which one looks."""
+    if depth is None:
+        raise IndexError("there is one plane only")
+    finest = image.arrays[0]
+    key = tuple(place if axis == depth else slice(None) for axis in range(finest.ndim))
+    found = finest.at.region(key)[depth]
+    if not isinstance(found, int):
+        raise IndexError(f"a plane lies at one place, not at {place}")
+    return found
 
 
 def _axis_of_vectors(axis: str | int | None, ndim: int) -> int | None:

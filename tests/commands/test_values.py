@@ -1,0 +1,239 @@
+"""What `get`, `cat`, `preview` and `convert` take and write: coordinates, files by their names, limits."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.commands import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHAPE = (64, 48, 20)
+OFFSET = (1000, 2000, -7)
+VALUES = np.random.default_rng(0).integers(0, 60000, SHAPE).astype("uint16")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("values")
+    volume = zvcore.create(
+        root / "em", format="precomputed", shape=SHAPE, dtype="uint16", chunks=(16, 16, 16), resolution=(10, 10, 40),
+        voxel_offset=OFFSET,
+    )  # fmt: skip
+    volume[...] = VALUES[..., None]
+    zvcore.convert(root / "em", root / "em.zarr", format="zarr3", levels=1)
+    plain = zvcore.create(root / "plain.zarr", format="zarr3", shape=(300, 200), dtype="int32", chunks=(64, 64))
+    plain[...] = np.arange(60000).reshape(300, 200)
+    return root
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: Any, status: int = 0) -> tuple[str, str]:
+    assert cli.main([str(argument) for argument in arguments]) == status, capfd.readouterr().err
+    told = capfd.readouterr()
+    return told.out, told.err
+
+
+@pytest.mark.parametrize("name", ["em", "em.zarr"])
+def test_get_takes_coordinates_of_the_volume(
+    data: Path, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    places = ["1030:1040", "20.05:20.2um", "0nm"]
+    wanted = VALUES[30:40, 5:20, 7]
+    place = ",".join(places if name == "em" else places[::-1])
+    run(capfd, "get", data / name, "--at", place, "-o", tmp_path / "c.npy")
+    found = np.load(tmp_path / "c.npy")
+    assert np.array_equal(found[..., 0] if name == "em" else found.T, wanted)
+    out, _ = run(capfd, "cat", data / name, "--at", place, "--json")
+    assert np.array_equal(np.array(json.loads(out)), found)
+
+
+def test_voxels_that_are_cut_are_taken_whole_and_said(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, err = run(capfd, "get", data / "em", "--at", "10305:10395nm", "-o", tmp_path / "c.npy")
+    assert err == "x: 10305:10395nm cuts voxels of 10 nm; taken: 10300:10400 nm\n"
+    assert np.load(tmp_path / "c.npy").shape == (10, 48, 20, 1)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (["1030:1040,2050:2060,10"], "nothing lies in the region 1030:1040,2050:2060,10: axis 0 has 0:64"),
+        ([":,48:"], "nothing lies in the region :,48:: axis 1 has 0:48"),
+        (["5:3"], "nothing lies in the region 5:3"),
+        (["--at", "0:10"], "0:10 does not lie within 1000:1064"),
+        (["--at", "0:10nm"], "0:10nm does not lie within 10000:10640 nm"),
+        (["--at", "somewhere"], "somewhere"),
+    ],
+)
+@pytest.mark.parametrize("command", ["get", "cat"])
+def test_an_empty_selection_is_an_error(
+    data: Path, command: str, part: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = ["-o", tmp_path / "c.npy"] if command == "get" else []
+    out, err = run(capfd, command, data / "em", *part, *output, status=1)
+    assert out == "" and said in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_array_is_written_as_it_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    zvcore.create(tmp_path / "none", format="zarr3", shape=(0, 5), dtype="uint8", chunks=(2, 2))
+    run(capfd, "get", tmp_path / "none", "-o", tmp_path / "c.npy")
+    assert np.load(tmp_path / "c.npy").shape == (0, 5)
+
+
+def test_convert_takes_coordinates_of_the_volume(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run(
+        capfd,
+        "convert",
+        "-q",
+        data / "em",
+        tmp_path / "part",
+        "--format",
+        "precomputed",
+        "--at",
+        "10300:10400nm,2005:2020",
+    )
+    part = zvcore.open(tmp_path / "part")[0]
+    assert part.voxel_offset == (1030, 2005, -7)
+    assert np.array_equal(part[..., 0], VALUES[30:40, 5:20])
+    run(capfd, "convert", "-q", data / "em", tmp_path / "no", "--format", "n5", "--at", "0:9", status=1)
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_picture_of_the_plane_at_a_coordinate(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run(capfd, "preview", "-q", data / "em", "--at", "0nm", "-o", tmp_path / "at.png")
+    run(capfd, "preview", "-q", data / "em", "--index", 7, "-o", tmp_path / "index.png")
+    assert (tmp_path / "at.png").read_bytes() == (tmp_path / "index.png").read_bytes()
+    for bad in (["--at", "100"], ["--at", "0:2"], ["--at", "0", "--index", "3"]):
+        run(capfd, "preview", data / "em", *bad, "-o", tmp_path / "no.png", status=2)
+
+
+# --- files
+
+
+def test_a_file_is_what_its_name_ends_with(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for name in ("c.npy", "c.npz", "c.raw", "c.bin"):
+        run(capfd, "get", data / "em", ":,:,3", "-o", tmp_path / name)
+    wanted = VALUES[:, :, 3, None]
+    assert np.array_equal(np.load(tmp_path / "c.npy"), wanted)
+    with np.load(tmp_path / "c.npz") as found:
+        assert np.array_equal(found["arr_0"], wanted)
+    assert (tmp_path / "c.raw").read_bytes() == (tmp_path / "c.bin").read_bytes() == wanted.astype("<u2").tobytes()
+
+
+@pytest.mark.parametrize("name", ["c.png", "c", "c.h5", "c.txt", "c.zarr"])
+def test_other_names_are_refused_before_anything_is_read(
+    data: Path, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, err = run(capfd, "get", data / "em", "-o", tmp_path / name, status=2)
+    assert ".npy, .npz, .tif" in err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["em", "em.zarr"])
+def test_a_tiff_has_planes_and_sizes(data: Path, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    run(capfd, "get", data / name, "-o", tmp_path / "c.tif")
+    with tifffile.TiffFile(tmp_path / "c.tif") as file:
+        assert file.series[0].axes == "ZYX" and len(file.pages) == 20
+        assert np.array_equal(file.asarray(), VALUES.T)
+        assert 'PhysicalSizeX="10.0" PhysicalSizeXUnit="nm"' in file.ome_metadata
+        assert 'PhysicalSizeZ="40.0"' in file.ome_metadata
+    run(capfd, "get", data / name, "--at", "0,:,:" if name == "em.zarr" else ":,:,0", "-o", tmp_path / "plane.tif")
+    assert np.array_equal(tifffile.imread(tmp_path / "plane.tif"), VALUES[:, :, 7].T)
+
+
+def test_large_planes_of_a_tiff_are_in_tiles(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    array = zvcore.create(
+        tmp_path / "a.zarr", format="zarr3", shape=(3, 300, 520), dtype="uint64", chunks=(2, 128, 128)
+    )
+    values = np.random.default_rng(1).integers(0, 2**63, array.shape, "uint64")
+    array[...] = values
+    for slab in (32 << 20, 1 << 10):
+        monkeypatch.setattr("zvcore.commands.tiff.SLAB", slab)
+        for region in ([], ["::-2,5:290,::-1"], ["1"]):
+            run(capfd, "get", tmp_path / "a.zarr", *region, "-o", tmp_path / "c.tiff")
+            wanted = values if not region else values[1] if region == ["1"] else values[::-2, 5:290, ::-1]
+            with tifffile.TiffFile(tmp_path / "c.tiff") as file:
+                assert np.array_equal(file.asarray().reshape(wanted.shape), wanted)
+                assert file.pages[0].is_tiled == (wanted.shape[-2] > 256)
+
+
+def test_colours_of_a_tiff_are_planes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    array = zvcore.create(
+        tmp_path / "a",
+        format="zarr3",
+        shape=(8, 9, 3),
+        dtype="uint8",
+        chunks=(8, 9, 3),
+        dimension_names=("y", "x", "c"),
+    )
+    array[...] = np.arange(8 * 9 * 3).reshape(8, 9, 3)
+    run(capfd, "get", tmp_path / "a", "-o", tmp_path / "c.tif")
+    assert np.array_equal(tifffile.imread(tmp_path / "c.tif"), array[...].transpose(2, 0, 1))
+
+
+def test_what_is_no_picture_is_no_tiff(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tifffile")
+    zvcore.create(tmp_path / "row", format="zarr3", shape=(8,), dtype="uint8", chunks=(8,))
+    _, err = run(capfd, "get", tmp_path / "row", "-o", tmp_path / "c.tif", status=1)
+    assert "a TIFF has two axes at least" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["row"]
+
+
+def test_without_tifffile_the_error_names_it(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tifffile", None)
+    _, err = run(capfd, "get", data / "em", "-o", tmp_path / "c.tif", status=1)
+    assert "pip install zvcore[tiff]" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_could_not_be_completed_is_not_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    array = zvcore.create(tmp_path / "a", format="n5", shape=(8, 8), dtype="uint8", chunks=(4, 4), codec="gzip")
+    array[...] = 7
+    array.write_encoded((1, 1), b"no block")
+    (tmp_path / "c.npy").write_bytes(b"before")
+    run(capfd, "get", tmp_path / "a", "-o", tmp_path / "c.npy", status=1)
+    assert (tmp_path / "c.npy").read_bytes() == b"before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c.npy"]
+
+
+# --- limits
+
+
+def test_cat_has_a_limit_and_says_what_it_left_out(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out, err = run(capfd, "cat", "-q", data / "plain.zarr")
+    assert len(out.split()) == 20_000 and out.split()[-1] == "19999"
+    assert "20000 of 60000 values; 40000 are left out. --limit 0 prints all" in err
+    out, err = run(capfd, "cat", data / "plain.zarr", "--limit", 250)
+    assert [len(line.split()) for line in out.splitlines()] == [200, 50] and "250 of 60000" in err
+    out, err = run(capfd, "cat", data / "plain.zarr", "--limit", 0)
+    assert len(out.split()) == 60_000 and err == ""
+    out, err = run(capfd, "cat", data / "plain.zarr", "2:4,:3")
+    assert out.split() == ["400", "401", "402", "600", "601", "602"] and err == ""
+
+
+def test_json_is_whole_or_refused(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out, err = run(capfd, "cat", "--json", data / "plain.zarr", status=2)
+    assert out == "" and "--limit 0 prints all" in err
+    out, _ = run(capfd, "cat", "--json", "--limit", 0, data / "plain.zarr")
+    assert np.array(json.loads(out)).shape == (300, 200)
+
+
+def test_an_image_is_read_as_its_finest_level(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out, _ = run(capfd, "cat", data / "em.zarr", "0,0,:3")
+    assert [int(word) for word in out.split()] == VALUES[:3, 0, 0].tolist()
