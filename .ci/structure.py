@@ -33,6 +33,11 @@ BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
     "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement",
 }  # fmt: skip
+# What asks formats, and knows none of them.
+ON_TOP = {
+    *BASICS, "kernels", "codecs", "stores", "engine", "documents", "images", "layout", "placement", "array", "format",
+    "report", "progress", "wording", "casting", "choices", "distributed", "opening", "converting",
+}  # fmt: skip
 MAY_IMPORT = {
     "system": BASICS,
     "kernels": {*BASICS, "system"},
@@ -57,9 +62,13 @@ MAY_IMPORT = {
     "zarr3": BELOW_FORMATS,
     "precomputed": BELOW_FORMATS,
     "zvf": {*BELOW_FORMATS, "zarr3"},
+    "care": ON_TOP,
+    "converting": {*ON_TOP, "transfer", "exchange"},
+    "pictures": ON_TOP,
+    # What the server makes for Neuroglancer is in Neuroglancer's own format.
+    "serving": {*ON_TOP, "pictures", "precomputed"},
+    "commands": {*ON_TOP, "care", "pictures", "serving", "versions"},
 }
-# What the server makes for Neuroglancer is in Neuroglancer's own format.
-ALSO_IMPORTS = {("serving", "precomputed")}
 
 
 @dataclass(frozen=True)
@@ -263,7 +272,7 @@ def check_rooms(root: Path, found: Findings) -> None:
             where = f"{path.relative_to(root)}:{line} imports {module}"
             allowed = MAY_IMPORT.get(own)
             if allowed is None:
-                wrong = own != "__init__" and room in FORMATS and (own, room) not in ALSO_IMPORTS
+                wrong = own != "__init__" and room in FORMATS
             else:
                 wrong = bool(room) and room != own and room not in allowed
             if wrong:
