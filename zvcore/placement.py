@@ -60,6 +60,8 @@ class Placement(ABC):
     store: Store
     # Whether objects can be written part by part: see `Streamed`.
     can_stream: bool = False
+    # How many objects there can be, where the format sets a limit.
+    most_objects: int | None = None
 
     @abstractmethod
     def groups(self, positions: npt.NDArray[np.int64]) -> Iterable[Group]:

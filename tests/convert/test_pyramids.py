@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zvcore
-from zvcore.converting.pyramids import downsampled
+from zvcore.converting.coarse import downsampled
 from zvcore.errors import UnsupportedError
 
 INTEGERS = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import zvcore
 from tests.convert.interrupting import left_behind
 from zvcore.converting import recode as recoding
-from zvcore.converting import steps
 from zvcore.converting.note import FINISHED
 from zvcore.converting.recode import Recode
 from zvcore.converting.view import make_view, parse_region
@@ -172,7 +171,7 @@ def test_the_same_files_as_without(tmp_path, monkeypatch):
     source[...] = values
     options = {"format": "zarr3", "chunks": (4, 8, 8), "shards": (16, 16, 16), "codec": "zstd"}
     zvcore.convert(source, tmp_path / "ours", **options)
-    monkeypatch.setattr(steps.Copying, "recode", None)
+    monkeypatch.setattr(Recode, "applies", False)
     zvcore.convert(source, tmp_path / "other", **options)
     files = [path for path in (tmp_path / "ours").rglob("*") if path.is_file() and path.name != FINISHED]
     names = [path.relative_to(tmp_path / "ours") for path in files]
@@ -319,7 +318,7 @@ def test_what_is_recoded():
         target = zvcore.create(
             MemoryStore(), format="zarr3", shape=view.shape, dtype=view.value_dtype, chunks=chunks, codec="gzip"
         )
-        return Recode(view, target, limit).open
+        return Recode(view, target, None, False, limit).applies
 
     assert opened((16, 16)) and opened((4, 16)) and opened((32, 8)) and opened((64, 64))
     assert not opened((16, 24))

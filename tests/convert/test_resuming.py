@@ -147,7 +147,7 @@ def test_spans_of_done_units(tmp_path):
     for unit in units.tolist():
         journal.add("a", unit)
         journal.add("a", unit)
-    flags = np.zeros(200, bool)
-    flags[units] = True
-    assert journal.done("a", 200) == flags.tolist()
-    assert journal.done("b", 3) == [False] * 3
+    assert journal.done("a") == 150 and journal.done("b") == 0
+    assert list(journal.left("a", 200)) == sorted({*range(200)} - {*units.tolist()})
+    assert list(journal.left("a", 90)) == sorted({*range(90)} - {*units.tolist()})
+    assert list(journal.left("b", 3)) == [0, 1, 2]

@@ -6,12 +6,15 @@ import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from zvcore.converting.cutting import count_of
 from zvcore.converting.journal import StepNote
 from zvcore.converting.making import Made, Step, make, path_in
 from zvcore.converting.plan import Plan, planned
-from zvcore.converting.running import run_units
+from zvcore.converting.present import Units, compared_units, units_of
+from zvcore.converting.running import Parts, run_units
 from zvcore.converting.verifying import Comparison
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.progress import shown
@@ -136,12 +139,11 @@ class Conversion(ABC):
             return report
         self.prepare()
         steps = self.made.steps
-        self.journal.plan({step.name: self._noted(step) for step in steps})
+        self.journal.plan({step.name: self._noted(step, Units(range(len(step.work)))) for step in steps})
         for path, why in self.left_out:
             report.add(path, f"left out: {why}")
         report.losses.extend(self.draft.losses)
         total = sum(len(step.work) for step in steps)
-        report.units = total
         with shown(progress, total, "converting") as tell:
             for step in steps:
                 self._run_step(step, report, threads, client, tell)
@@ -156,27 +158,35 @@ class Conversion(ABC):
         self.journal.end()
         return report
 
-    def _noted(self, step: Step) -> StepNote:
-        return StepNote(
-            len(step.work), list(step.work.cell), [path_in(self.store, array) for array in step.work.targets]
-        )
+    def _noted(self, step: Step, units: Units) -> StepNote:
+        arrays = [path_in(self.store, array) for array in step.work.targets]
+        return StepNote(len(units), step.work.span, arrays, units.listed)
 
     def _record(self) -> None:
         """Leave word that this conversion is finished."""
 
     def _run_step(self, step: Step, report: ConversionReport, threads: int | None, client: Any, tell: Any) -> None:
         work = step.work
-        done = self.journal.done(step.name, len(work))
-        report.resumed += sum(done)
-        tell(sum(done))
+        units = units_of(work)
+        self.journal.begin_step(step.name, self._noted(step, units))
+        resumed = self.journal.done(step.name)
+        report.units += len(units)
+        report.resumed += resumed
+        # What nothing is stored of is done already.
+        tell(len(work) - len(units) + resumed)
         report.memory = max(report.memory, work.unit_memory)
-        left = [unit for unit, is_done in enumerate(done) if not is_done]
+        left = (units[ordinal] for ordinal in self.journal.left(step.name, len(units)))
+        parts = Parts(left, len(units) - resumed, self.memory)
+        chunks = report.copied + report.encoded + report.empty
         try:
-            for unit, outcome in run_units(work, left, threads=threads, memory=self.memory, client=client):
-                self.journal.add(step.name, unit)
+            for unit, outcome in run_units(work, parts, threads=threads, client=client):
+                self.journal.add(step.name, units.ordinal(unit))
                 for name, number in vars(outcome).items():
                     setattr(report, name, getattr(report, name) + number)
                 tell(1)
+            if units.listed is not None and not resumed:
+                seen = report.copied + report.encoded + report.empty - chunks
+                report.empty += sum(prod(count_of(one.shape, one.chunks)) for one in work.targets) - seen
         except ZvcoreError as error:
             # The array's own keys do not say which array of the group it is.
             if work.name and error.key is not None and not os.path.isabs(error.key) and "://" not in error.key:
@@ -187,12 +197,13 @@ class Conversion(ABC):
 
     def _verify(self, report: ConversionReport, threads: int | None, client: Any, progress: Any) -> None:
         comparisons = [Comparison(view, target, name, self.memory) for name, view, target in self.made.pairs]
-        total = sum(len(one) for one in comparisons)
+        wanted = [compared_units(one.view, one.target, one.cell, len(one)) for one in comparisons]
+        total = sum(map(len, wanted))
         report.verified = True
         with shown(progress, total, "verifying") as tell:
-            for comparison in comparisons:
-                units = range(len(comparison))
-                for _, problems in run_units(comparison, units, threads=threads, memory=self.memory, client=client):
+            for comparison, units in zip(comparisons, wanted, strict=True):
+                parts = Parts((units[ordinal] for ordinal in range(len(units))), len(units), self.memory)
+                for _, problems in run_units(comparison, parts, threads=threads, client=client):
                     report.problems.extend(problems)
                     report.verified = report.verified and not problems
                     tell(1)

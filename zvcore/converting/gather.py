@@ -5,53 +5,67 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.converting.outcome import slices, store_values
+from zvcore.converting.way import Encoded, Part, Positions, Way
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
+from zvcore.layout import ABSENT
 
 if TYPE_CHECKING:
     from zvcore.array import Array
-    from zvcore.converting.pyramids import CoarseView
+    from zvcore.converting.coarse import CoarseView
+    from zvcore.converting.outcome import Outcome
     from zvcore.converting.view import Box, View
 
 __all__ = ["Gather"]
 
-Positions = npt.NDArray[np.int64]
 
-
-class Gather:
+class Gather(Way):
     """From a view to the chunks of a target, whatever the chunks of the source are."""
 
-    def __init__(self, view: View | CoarseView, target: Array) -> None:
+    how = "gather"
+    applies = True
+
+    def __init__(
+        self, view: View | CoarseView, target: Array, rest: Way | None = None, effort: bool = False, limit: int = 0
+    ) -> None:
         self.view = view
         self.target = target
+        self.rest = rest
 
-    def encode(
-        self, box: Box, positions: Positions, left: list[int], needed: bool, threads: int | None
-    ) -> tuple[Buffers | None, int, npt.NDArray[Any] | None]:
-        """(these rows of the chunks of a box, or None for no rows; stored bytes read; the box's values, if it was
-        read as a whole, as it is where its values are `needed` or most chunks are `left`).
-        """
-        if not needed and 2 * len(left) < len(positions):
-            made = [self._one(positions[row], threads) for row in left]
-            return (Buffers.chain([one for one, _ in made]) if made else None), sum(n for _, n in made), None
-        values, nbytes = self.view.read(box, threads)
-        if not left:
-            return None, nbytes, values
-        selection = Selection.basic(tuple(slice(*span) for span in box), self.target.shape)
-        rows = np.array(left, np.intp)
-        return transfer.encode(self.target.layout, selection, positions, rows, values, Work(threads)), nbytes, values
+    def chunks(self, part: Part) -> Encoded:
+        """The whole box is read where its values are needed, or most of its chunks."""
+        asked = part.asked
+        if not part.needed and 2 * len(asked) < len(part.positions):
+            made = [self._one(position, part.threads) for position in asked]
+            return Encoded(Buffers.chain([one for one, _ in made]), sum(n for _, n in made), made=_present(made))
+        values, nbytes = self.view.read(part.box, part.threads)
+        chunks = self._encode(part.box, part.positions, part.rows, values, part.threads)
+        return Encoded(chunks, nbytes, made=int((chunks.sizes != ABSENT).sum()), values=values)
 
-    def _one(self, position: npt.NDArray[np.int64], threads: int | None) -> tuple[Buffers, int]:
+    def write(self, box: Box, threads: int | None, outcome: Outcome) -> bool:
+        values, outcome.bytes_in = self.view.read(box, threads)
+        store_values(self.target, box, values, threads, outcome)
+        return True
+
+    def _encode(self, box: Box, positions: Positions, rows: Any, values: Any, threads: int | None) -> Buffers:
+        selection = Selection.basic(slices(box), self.target.shape)
+        chosen = np.arange(len(positions)) if rows is None else np.array(rows, np.intp)
+        return transfer.encode(self.target.layout, selection, positions, chosen, values, Work(threads))
+
+    def _one(self, position: Positions, threads: int | None) -> tuple[Buffers, int]:
         """A single chunk, decoded and encoded, and how many stored bytes were read."""
         target = self.target
         box = tuple(
             (int(i) * extent, min((int(i) + 1) * extent, bound))
             for i, extent, bound in zip(position, target.chunks, target.shape, strict=True)
         )
-        fresh, nbytes, _ = self.encode(box, position[None, :], [0], True, threads)
-        assert fresh is not None
-        return fresh, nbytes
+        values, nbytes = self.view.read(box, threads)
+        return self._encode(box, position[None, :], None, values, threads), nbytes
+
+
+def _present(made: list[tuple[Buffers, int]]) -> int:
+    return sum(int((one.sizes != ABSENT).sum()) for one, _ in made)

@@ -13,7 +13,7 @@ from zvcore.converting.note import KEY, VERSION, checked_spans
 from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from zvcore.stores import Store
 
@@ -36,16 +36,18 @@ class StepNote:
     """What the journal says of a step besides which of its units are done.
 
     count   how many units it has
-    cut     how the work is cut into units, as JSON has it
+    cut     how the work is cut into units, which the memory decides
     arrays  the paths of the arrays that it writes
+    listed  which of the units there are, where that follows from what is stored in the source
     """
 
     count: int
-    cut: Any
+    cut: Sequence[int]
     arrays: Sequence[str]
+    listed: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"count": self.count, "cut": self.cut, "arrays": list(self.arrays)}
+        return {"count": self.count, "cut": list(self.cut), "arrays": list(self.arrays), "listed": self.listed}
 
 
 class Journal:
@@ -80,15 +82,26 @@ class Journal:
         self._write()
 
     def plan(self, steps: Mapping[str, StepNote]) -> None:
-        """Note how many units each step has, and which arrays they write: what is missing until all is done.
-
-        What an earlier run has done of a step counts if its units were cut in the same way, which the memory decides.
-        """
+        """Note how many units each step has, and which arrays they write: what is missing until all is done."""
         before = self._units if isinstance(self._units, dict) else {}
-        units = {name: step.to_json() for name, step in steps.items()}
-        self._done = {name: spans for name, spans in self._done.items() if units.get(name) == before.get(name)}
-        self._units = units
+        self._units = {name: step.to_json() for name, step in steps.items()}
+        for name, step in self._units.items():
+            known = before.get(name)
+            if isinstance(known, dict) and all(known.get(one) == step[one] for one in ("cut", "arrays")):
+                # How many units there are is known when the step begins.
+                self._units[name] = known
+            else:
+                self._done.pop(name, None)
         self._write()
+
+    def begin_step(self, name: str, step: StepNote) -> None:
+        """Note the units of a step. What an earlier run has done of it counts if its units were the same ones."""
+        said = step.to_json()
+        if self._units.get(name) != said:
+            if self._units[name].get("listed") != step.listed:
+                self._done.pop(name, None)
+            self._units[name] = said
+            self._write()
         # The first unit that is done is noted at once.
         self._next = 0.0
 
@@ -97,13 +110,16 @@ class Journal:
         self._failed = why[:_WORDS]
         self.flush()
 
-    def done(self, step: str, count: int) -> list[bool]:
-        """For each unit of a step whether it is done."""
-        flags = [False] * count
-        for first, stop in self._done.get(step, []):
-            for unit in range(first, min(stop, count)):
-                flags[unit] = True
-        return flags
+    def done(self, step: str) -> int:
+        """How many units of a step are done."""
+        return sum(stop - first for first, stop in self._done.get(step, []))
+
+    def left(self, step: str, count: int) -> Iterator[int]:
+        """The units of a step that are not done, in order."""
+        at = 0
+        for first, stop in [*self._done.get(step, []), [count, count]]:
+            yield from range(at, min(first, count))
+            at = stop
 
     def add(self, step: str, unit: int) -> None:
         """Note that a unit is done; called after its objects are stored."""
@@ -117,7 +133,7 @@ class Journal:
     def progress(self) -> tuple[int, int]:
         """(how many units are done, of how many)."""
         units = sum(one["count"] for one in (self._units or {}).values())
-        return sum(stop - first for spans in self._done.values() for first, stop in spans), units
+        return sum(map(self.done, self._done)), units
 
     def flush(self) -> None:
         with self._lock:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from zvcore.converting.coarse import CoarseView
+from zvcore.converting.copying import Copying, plan_copy
 from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
-from zvcore.converting.pyramids import CoarseView, plan_levels
-from zvcore.converting.steps import PART_BYTES, Copying, plan_copy
+from zvcore.converting.parts import PART_BYTES
+from zvcore.converting.pyramids import plan_levels
 from zvcore.converting.view import whole
 
 if TYPE_CHECKING:

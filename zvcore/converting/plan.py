@@ -6,16 +6,17 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from zvcore.converting.coarse import CoarseView
 from zvcore.converting.making import Made, path_in
-from zvcore.converting.pyramids import CoarseView, Pyramiding
+from zvcore.converting.pyramids import Pyramiding
 from zvcore.wording import human_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from zvcore.array import Array
+    from zvcore.converting.copying import Copying
     from zvcore.converting.drafts import Draft
-    from zvcore.converting.steps import Copying
     from zvcore.report import Problem
     from zvcore.stores import Store
 
@@ -154,17 +155,10 @@ def planned(draft: Draft, made: Made, root: Store, scratch: Store) -> list[Plann
         work = step.work
         base: Copying = work.base if isinstance(work, Pyramiding) else work
         below = path_of(base.view.finer.array) if isinstance(base.view, CoarseView) else "source"
-        add(base.target, _how(base, base is not work), below, len(work), work.unit_memory)
+        add(base.target, base.way.described(base is not work), below, len(work), work.unit_memory)
         for finer, array in zip(work.targets, work.targets[1:], strict=False):
             add(array, "gather", path_of(finer), 0, work.unit_memory)
     return found
-
-
-def _how(copying: Copying, needed: bool) -> str:
-    """How the array of a step gets its chunks; where its values are `needed` they are gathered in any case."""
-    if copying.verbatim is not None:
-        return "verbatim"
-    return "gather" if needed or copying.recode is None else "recode"
 
 
 def _times(shape: tuple[int, ...]) -> str:

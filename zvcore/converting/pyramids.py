@@ -7,19 +7,19 @@ what has been written, which is a fraction of the whole.
 
 from __future__ import annotations
 
-import itertools
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.converting.steps import Copying, Outcome, nbytes_of, parts_of, plan_copy, store_values
-from zvcore.converting.view import Box, View, whole
-from zvcore.errors import UnsupportedError
-from zvcore.kernels.downsample import downsample_mean, downsample_mode
+from zvcore.converting.coarse import CoarseView, Factors, downsampled
+from zvcore.converting.copying import Copying, plan_copy
+from zvcore.converting.cutting import box_of, count_of
+from zvcore.converting.outcome import Outcome, store_values
+from zvcore.converting.parts import nbytes_of
+from zvcore.converting.view import View, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,123 +27,12 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.images.levels import Factors
 
-__all__ = ["CoarseView", "Pyramiding", "downsampled", "plan_levels"]
+__all__ = ["Pyramiding", "plan_levels"]
 
 # What one unit reads at most. More would be lost when a conversion is interrupted.
 _UNIT_BYTES = 2 << 30
 # Fewer units leave threads without work: then a coarser level is made of the one below it when that is written.
 _LEAST_UNITS = 16
-# Slices of at least this many bytes are worth a thread.
-_SLICE_BYTES = 1 << 20
-
-
-def downsampled(values: npt.NDArray[Any], factors: Factors, method: str, threads: int = 1) -> npt.NDArray[Any]:
-    """A coarser version of an array. Boxes at its end are smaller where a factor does not divide its length."""
-    if math.prod(factors) == 1:
-        return values
-    dtype = values.dtype
-    if dtype.kind not in "iubf" or (method == "mode" and dtype.kind == "f"):
-        raise UnsupportedError(f"no {method} is made of values of {dtype}")
-    if dtype.kind == "b":
-        method = "mode"
-    order = "F" if values.flags.f_contiguous and not values.flags.c_contiguous else "C"
-    if order == "F":
-        return downsampled(values.T, factors[::-1], method, threads).T
-    moved = [axis for axis, factor in enumerate(factors) if factor > 1]
-    if len(moved) > 3:
-        raise UnsupportedError("a level is coarser along three axes at most", found=factors)
-    rest = [axis for axis in range(values.ndim) if axis not in moved]
-    # Axes beside those that are made coarser: behind the others where they are the slowest already.
-    while len(moved) < 3 and rest:
-        moved.insert(0, rest.pop())
-    moved.sort()
-    order_of_axes = [*rest, *moved]
-    turned = np.ascontiguousarray(values.transpose(order_of_axes))
-    steps = [factors[axis] for axis in moved]
-    lead = turned.shape[: len(rest)]
-    block = (math.prod(lead), *[1] * (3 - len(moved)), *turned.shape[len(rest) :])
-    steps = [*[1] * (3 - len(moved)), *steps]
-    source = turned.reshape(block)
-    small = dtype.kind == "f" and dtype.itemsize not in (4, 8)
-    if small:
-        source = source.astype(np.float32 if dtype.itemsize < 4 else np.float64)
-    out = np.empty((block[0], *(-(-n // f) for n, f in zip(block[1:], steps, strict=True))), source.dtype)
-    kernel = downsample_mean if method == "mean" else downsample_mode
-    _in_slices(kernel, source, out, steps, threads)
-    result = out.astype(dtype) if small else out
-    shape = [*lead, *result.shape[4 - len(moved) :]]
-    return np.ascontiguousarray(result.reshape(shape).transpose(np.argsort(order_of_axes)))
-
-
-def _in_slices(
-    kernel: Any, source: npt.NDArray[Any], out: npt.NDArray[Any], steps: Sequence[int], threads: int
-) -> None:
-    count = min(threads, out.shape[1], max(1, source.nbytes // _SLICE_BYTES))
-    if count <= 1 or out.shape[0] != 1:
-        kernel(source, out, steps)
-        return
-    bounds = [i * out.shape[1] // count for i in range(count + 1)]
-    with ThreadPoolExecutor(count) as pool:
-        futures = [
-            pool.submit(kernel, source[:, a * steps[0] : b * steps[0]], out[:, a:b], steps)
-            for a, b in itertools.pairwise(bounds)
-        ]
-        for future in futures:
-            future.result()
-
-
-@dataclass(frozen=True)
-class CoarseView:
-    """A coarser level of a view, made when it is read. What it is read for sees a `View`.
-
-    part    how many bytes of the finer level are read at once
-    """
-
-    finer: View
-    factors: Factors
-    method: str
-    part: int
-
-    @property
-    def array(self) -> Array:
-        return self.finer.array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(-(-n // f) for n, f in zip(self.finer.shape, self.factors, strict=True))
-
-    @property
-    def axes(self) -> tuple[int | None, ...]:
-        return self.finer.axes
-
-    @property
-    def dtype(self) -> np.dtype[Any] | None:
-        return self.finer.dtype
-
-    @property
-    def value_dtype(self) -> np.dtype[Any]:
-        return self.finer.value_dtype
-
-    def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
-        shape = [stop - first for first, stop in box]
-        values = np.empty(shape, self.value_dtype, order="F" if self.finer.order == "F" else "C")
-        total = 0
-        itemsize = math.prod(self.factors) * self.value_dtype.itemsize
-        # Boundaries of chunks are where it costs least to cut.
-        grain = [
-            max(1, (1 if axis is None else self.array.chunks[axis]) // factor)
-            for axis, factor in zip(self.axes, self.factors, strict=True)
-        ]
-        for part in parts_of(box, grain, itemsize, self.part, self.finer.order):
-            fine = tuple(
-                (first * factor, min(stop * factor, bound))
-                for (first, stop), factor, bound in zip(part, self.factors, self.finer.shape, strict=True)
-            )
-            given, nbytes = self.finer.read(fine, threads)
-            total += nbytes
-            where = tuple(slice(a - first, b - first) for (a, b), (first, _) in zip(part, box, strict=True))
-            values[where] = downsampled(given, self.factors, self.method, threads or 1)
-        return values, total
 
 
 @dataclass
@@ -175,10 +64,17 @@ class Pyramiding:
         return self.base.cell
 
     @property
+    def view(self) -> View | CoarseView:
+        return self.base.view
+
+    @property
+    def span(self) -> tuple[int, ...]:
+        """What a unit covers of the view: what one cell of the coarsest level is made of."""
+        return tuple(extent * math.prod(one[axis] for one in self.factors) for axis, extent in enumerate(self.cell))
+
+    @property
     def grid(self) -> tuple[int, ...]:
-        """Units: each covers what one cell of the coarsest level is made of."""
-        span = [extent * math.prod(one[axis] for one in self.factors) for axis, extent in enumerate(self.cell)]
-        return tuple(-(-bound // extent) for bound, extent in zip(self.levels[0].shape, span, strict=True))
+        return count_of(self.levels[0].shape, self.span)
 
     def __len__(self) -> int:
         return 0 if 0 in self.levels[0].shape else math.prod(self.grid)
@@ -201,10 +97,7 @@ class Pyramiding:
     def _make(self, level: int, place: tuple[int, ...], threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
         """Make, store and return one cell of a level."""
         target = self.levels[level]
-        box = tuple(
-            (i * extent, min((i + 1) * extent, bound))
-            for i, extent, bound in zip(place, self.cell, target.shape, strict=True)
-        )
+        box = box_of(place, self.cell, target.shape)
         if level == 0:
             return self.base.store(box, threads, outcome)
         shape = [stop - first for first, stop in box]

@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.converting.outcome import count, slices
+from zvcore.converting.view import View
+from zvcore.converting.way import Encoded, Part, Positions, Way
 from zvcore.engine.cells import Cells
 from zvcore.engine.chunks import Chunks, StaleSourcesError
 from zvcore.engine.fetching import reachable
@@ -20,12 +23,16 @@ from zvcore.engine.recode import recode_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.sinks import Files, Gathered
 from zvcore.engine.work import Work
+from zvcore.layout import ABSENT
 from zvcore.placement import CHANGED, OneChunkPerObject
 from zvcore.stores.again import BEING_REPLACED, again
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zvcore.array import Array
-    from zvcore.converting.view import View
+    from zvcore.converting.coarse import CoarseView
+    from zvcore.converting.outcome import Outcome
     from zvcore.engine.buffers import Buffers
     from zvcore.engine.prepared import Prepared
     from zvcore.engine.sinks import Sink
@@ -35,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Recode"]
 
-Positions = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]
 
 
@@ -56,17 +62,52 @@ class CellChunks:
     extent: Positions
 
 
-class Recode:
-    """From the chunks of a view to those of a target. `open` when neither cuts the other's, and values stay values.
+class Recode(Way):
+    """From the chunks of a view to those of a target, if neither cuts the other's, and values stay values.
 
     limit    how many bytes of values a thread may hold
     """
 
-    def __init__(self, view: View, target: Array, limit: int) -> None:
-        self.view = view
-        self.source: Layout = view.array.layout
+    how = "recode"
+
+    def __init__(self, view: View | CoarseView, target: Array, rest: Way | None, effort: bool, limit: int) -> None:
+        self.rest = rest
+        self.array = target
         self.target: Layout = target.layout
-        self.open = self._plain() and self._aligned(limit)
+        self._applies = False
+        if isinstance(view, View):
+            self.view = view
+            self.source: Layout = view.array.layout
+            self._applies = self._plain() and self._aligned(limit)
+
+    @property
+    def applies(self) -> bool:
+        return self._applies
+
+    def described(self, needed: bool) -> str:
+        return self.rest.described(needed) if needed and self.rest is not None else self.how
+
+    def chunks(self, part: Part) -> Encoded:
+        if part.needed or not self.whole(part.box):
+            assert self.rest is not None
+            return self.rest.chunks(part)
+        made, nbytes = self.encode(part.box, part.asked, part.threads)
+        return Encoded(made, nbytes, made=int((made.sizes != ABSENT).sum()))
+
+    def write(self, box: Box, threads: int | None, outcome: Outcome) -> bool:
+        if not self.whole(box):
+            assert self.rest is not None
+            return self.rest.write(box, threads, outcome)
+        outcome.bytes_in = self.store(box, threads)
+        count(self.array, box, outcome)
+        return True
+
+    def shares(self, grain: Sequence[int], local: bool) -> bool:
+        return local and self.source.store.local_root is not None and not any(map(int.__mod__, grain, self.cell))
+
+    @property
+    def waiting(self) -> int:  # type: ignore[override]
+        return math.prod(self.cell) * self._itemsize
 
     def _plain(self) -> bool:
         source, target = self.source, self.target
@@ -175,7 +216,7 @@ class Recode:
     def store(self, box: Box, threads: int | None) -> int:
         """Write the objects of a box that holds them whole; how many stored bytes were read."""
         target = self.target
-        selection = Selection.basic(_slices(box), target.shape)
+        selection = Selection.basic(slices(box), target.shape)
         positions = selection.positions(target.form.shape)
         placement = target.placement
         if isinstance(placement, OneChunkPerObject):
@@ -240,7 +281,7 @@ class Recode:
                 ranges[axis] = slice(view.start[axis] + first, view.start[axis] + stop)
         return Cells(
             Selection.basic(tuple(ranges), source.shape),
-            Selection.basic(_slices(box), target.shape),
+            Selection.basic(slices(box), target.shape),
             [view.axes.index(axis) if axis in view.axes else -1 for axis in range(len(source.shape))],
             parts.begin - np.array([first for first, _ in box]),
             parts.extent,
@@ -248,7 +289,3 @@ class Recode:
             parts.target_first,
             self.single,
         )
-
-
-def _slices(box: Box) -> tuple[slice, ...]:
-    return tuple(slice(first, stop) for first, stop in box)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pickle
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zvcore.engine import default_thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["Work", "run_units"]
+__all__ = ["Parts", "Work", "run_units"]
 
 
 class Work(Protocol):
@@ -33,23 +34,30 @@ class Work(Protocol):
         ...
 
 
-def run_units(
-    work: Work, units: Sequence[int], *, threads: int | None, memory: int, client: Any = None
-) -> Iterator[tuple[int, Any]]:
+@dataclass(frozen=True)
+class Parts:
+    """Units to run, one after the other, how many these are, and how much memory those have that run at once."""
+
+    units: Iterable[int]
+    count: int
+    memory: int
+
+
+def run_units(work: Work, parts: Parts, *, threads: int | None, client: Any = None) -> Iterator[tuple[int, Any]]:
     """Run these units of a step: (unit, what it returned) as they come.
 
-    In this process as many run at once as there are threads and `memory` allows, or one if it keeps all threads busy;
+    In this process as many run at once as there are threads and memory allows, or one if it keeps all threads busy;
     what is left of the threads works within the units. On a cluster each task is a unit, with one thread unless
     `threads` says more.
     """
     if client is not None:
         from zvcore.distributed import run_tasks
 
-        yield from run_tasks(client, _run_pickled, units, pickle.dumps(work), threads or 1)
+        yield from run_tasks(client, _run_pickled, parts.units, pickle.dumps(work), threads or 1)
         return
     total = default_thread_count() if threads is None else threads
-    at_once = 1 if work.spread else max(1, min(total, memory // max(1, work.unit_memory), len(units)))
-    yield from _run_here(work, units, at_once, -(-total // at_once))
+    at_once = 1 if work.spread else max(1, min(total, parts.memory // max(1, work.unit_memory), parts.count))
+    yield from _run_here(work, parts.units, at_once, -(-total // at_once))
 
 
 def _run_here(work: Work, units: Iterable[int], at_once: int, threads: int) -> Iterator[tuple[int, Any]]:

@@ -1,13 +1,15 @@
-"""Which chunks can be taken over as they are stored, without decoding them."""
+"""Chunks that are taken over as they are stored, without decoding them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.converting.view import View
+from zvcore.converting.way import Encoded, Part, Positions, Way
 from zvcore.engine import Buffers
 from zvcore.engine.fetching import StaleSourcesError, fetch
 from zvcore.stores.again import BEING_REPLACED, again
@@ -15,12 +17,10 @@ from zvcore.stores.again import BEING_REPLACED, again
 if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.codecs.base import Codec
-    from zvcore.converting.view import View
+    from zvcore.converting.coarse import CoarseView
     from zvcore.layout import Layout
 
 __all__ = ["TakenOver", "Verbatim"]
-
-Positions = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -38,10 +38,6 @@ class TakenOver:
     nbytes: int = 0
     stored: Buffers | None = None
 
-    @classmethod
-    def nothing(cls, count: int) -> TakenOver:
-        return cls([], [], list(range(count)))
-
     def buffers(self, count: int) -> Buffers:
         """The chunks taken over, as rows of `count`."""
         return self._own().spread(self.rows, count)
@@ -50,26 +46,48 @@ class TakenOver:
         return Buffers.of(self.chunks) if self.stored is None else self.stored
 
     def merged(self, count: int, fresh: Buffers) -> Buffers:
-        """The chunks taken over and, for the rows that were left, those made anew."""
+        """The chunks taken over and, for the rows that were left, those that were made."""
         if not self.rows:
             return fresh
         order = np.argsort([*self.rows, *self.left], kind="stable")
         return Buffers.chain([self._own(), fresh]).select(order)
 
 
-class Verbatim:
-    """The way of stored chunks from a view's array to a target. `open` when it can be gone at all.
+class Verbatim(Way):
+    """The way of stored chunks from a view's array to a target. Others are left to the rest.
 
     effort    whether a codec that only encodes with another effort (a level) counts as another codec
     """
 
-    def __init__(self, view: View, target: Array, effort: bool) -> None:
-        self.view = view
-        self.source: Layout = view.array.layout
+    how = "verbatim"
+
+    def __init__(self, view: View | CoarseView, target: Array, rest: Way | None, effort: bool, limit: int = 0) -> None:
+        self.rest = rest
         self.target: Layout = target.layout
         self._alike: dict[tuple[int, int], bool] = {}
         self._effort = effort
-        self.open = self._same_grid() and self._same_values() and self._any_chain()
+        self._applies = False
+        if isinstance(view, View):
+            self.view = view
+            self.source: Layout = view.array.layout
+            self._applies = self._same_grid() and self._same_values() and self._any_chain()
+
+    @property
+    def applies(self) -> bool:
+        return self._applies
+
+    def chunks(self, part: Part) -> Encoded:
+        asked = part.asked
+        taken = self.take(asked, part.threads)
+        copied = sum(chunk is not None for chunk in taken.chunks)
+        if not taken.left and not part.needed:
+            return Encoded(taken.buffers(len(asked)), taken.nbytes, copied)
+        assert self.rest is not None
+        fresh = self.rest.chunks(replace(part, rows=taken.left))
+        # A box that was read as a whole includes the chunks that were taken over: they are counted once.
+        nbytes = fresh.nbytes + (taken.nbytes if fresh.values is None else 0)
+        chunks = taken.merged(len(asked), fresh.chunks) if taken.left else taken.buffers(len(asked))
+        return Encoded(chunks, nbytes, copied, fresh.made, fresh.values)
 
     def _same_grid(self) -> bool:
         """Whether each chunk of the target is a chunk of the source, in the same memory order."""
@@ -123,8 +141,6 @@ class Verbatim:
 
     def take(self, positions: Positions, threads: int | None) -> TakenOver:
         """What of the target's chunks at these positions can be taken over."""
-        if not self.open or not len(positions):
-            return TakenOver.nothing(len(positions))
         view = self.view
         ndim = len(self.source.shape)
         mapped = np.zeros((len(positions), ndim), np.int64)

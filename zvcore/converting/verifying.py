@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.converting.steps import nbytes_of
+from zvcore.converting.cutting import box_of, count_of
+from zvcore.converting.parts import nbytes_of
 from zvcore.errors import ZvcoreError
 from zvcore.exchange import grow
 from zvcore.format import get_format
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.array import Array
-    from zvcore.converting.pyramids import CoarseView
+    from zvcore.converting.coarse import CoarseView
     from zvcore.converting.view import Box, View
 
 __all__ = ["Comparison", "compare"]
@@ -45,7 +46,7 @@ class Comparison:
 
     @property
     def grid(self) -> tuple[int, ...]:
-        return tuple(-(-bound // extent) for bound, extent in zip(self.target.shape, self.cell, strict=True))
+        return count_of(self.target.shape, self.cell)
 
     def __len__(self) -> int:
         lossy = get_format(self.target.format).exchange().is_lossy(self.target)
@@ -57,10 +58,7 @@ class Comparison:
 
     def run(self, unit: int, threads: int | None) -> list[Problem]:
         place = np.unravel_index(unit, self.grid) if self.grid else ()
-        box = tuple(
-            (int(i) * extent, min((int(i) + 1) * extent, bound))
-            for i, extent, bound in zip(place, self.cell, self.target.shape, strict=True)
-        )
+        box = box_of([int(i) for i in place], self.cell, self.target.shape)
         try:
             ours, _ = self.view.read(box, threads)
         except ZvcoreError as error:

@@ -37,6 +37,7 @@ class VolumeShards(Streamed):
         self.store = layout.store
         self.spec = layout.spec
         self.reader = layout.reader
+        self.most_objects = 1 << layout.spec.shard_bits
 
     def groups(self, positions: Positions) -> list[Group]:
         """The rows of a shard are in the order in which it stores the chunks."""

@@ -1,0 +1,86 @@
+"""What units of a conversion did: counted, and stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from zvcore import transfer
+from zvcore.converting.parts import nbytes_of
+from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
+from zvcore.layout import ABSENT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zvcore.array import Array
+    from zvcore.converting.view import Box
+    from zvcore.converting.way import Positions
+    from zvcore.engine import Buffers
+
+__all__ = ["Outcome", "count", "put", "slices", "store_values"]
+
+
+@dataclass
+class Outcome:
+    """What a unit did, or several."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    values: int = 0
+    copied: int = 0
+    encoded: int = 0
+    empty: int = 0
+
+    def add(self, other: Outcome) -> None:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:
+    """Write a box of whole objects."""
+    layout = target.layout
+    transfer.write(layout, Selection.basic(slices(box), target.shape), values, Work(threads))
+    count(target, box, outcome)
+
+
+def count(target: Array, box: Box, outcome: Outcome) -> None:
+    """Add what has been written of a box of whole objects."""
+    positions = Selection.basic(slices(box), target.shape).positions(target.chunks)
+    outcome.values += nbytes_of([stop - first for first, stop in box], target.dtype)
+    present, nbytes = stored(target, positions)
+    outcome.encoded += present
+    outcome.empty += len(positions) - present
+    outcome.bytes_out += nbytes
+
+
+def stored(target: Array, positions: Positions) -> tuple[int, int]:
+    """(how many of these chunks are stored, how many bytes their objects have)."""
+    layout = target.layout
+    store = layout.store
+    sources = layout.locate(positions)
+    found = [size for size in store.sizes(sources.keys) if size is not None]
+    if sources.length is not None:
+        present = int((sources.length != ABSENT).sum())
+    elif sources.blobs is not None:
+        present = sum(blob is not None for blob in sources.blobs)
+    else:
+        present = len(found)
+    return present, sum(found)
+
+
+def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome) -> None:
+    """Store encoded chunks: all of an object's at once."""
+    layout = target.layout
+    transfer.put(layout, positions, encoded)
+    outcome.empty += int((encoded.sizes == ABSENT).sum())
+    if layout.sharded and not layout.store.remote:
+        keys = [group.key for group in layout.placement.groups(positions)]
+        outcome.bytes_out += sum(size or 0 for size in layout.store.sizes(keys))
+    else:
+        outcome.bytes_out += encoded.nbytes
+
+
+def slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(first, stop) for first, stop in box)
