@@ -15,7 +15,7 @@ from zvcore.converting.cutting import Boxes, ScatteredShards
 from zvcore.converting.gather import Gather
 from zvcore.converting.outcome import Outcome, put, slices
 from zvcore.converting.parts import PART_BYTES, nbytes_of, parts_of
-from zvcore.converting.recoding import Recode
+from zvcore.converting.recode import Recode
 from zvcore.converting.verbatim import Verbatim
 from zvcore.converting.way import Encoded, Part, Positions, Way, chosen
 from zvcore.engine import Buffers
