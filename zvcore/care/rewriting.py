@@ -31,10 +31,9 @@ class Patient(NamedTuple):
         """The same way of working, in another view of the store."""
         return Patient(store, self.keep)
 
-    def back_up(self, key: str) -> None:
-        """Keep an object that is about to be replaced."""
-        if self.keep:
-            back_up(self.store, key)
+    def back_up(self, key: str) -> str:
+        """Keep an object that is about to be replaced; under which name, or its own where nothing is kept."""
+        return back_up(self.store, key) if self.keep else key
 
     def drop(self, key: str) -> str:
         """Take out an object; the words for where it is kept."""

@@ -68,11 +68,11 @@ def described(found: dict[str, Any]) -> str:
     from zvcore.wording import human_size, printable
 
     if found.get("error"):
-        return printable(f"broken: {found['error']}")
+        return printable(f"{found['kind']}: {found['error']}")
     if found["kind"] == "array":
         return f"{found['dtype']} ({words(found['shape']).replace(' ', ', ')}) {human_size(found['stored_bytes'])}"
     if found["kind"] == "level":
         return f"{found.get('vertices', '?')} vertices {human_size(found.get('stored_bytes', 0))}"
-    if found["kind"] in ("skeletons", "meshes"):
+    if "values" in found:
         return f"{found['values']} {found['kind']}"
     return f"{found.get('format', '')} {found['kind']}".strip()

@@ -8,15 +8,16 @@ from zvcore.lazy import lazy_names
 
 if TYPE_CHECKING:
     from zvcore.precomputed.array import ScaleArray as ScaleArray
+    from zvcore.precomputed.care import compact as compact
+    from zvcore.precomputed.care import inspect as inspect
+    from zvcore.precomputed.care import repair as repair
+    from zvcore.precomputed.care import verify as verify
     from zvcore.precomputed.group import Volume as Volume
-    from zvcore.precomputed.inspection import inspect as inspect
     from zvcore.precomputed.meshes import Level as Level
     from zvcore.precomputed.meshes import Manifest as Manifest
     from zvcore.precomputed.meshes import Mesh as Mesh
     from zvcore.precomputed.meshes import Meshes as Meshes
     from zvcore.precomputed.meshes import write_meshes as write_meshes
-    from zvcore.precomputed.repairing import compact as compact
-    from zvcore.precomputed.repairing import repair as repair
     from zvcore.precomputed.shard_writer import write_sharded as write_sharded
     from zvcore.precomputed.sharded_store import ShardedStore as ShardedStore
     from zvcore.precomputed.sharding_spec import ShardingSpec as ShardingSpec
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from zvcore.precomputed.skeletons import Skeletons as Skeletons
     from zvcore.precomputed.skeletons import VertexAttribute as VertexAttribute
     from zvcore.precomputed.skeletons import write_skeletons as write_skeletons
-    from zvcore.precomputed.verification import verify as verify
     from zvcore.stores import Store
 
 __all__ = [
@@ -57,14 +57,12 @@ __getattr__, __dir__ = lazy_names(
     {
         "array": "ScaleArray",
         "group": "Volume",
-        "inspection": "inspect",
+        "care": "compact inspect repair verify",
         "meshes": "Level Manifest Mesh Meshes write_meshes",
-        "repairing": "compact repair",
         "shard_writer": "write_sharded",
         "sharded_store": "ShardedStore",
         "sharding_spec": "ShardingSpec",
         "skeletons": "Skeleton Skeletons VertexAttribute write_skeletons",
-        "verification": "verify",
     },
 )
 
@@ -92,16 +90,22 @@ def detect(store: Store) -> bool:
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
     """What lies at the root of a store: `Volume`, `Skeletons` or `Meshes`; with `scale` (number or key) an array."""
     from zvcore.precomputed.group import Volume
-    from zvcore.precomputed.metadata import read_info
+    from zvcore.precomputed.kinds import MESHES, SKELETONS, kind_of, not_opened
+    from zvcore.precomputed.metadata import INFO, read_info
 
     if scale is None and not options:
-        kind = read_info(store).get("@type")
-        from zvcore.precomputed.meshes import MESHES_TYPE, Meshes
-        from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeletons
+        where = f"{store.root}/{INFO}"
+        kind = kind_of(read_info(store), where)
+        refused = not_opened(kind, where)
+        if refused is not None:
+            raise refused
+        if kind == SKELETONS:
+            from zvcore.precomputed.skeletons import Skeletons
 
-        if kind == SKELETONS_TYPE:
             return Skeletons(store, mode)
-        if kind == MESHES_TYPE:
+        if kind == MESHES:
+            from zvcore.precomputed.meshes import Meshes
+
             return Meshes(store, mode)
     volume = Volume(store, mode, **options)
     return volume if scale is None else volume[scale]

@@ -19,14 +19,6 @@ __all__ = ["Precomputed"]
 
 # The chunk encodings that Neuroglancer itself knows.
 _VIEWER_ENCODINGS = ("raw", "jpeg", "png", "compressed_segmentation", "compresso", "jxl")
-# What `info` calls things that are no volumes.
-_KINDS = {
-    "neuroglancer_skeletons": "skeletons",
-    "neuroglancer_multilod_draco": "meshes",
-    "neuroglancer_legacy_mesh": "meshes",
-    "neuroglancer_annotations_v1": "annotations",
-    "neuroglancer_segment_properties": "segment properties",
-}
 
 
 class Precomputed(Format):
@@ -80,19 +72,20 @@ class Precomputed(Format):
         return VolumeExchange(self)
 
     def care(self) -> Care:
-        from zvcore import precomputed
+        from zvcore.precomputed import care
 
-        return precomputed
+        return care
 
     def glimpse(self, store: Store) -> Glimpse | None:
-        from zvcore.errors import MetadataError, NotFoundError
-        from zvcore.precomputed.metadata import read_info
+        from zvcore.errors import ZvcoreError
+        from zvcore.precomputed.kinds import VOLUME, kind_of
+        from zvcore.precomputed.metadata import INFO, read_info
 
         try:
-            kind = _KINDS.get(str(read_info(store).get("@type")))
-        except (MetadataError, NotFoundError):
+            kind = kind_of(read_info(store), INFO)
+        except ZvcoreError:
             return None
-        return None if kind is None else Glimpse(kind, ViewerSource("precomputed://"))
+        return None if kind == VOLUME else Glimpse(kind, ViewerSource("precomputed://"))
 
     def stored_value(self, store: Store, sharding: Any, id: int) -> bytes | None:
         from zvcore.precomputed import ShardedStore, ShardingSpec

@@ -1,4 +1,4 @@
-"""What precomputed data there is: scales, skeletons, meshes, their sizes on disk, and the map of a shard."""
+"""What precomputed data there is: scales, meshes, annotations..., their sizes on disk, and the map of a shard."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import NotFoundError, ZvcoreError
-from zvcore.precomputed.layout import ShardedLayout, layout_of
-from zvcore.precomputed.meshes import MESHES_TYPE, Meshes
+from zvcore.precomputed.annotations import AnnotationFiles, read_annotations
+from zvcore.precomputed.judging import ChunkJudge
+from zvcore.precomputed.kinds import LEGACY_MESHES, MESHES, SEGMENT_PROPERTIES, SKELETONS, VOLUME, kind_of
+from zvcore.precomputed.layout import layout_of
+from zvcore.precomputed.legacy_meshes import LegacyMeshes
+from zvcore.precomputed.meshes import Meshes
 from zvcore.precomputed.metadata import INFO, VolumeInfo, read_info
-from zvcore.precomputed.shard_check import Judge, examine, parts
-from zvcore.precomputed.skeletons import SKELETONS_TYPE, Skeletons
-from zvcore.precomputed.verification import folders_of, judges
-from zvcore.report import Report
+from zvcore.precomputed.parts import Shards, folders_of, parts_of
+from zvcore.precomputed.segment_properties import check_segment_properties
+from zvcore.precomputed.shard_check import examine, shard_map
+from zvcore.precomputed.sharded_store import ShardedStore
+from zvcore.precomputed.skeletons import Skeletons
+from zvcore.report import Report, What
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from zvcore.precomputed.shard_check import Judge
     from zvcore.stores import Store
 
 __all__ = ["inspect"]
@@ -27,19 +34,21 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
     info = read_info(store)
     if only is not None:
         return _inspect_part(store, info, only)
-    kind = info.get("@type")
-    if kind in (SKELETONS_TYPE, MESHES_TYPE):
-        return _inspect_objects(store, info)
+    kind = kind_of(info, INFO)
+    return _inspect_volume(store, info) if kind == VOLUME else _inspect_objects(store, info, kind)
+
+
+def _inspect_volume(store: Store, info: Mapping[str, Any]) -> dict[str, Any]:
     volume = VolumeInfo.from_json(info)
     scales = []
     for number in range(len(info["scales"])):
         try:
             scales.append(_inspect_scale(store, volume, number))
         except ZvcoreError as error:
-            scales.append({"format": "precomputed", "kind": "broken", "error": str(error)})
+            scales.append(_unread(error))
     answer: dict[str, Any] = {
         "format": "precomputed",
-        "kind": "volume",
+        "kind": VOLUME,
         "type": volume.type,
         "dtype": volume.dtype.name,
         "channels": volume.channels,
@@ -47,13 +56,20 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
         "scales": scales,
         "members": {},
     }
-    for folder in folders_of(info, Report()):
-        if store.exists(f"{folder}/{INFO}"):
-            try:
+    for folder, kind in folders_of(info, Report()).items():
+        try:
+            if store.exists(f"{folder}/{INFO}"):
                 answer["members"][folder] = inspect(store.child(folder))
-            except ZvcoreError as error:
-                answer["members"][folder] = {"format": "precomputed", "kind": "broken", "error": str(error)}
+            elif kind == LEGACY_MESHES and next(store.list(folder), None) is not None:
+                answer["members"][folder] = _inspect_objects(store.child(folder), {}, kind)
+        except ZvcoreError as error:
+            answer["members"][folder] = _unread(error)
     return answer
+
+
+def _unread(error: ZvcoreError) -> dict[str, Any]:
+    kind = "unsupported" if error.kind == What.UNSUPPORTED else "broken"
+    return {"format": "precomputed", "kind": kind, "error": str(error)}
 
 
 def _inspect_scale(store: Store, volume: VolumeInfo, number: int) -> dict[str, Any]:
@@ -84,27 +100,39 @@ def _inspect_scale(store: Store, volume: VolumeInfo, number: int) -> dict[str, A
 
 def _sizes(store: Store, folder: str) -> tuple[int, int]:
     count = size = 0
-    prefix = f"{folder}/" if folder else ""
-    for name in store.list_dir(folder)[1]:
-        if name != INFO:
+    for key in store.list(folder):
+        if key != INFO:
             count += 1
-            size += store.size(prefix + name) or 0
+            size += store.size(key) or 0
     return count, size
 
 
-def _inspect_objects(store: Store, info: Mapping[str, Any]) -> dict[str, Any]:
-    skeletons = info.get("@type") == SKELETONS_TYPE
-    found: Skeletons | Meshes = Skeletons(store) if skeletons else Meshes(store)
+def _inspect_objects(store: Store, info: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    found: Skeletons | Meshes | None = None
+    if kind in (SKELETONS, MESHES):
+        found = Skeletons(store) if kind == SKELETONS else Meshes(store)
     objects, size = _sizes(store, "")
     return {
         "format": "precomputed",
-        "kind": "skeletons" if skeletons else "meshes",
+        "kind": kind,
         "attributes": dict(info),
-        "sharding": None if found.sharding is None else found.sharding.to_json(),
-        "values": len(found.ids()),
+        "sharding": None if found is None or found.sharding is None else found.sharding.to_json(),
+        "values": _count_others(store, info, kind) if found is None else len(found.ids()),
         "objects": objects,
         "stored_bytes": size,
     }
+
+
+def _count_others(store: Store, info: Mapping[str, Any], kind: str) -> int:
+    """How many there are of what zvcore does not read."""
+    if kind == LEGACY_MESHES:
+        return LegacyMeshes(store, "").count()
+    if kind == SEGMENT_PROPERTIES:
+        return check_segment_properties(info, INFO, Report())
+    records, (by_id, *_) = read_annotations(info, INFO)
+    if by_id.sharding is None:
+        return sum(1 for _ in AnnotationFiles(store, records, by_id).files(None, Report()))
+    return len(ShardedStore(store.child(by_id.folder), by_id.sharding))
 
 
 def _inspect_part(store: Store, info: Mapping[str, Any], only: str) -> dict[str, Any]:
@@ -119,21 +147,20 @@ def _inspect_part(store: Store, info: Mapping[str, Any], only: str) -> dict[str,
     size = store.size(only)
     if size is None:
         raise NotFoundError("no scale and no file has this name", key=only)
-    for judge in judges(store, info, None, Report()):
-        if isinstance(judge, Judge) and only.startswith(judge.reader.prefix):
-            shard = judge.reader.spec.shard_number(only.removeprefix(judge.reader.prefix))
+    for part in parts_of(store, info, None, Report()):
+        if isinstance(part, Shards) and only.startswith(part.prefix):
+            shard = part.reader.spec.shard_number(only.removeprefix(part.prefix))
             if shard is not None:
-                return _inspect_shard(judge, shard, only, size)
+                return _inspect_shard(part.judge, shard, only, size)
     return {"format": "precomputed", "kind": "chunk", "key": only, "size": size}
 
 
 def _inspect_shard(judge: Judge, shard: int, key: str, size: int) -> dict[str, Any]:
     found = examine(judge.reader, shard, judge, fast=True)
-    pieces = parts(found)
+    pieces = shard_map(found)
     answer: dict[str, Any] = {"format": "precomputed", "kind": "shard", "key": key, "position": shard, "size": size}
-    if isinstance(getattr(judge, "layout", None), ShardedLayout):
-        layout = judge.layout  # type: ignore[attr-defined]
-        answer.update(shape=layout.shard_shape, dtype=layout.form.dtype.name)
+    if isinstance(judge, ChunkJudge):
+        answer.update(shape=judge.layout.shard_shape, dtype=judge.layout.form.dtype.name)
     answer.update(
         chunks=len(found.ids),
         minishards=len(found.indices),

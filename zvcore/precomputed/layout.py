@@ -29,10 +29,10 @@ __all__ = ["ScaleLayout", "ShardedLayout", "UnshardedLayout", "layout_of"]
 
 Positions = npt.NDArray[np.int64]
 
-_CHUNK_NAME = re.compile(r"(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)_(-?\d+)-(-?\d+)(?:\.gz)?")
+CHUNK_NAME = re.compile("_".join(["(-?[0-9]{1,19})-(-?[0-9]{1,19})"] * 3) + r"(?:\.gz)?")
 # What CloudVolume appends to the names of files that it has compressed.
-_GZIP_SUFFIX = ".gz"
-_FOREIGN_SUFFIXES = (".br", ".zstd", ".zst", ".xz", ".bz2", ".lzma")
+GZIP_SUFFIX = ".gz"
+FOREIGN_SUFFIXES = (".br", ".zstd", ".zst", ".xz", ".bz2", ".lzma")
 
 
 def layout_of(
@@ -134,7 +134,7 @@ class UnshardedLayout(ScaleLayout):
 
     def _named(self, positions: Positions, zipped: npt.NDArray[np.bool_]) -> Keys:
         names = zip(self._plain(positions), zipped.tolist(), strict=True)
-        return Keys.of([name + _GZIP_SUFFIX if is_zipped else name for name, is_zipped in names])
+        return Keys.of([name + GZIP_SUFFIX if is_zipped else name for name, is_zipped in names])
 
     def _zipped(self, positions: Positions) -> npt.NDArray[np.bool_] | None:
         """Which chunks have a compressed file only; None: none."""
@@ -145,14 +145,14 @@ class UnshardedLayout(ScaleLayout):
         zipped = np.zeros(len(names), np.bool_)
         missing = [row for row, name in enumerate(names) if not store.exists(name)]
         for row in missing:
-            zipped[row] = store.exists(names[row] + _GZIP_SUFFIX)
+            zipped[row] = store.exists(names[row] + GZIP_SUFFIX)
         if len(missing) > int(zipped.sum()):
             self._refuse_foreign()
         return zipped if zipped.any() else None
 
     def place_of(self, name: str) -> tuple[int, int, int, int] | None:
         """The chunk that a file of this name holds; None if it is none of the grid."""
-        match = _CHUNK_NAME.fullmatch(name)
+        match = CHUNK_NAME.fullmatch(name)
         if match is None:
             return None
         numbers = [int(text) for text in match.groups()]
@@ -182,7 +182,7 @@ class UnshardedLayout(ScaleLayout):
         except OSError:
             return
         for name in names:
-            if name.endswith(_FOREIGN_SUFFIXES):
+            if name.endswith(FOREIGN_SUFFIXES):
                 raise UnsupportedError("the chunks are compressed in a way that is not read", key=name)
 
     def chain_column(self, positions: Positions) -> npt.NDArray[np.uint8] | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.entries import U64
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
 
-__all__ = ["Examination", "Judge", "dead_bytes", "examine", "parts"]
+__all__ = ["MOST_TOLD", "Examination", "Judge", "dead_bytes", "examine", "shard_map"]
 
 _BATCH_BYTES = 32 << 20
 _USUAL_RATIO = 4
@@ -301,10 +301,10 @@ def _check_overlaps(found: Examination) -> None:
 
 def dead_bytes(found: Examination) -> int:
     """How many bytes of a shard's file belong to no value and no index."""
-    return sum(end - start for start, end, kind in parts(found) if kind == "dead")
+    return sum(end - start for start, end, kind in shard_map(found) if kind == "dead")
 
 
-def parts(found: Examination) -> list[Span]:
+def shard_map(found: Examination) -> list[Span]:
     """(first byte, end, "live" or "dead" or "index") from the beginning of the data object to its end."""
     file = found.file
     if file is None:

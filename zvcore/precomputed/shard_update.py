@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
     from zvcore.stores.editing import Edit
 
-__all__ = ["Contents", "contents_of", "gaps_between", "rewrite", "rewrite_shard", "update_shards"]
+__all__ = ["Contents", "contents_of", "gaps_between", "replace_shard", "rewrite", "rewrite_shard", "update_shards"]
 
 _PIECE_BYTES = 8 << 20
 
@@ -159,7 +159,7 @@ def rewrite(
     threads: int | None = None,
 ) -> None:
     """`rewrite_shard` once, within an edit of the shard. `file` is what is known of it as it is."""
-    store, key = reader.store, edit.key
+    key = edit.key
     if isinstance(file, Unknown):
         file = reader.file(shard)
     legacy = file is not None and file.key != key
@@ -171,15 +171,41 @@ def rewrite(
     plan = _Plan.merge(old, changes, told, gone)
     if not len(changes) and len(plan.ids) == len(old.ids):
         return
+    replace_shard(
+        reader,
+        edit,
+        file,
+        plan.entries(reader, file, changes),
+        (_read(reader, file, [piece])[0] for piece in old.loose),
+        empty=not len(plan.ids),
+        threads=threads,
+    )
+
+
+def replace_shard(
+    reader: ShardReader,
+    edit: Edit,
+    file: ShardFile | None,
+    entries: Iterable[Entries],
+    loose: Iterable[Buffer] = (),
+    *,
+    empty: bool = False,
+    threads: int | None = None,
+) -> None:
+    """Put a shard of these entries, which are in order, in the place of a file, or of the legacy pair of files.
+
+    `loose` are bytes that belong to no value. With `empty` there are no entries: the shard goes.
+    """
+    store = reader.store
+    legacy = file is not None and file.key != edit.key
     # What cannot be removed under a condition becomes a shard without values.
-    if len(plan.ids) or not edit.can_delete:
-        with edit.writer() as writer:
-            with ShardBuilder(writer, reader.spec, reader.index_chain, threads) as builder:
-                for entries in plan.entries(reader, file, changes):
-                    builder.add(entries)
-                for start, size in old.loose:
-                    builder.add_loose(_read(reader, file, [(start, size)])[0])
-                builder.finish()
+    if not empty or not edit.can_delete:
+        with edit.writer() as writer, ShardBuilder(writer, reader.spec, reader.index_chain, threads) as builder:
+            for piece in entries:
+                builder.add(piece)
+            for data in loose:
+                builder.add_loose(data)
+            builder.finish()
     elif not legacy:
         edit.delete()
     if legacy and file is not None:

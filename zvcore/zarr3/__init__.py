@@ -9,15 +9,15 @@ from zvcore.lazy import lazy_names
 if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zarr3.array import Zarr3Array as Zarr3Array
+    from zvcore.zarr3.care import compact as compact
+    from zvcore.zarr3.care import inspect as inspect
+    from zvcore.zarr3.care import repair as repair
+    from zvcore.zarr3.care import verify as verify
     from zvcore.zarr3.group import Zarr3Group as Zarr3Group
     from zvcore.zarr3.group import create_group as create_group
-    from zvcore.zarr3.inspection import inspect as inspect
     from zvcore.zarr3.metadata import ArrayMetadata as ArrayMetadata
     from zvcore.zarr3.pipeline import CodecPipeline as CodecPipeline
     from zvcore.zarr3.pipeline import explain as explain
-    from zvcore.zarr3.repairing import compact as compact
-    from zvcore.zarr3.repairing import repair as repair
-    from zvcore.zarr3.verification import verify as verify
 
 __all__ = [
     "Zarr3Array",
@@ -36,13 +36,11 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "array": "Zarr3Array",
+        "care": "compact inspect repair verify",
         "group": "Zarr3Group create_group",
-        "inspection": "inspect",
         # These need zarr-python, which nothing else here does.
         "metadata": "ArrayMetadata",
         "pipeline": "CodecPipeline explain",
-        "repairing": "compact repair",
-        "verification": "verify",
     },
 )
 

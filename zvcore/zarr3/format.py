@@ -71,9 +71,9 @@ class Zarr3(Format):
         return [] if found is None else list(zip(found.paths, found.axes, strict=True))
 
     def care(self) -> Care:
-        from zvcore import zarr3
+        from zvcore.zarr3 import care
 
-        return zarr3
+        return care
 
     def glimpse(self, store: Store) -> Glimpse | None:
         if store.exists("zarr.json") or not (store.exists(".zarray") or store.exists(".zgroup")):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from zvcore import zarr3
 from zvcore.care.rewriting import Patient
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
+from zvcore.zarr3 import care as arrays
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.salvage import settle
 from zvcore.zvf.validation import Finding, validate
@@ -35,7 +35,7 @@ def verify(
     With `fast`, neither chunks nor cells are decoded: structure, metadata and checksums are looked at. `watch` is told
     how many more objects have been looked at.
     """
-    report = zarr3.verify(store, only=only, fast=fast, threads=threads, watch=watch)
+    report = arrays.verify(store, only=only, fast=fast, threads=threads, watch=watch)
     if only:
         return report
     # What cannot be read is told once, by its bytes.
@@ -70,7 +70,7 @@ def repair(
     A chunk that lost its vertices or fragments is given up with its attributes, and so is every object that had a part
     in it: its manifest is empty then, as that of an object that never was. The losses name each.
     """
-    report = zarr3.repair(store, out, only=only, threads=threads)
+    report = arrays.repair(store, out, only=only, threads=threads)
     try:
         settle(Patient(store, True) if out is None else Patient(out, False), report)
     except ZvcoreError as error:
@@ -80,13 +80,13 @@ def repair(
 
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Write shards anew that hold bytes which belong to nothing."""
-    return zarr3.compact(store, only=only, threads=threads)
+    return arrays.compact(store, only=only, threads=threads)
 
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
     """What a store holds: its geometry, and objects, vertices and bytes of each level."""
     if only is not None:
-        return zarr3.inspect(store, only=only)
+        return arrays.inspect(store, only=only)
     opened = VectorStore(store)
     levels = []
     for number in opened.levels:

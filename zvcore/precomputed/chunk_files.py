@@ -1,0 +1,112 @@
+"""Looking after scales without shards: files that are named after the voxels of their chunks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zvcore.care.checking import WrongSizeError, first_bad
+from zvcore.engine import Keys, fetch
+from zvcore.errors import NotFoundError
+from zvcore.layout import Sources
+from zvcore.precomputed.external_sort import pieces_of
+from zvcore.precomputed.judging import chunk_columns
+from zvcore.precomputed.layout import CHUNK_NAME, FOREIGN_SUFFIXES, GZIP_SUFFIX
+from zvcore.precomputed.part import FilePart
+from zvcore.report import Problem, What
+from zvcore.stores.copying import is_backup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from zvcore.errors import ZvcoreError
+    from zvcore.precomputed.layout import UnshardedLayout
+    from zvcore.report import Report
+
+__all__ = ["ChunkFiles"]
+
+_FILES_AT_ONCE = 256
+_BYTES_AT_ONCE = 64 << 20
+
+Place = tuple[int, int, int, int]
+
+
+class ChunkFiles(FilePart):
+    """One scale: every file is named after a chunk, and decodes to the bytes of its shape."""
+
+    loss = "the file is left out, its voxels read as zeros"
+
+    def __init__(self, layout: UnshardedLayout, threads: int | None = None) -> None:
+        super().__init__(layout.store, layout.scale.folder, threads)
+        self.layout = layout
+
+    def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
+        files = stored = 0
+        found = self._files(only, report)
+        while batch := list(itertools.islice(found, _FILES_AT_ONCE)):
+            keys = [key for key, _ in batch]
+            places = np.array([place for _, place in batch], np.int64)
+            files += len(keys)
+            # Readers prefer the file that is not packed: of both there is one chunk.
+            stored += sum(not key.endswith(GZIP_SUFFIX) or not self.store.exists(key[:-3]) for key in keys)
+            self._check(keys, places, report, fast)
+            report.looked_at(len(keys))
+        report.count("files", files)
+        if only is None:
+            report.count("chunks not stored", math.prod(self.layout.grid) - stored)
+
+    def _files(self, only: Sequence[str] | None, report: Report) -> Iterator[tuple[str, Place]]:
+        """(key, chunk) of every file that readers look for; tells of the others."""
+        foreign = False
+        for name in self.names(only):
+            key = f"{self.prefix}{name}"
+            if is_backup(name):
+                continue
+            place = self.layout.place_of(name)
+            if place is not None:
+                yield key, place
+            elif CHUNK_NAME.fullmatch(name) or name.endswith(GZIP_SUFFIX):
+                report.add(key, "the name is that of no chunk of the grid", kind=What.STRAY)
+            elif not name.endswith(FOREIGN_SUFFIXES):
+                report.add(key, "not the name of a chunk", fatal=False, kind=What.STRAY)
+            elif not foreign:
+                foreign = True
+                what = "the chunks are compressed in a way that is not read"
+                report.add(key, what, kind=What.UNSUPPORTED, status="unsupported")
+
+    def _check(self, keys: list[str], places: npt.NDArray[np.int64], report: Report, fast: bool) -> None:
+        zipped = np.array([key.endswith(GZIP_SUFFIX) for key in keys])
+        chain = self.layout.chains_with(places, zipped if zipped.any() else None)
+        nbytes = chunk_columns(self.layout, places)[1]
+
+        def decode(first: int, last: int) -> None:
+            part = slice(first, last)
+            sources = Sources(Keys.of(keys[part]), chain=None if chain is None else chain[part])
+            values = fetch(
+                self.store, sources, self.layout.chains, count=last - first, expected=nbytes[part],
+                threads=self.threads,
+            )  # fmt: skip
+            for key, value in zip(keys[part], iter(values), strict=True):
+                if value is None:
+                    raise NotFoundError("the file was removed meanwhile", key=key)
+
+        def measure(first: int, last: int) -> None:
+            """The sizes of files that nothing compresses are known."""
+            for row in range(first, last):
+                plain = not self.layout.chains[0 if chain is None else int(chain[row])].codecs
+                size = self.store.size(keys[row]) if plain else None
+                if size is not None and size != nbytes[row]:
+                    raise WrongSizeError("the file has the wrong size", expected=f"{nbytes[row]} bytes", found=size)
+
+        for first, last in pieces_of(nbytes, _BYTES_AT_ONCE):
+            for row, error in first_bad(measure if fast else decode, first, last):
+                report.problems.append(self._problem(error, keys[row], tuple(places[row].tolist())))
+
+    def _problem(self, error: ZvcoreError, key: str, place: tuple[int, ...]) -> Problem:
+        error.located(offset=0, length=self.store.size(key))
+        return Problem.of(error, key, place)

@@ -1,0 +1,81 @@
+"""What the values of shards must be: chunks of a grid, skeletons, manifests of meshes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zvcore import kernels
+from zvcore.errors import CorruptDataError
+from zvcore.precomputed.meshes import Manifest, Meshes
+from zvcore.precomputed.shard_check import Judge
+from zvcore.precomputed.shard_reader import ShardReader
+from zvcore.precomputed.skeletons import Skeleton, Skeletons
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zvcore.codecs import CodecChain
+    from zvcore.precomputed.entries import U64
+    from zvcore.precomputed.layout import ScaleLayout, ShardedLayout
+    from zvcore.precomputed.shard_reader import ShardFile
+
+__all__ = ["ChunkJudge", "ManifestJudge", "SkeletonJudge", "chunk_columns"]
+
+
+class ChunkJudge(Judge):
+    """Chunks of a volume: of the grid, and decoded to the bytes of their shape."""
+
+    def __init__(self, layout: ShardedLayout, threads: int | None = None) -> None:
+        super().__init__(layout.reader, threads)
+        self.layout = layout
+
+    def chains(self) -> tuple[CodecChain, ...]:
+        return self.layout.chains
+
+    def unwanted(self, ids: U64) -> npt.NDArray[np.bool_]:
+        return ~kernels.compressed_morton_valid(ids, self.layout.grid)
+
+    def columns(self, ids: U64) -> tuple[npt.NDArray[np.uint8] | None, U64]:
+        return chunk_columns(self.layout, kernels.compressed_morton_inverse(ids, self.layout.grid))
+
+
+def chunk_columns(layout: ScaleLayout, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8] | None, U64]:
+    """Which chain decodes the chunks at these places, and to how many bytes."""
+    chunk, size = np.array(layout.scale.chunk, np.int64), np.array(layout.scale.size, np.int64)
+    shapes = np.minimum(chunk, size - positions[:, :3] * chunk)
+    nbytes = shapes.prod(1) * layout.shape[3] * layout.form.dtype.itemsize
+    return layout.chain_column(positions), nbytes.astype(np.uint64)
+
+
+class SkeletonJudge(Judge):
+    """Skeletons: decoded with the attributes that `info` declares."""
+
+    looks = True
+
+    def __init__(self, skeletons: Skeletons, threads: int | None = None) -> None:
+        assert skeletons.sharding is not None
+        super().__init__(ShardReader(skeletons.store, skeletons.sharding), threads)
+        self.skeletons = skeletons
+
+    def look(self, id: int, value: memoryview, file: ShardFile, start: int) -> None:
+        Skeleton.from_bytes(value, self.skeletons.vertex_attributes)
+
+
+class ManifestJudge(Judge):
+    """Mesh manifests: decoded, and with as many bytes before them as their fragments take."""
+
+    looks = True
+
+    def __init__(self, meshes: Meshes, threads: int | None = None) -> None:
+        assert meshes.sharding is not None
+        super().__init__(ShardReader(meshes.store, meshes.sharding), threads)
+
+    def look(self, id: int, value: memoryview, file: ShardFile, start: int) -> None:
+        wanted = Manifest.from_bytes(value).fragment_bytes
+        if wanted > start - file.base:
+            raise CorruptDataError(
+                "the fragments that the manifest speaks of are not before it", expected=f"{wanted} bytes",
+                found=start - file.base,
+            )  # fmt: skip

@@ -1,0 +1,53 @@
+"""What the `@type` of an info document says that lies in a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "ANNOTATIONS", "KINDS", "LEGACY_MESHES", "MESHES", "SEGMENT_PROPERTIES", "SKELETONS", "VOLUME", "kind_of",
+    "not_opened",
+]  # fmt: skip
+
+VOLUME = "volume"
+SKELETONS = "skeletons"
+MESHES = "meshes"
+LEGACY_MESHES = "legacy meshes"
+ANNOTATIONS = "annotations"
+SEGMENT_PROPERTIES = "segment properties"
+
+KINDS = {
+    "neuroglancer_multiscale_volume": VOLUME,
+    "neuroglancer_skeletons": SKELETONS,
+    "neuroglancer_multilod_draco": MESHES,
+    "neuroglancer_legacy_mesh": LEGACY_MESHES,
+    "neuroglancer_annotations_v1": ANNOTATIONS,
+    "neuroglancer_segment_properties": SEGMENT_PROPERTIES,
+}
+# What is looked after here, listed and served, but has no object of its own to be opened as.
+_UNOPENED = (LEGACY_MESHES, ANNOTATIONS, SEGMENT_PROPERTIES)
+
+
+def kind_of(info: Mapping[str, Any], where: str) -> str:
+    """One of the words above; UnsupportedError for types that are none of these."""
+    found = info.get("@type")
+    if not isinstance(found, str):
+        return VOLUME  # volumes of old have none; whatever else is wrong with it is told by what reads it
+    kind = KINDS.get(found)
+    if kind is None and found.startswith("neuroglancer_"):
+        raise UnsupportedError(
+            "no kind of precomputed data that zvcore knows", key=where, member="$.@type", found=found
+        )
+    return kind or VOLUME
+
+
+def not_opened(kind: str, where: str) -> UnsupportedError | None:
+    """The error for opening such a thing; None for what can be opened."""
+    if kind not in _UNOPENED:
+        return None
+    return UnsupportedError(f"{kind} can be verified, listed and served, but zvcore does not read them", key=where)

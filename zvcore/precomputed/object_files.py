@@ -1,0 +1,75 @@
+"""Looking after skeletons and meshes in files of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zvcore.errors import NotFoundError, ZvcoreError
+from zvcore.precomputed.meshes import Mesh
+from zvcore.precomputed.part import FilePart
+from zvcore.report import Problem, What
+from zvcore.stores.copying import is_backup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from zvcore.precomputed.meshes import Meshes
+    from zvcore.precomputed.skeletons import Skeletons
+    from zvcore.report import Report
+
+__all__ = ["ObjectFiles"]
+
+
+class ObjectFiles(FilePart):
+    """The skeletons or the meshes of a folder, each in a file, or in two: a manifest and the fragments."""
+
+    loss = "the object is left out"
+
+    def __init__(self, objects: Skeletons | Meshes, threads: int | None = None) -> None:
+        super().__init__(objects.store, "", threads)
+        self.objects = objects
+
+    def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
+        ids = self.objects.ids().tolist() if only is None else self._meant(only, report)
+        count = 0
+
+        def look(id: int) -> None:
+            nonlocal count
+            count += 1
+            self._look(id)
+
+        self.look_at_each(ids, look, report)
+        report.count("values", count)
+
+    def _look(self, id: int) -> None:
+        try:
+            found = self.objects[id]
+            if isinstance(found, Mesh):
+                for level in range(len(found.manifest.levels)):
+                    found.fragments(level)
+        except NotFoundError:
+            raise NotFoundError("the file was removed meanwhile", key=self._files(id)[0], chunk=id) from None
+        except ZvcoreError as error:
+            error.chunk = id
+            if error.key == self.store.root:
+                error.key = next(iter(self._files(id)), str(id))
+            raise
+
+    def _meant(self, only: Sequence[str], report: Report) -> Iterable[int]:
+        """The ids of the objects that these files hold."""
+        found = {}
+        for name in only:
+            stem = name.removesuffix(".gz").removesuffix(".index")
+            if stem.isdecimal() and int(stem) in self.objects:
+                found[int(stem)] = True
+            elif not is_backup(name):
+                report.add(name, "not the name of an object", fatal=False, kind=What.STRAY)
+        return found
+
+    def _files(self, id: int) -> list[str]:
+        """The files of an object that are there, the one that names the others first."""
+        names = [f"{id}.index", f"{id}.index.gz", f"{id}", f"{id}.gz"]
+        return [name for name in names if self.store.exists(name)]
+
+    def files_of(self, problem: Problem) -> Sequence[str]:
+        return self._files(problem.chunk) if isinstance(problem.chunk, int) else []

@@ -1,0 +1,124 @@
+"""What a folder consists of for those who look after it: each scale, kind of object and index is a part."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from zvcore import codecs
+from zvcore.engine import default_thread_count
+from zvcore.errors import ZvcoreError
+from zvcore.report import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from zvcore.care.rewriting import Patient
+    from zvcore.report import Report
+    from zvcore.stores import Store
+
+__all__ = ["FilePart", "Part", "stored_file"]
+
+T = TypeVar("T")
+
+# Files that are on their way at once, for each thread.
+_AHEAD = 64
+_GZIP = ".gz"
+
+
+class Part(ABC):
+    """A part of what lies in a store: all its objects are in one folder of it.
+
+    folder   the folder's key, "" for the root of the store
+    threads  how many look at once; None: as many as zvcore uses
+    """
+
+    def __init__(self, store: Store, folder: str, threads: int | None = None) -> None:
+        self.store = store
+        self.folder = folder
+        self.threads = threads
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of its objects begin with."""
+        return f"{self.folder}/" if self.folder else ""
+
+    @abstractmethod
+    def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
+        """Look at all of it, or at `only` these names within the folder. With `fast`, nothing is decoded."""
+
+    @abstractmethod
+    def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
+        """Take out of `patient.store`, which this part is of, what cannot be decoded.
+
+        `original` has everything as it was, if it is another store.
+        """
+
+
+class FilePart(Part):
+    """A part whose objects stand for themselves: what is wrong with one has no consequence for another."""
+
+    # What a loss of one of them means.
+    loss = "the file is left out"
+
+    def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
+        part = report.part()
+        self.verify(part, only, fast=False)
+        report.extend(part)
+        for problem in part.problems:
+            if problem.damage:
+                for key in self.files_of(problem):
+                    if patient.store.exists(key):
+                        kept = patient.drop(key)
+                        report.lose(
+                            key, f"{self.loss}{kept}", chunk=problem.chunk, offset=problem.offset, length=problem.length
+                        )
+                        report.count("files dropped")
+
+    def files_of(self, problem: Problem) -> Sequence[str]:
+        """What is taken out on account of a problem."""
+        return [problem.where]
+
+    def names(self, only: Sequence[str] | None) -> Iterator[str]:
+        """The names of the files in the folder, or those of them that are meant."""
+        if only is None:
+            for key in self.store.list(self.folder):
+                name = key.removeprefix(self.prefix)
+                if "/" not in name:
+                    yield name
+        else:
+            yield from only
+
+    def look_at_each(self, items: Iterable[T], look: Callable[[T], None], report: Report) -> None:
+        """Call `look` for each, on several threads, and report its errors."""
+
+        def problem_of(item: T) -> Problem | None:
+            try:
+                look(item)
+            except ZvcoreError as error:
+                return Problem.of(error)
+            return None
+
+        threads = self.threads or default_thread_count()
+        with ThreadPoolExecutor(threads) as pool:
+            waiting = iter(items)
+            while batch := list(itertools.islice(waiting, _AHEAD * threads)):
+                for problem in pool.map(problem_of, batch):
+                    report.looked_at()
+                    if problem is not None:
+                        report.problems.append(problem)
+
+
+def stored_file(store: Store, key: str) -> bytes | None:
+    """What a file holds; CloudVolume's compressed ones, which have another name, are unpacked."""
+    data = store.get(key)
+    if data is None and store.of_files:
+        packed = store.get(f"{key}{_GZIP}")
+        if packed is not None:
+            try:
+                return bytes(codecs.from_neuroglancer("gzip").decode(packed))
+            except ZvcoreError as error:
+                raise error.located(key=f"{key}{_GZIP}", offset=0, length=len(packed))
+    return None if data is None else bytes(data)
