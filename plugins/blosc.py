@@ -49,7 +49,7 @@ class Blosc(LibraryCodec):
     shuffle: str = _Shuffle("shuffle", str, None, None, tuple(SHUFFLES), {}, (), "a name or its number")  # type: ignore[assignment]
     blocksize: int = param(0, low=0, high=2**31 - 1, doc="0: chosen by c-blosc")
     # N5's readers need none, and tensorstore refuses data that has the member.
-    typesize: int | None = param(None, type=int, low=1, high=2**31 - 1, n5=None)
+    typesize: int | None = param(None, type=int, low=1, high=2**31 - 1, n5=None, zarr2=None)
 
     def for_dtype(self, dtype: np.dtype[Any]) -> Self:
         if self.typesize is not None or dtype.itemsize == 0:
@@ -79,6 +79,9 @@ class Blosc(LibraryCodec):
     @classmethod
     def from_n5(cls, obj: Mapping[str, Any]) -> Self:
         return super().from_n5({**JAVA, **obj} if isinstance(obj, Mapping) else obj)
+
+    def to_zarr2(self) -> dict[str, Any]:
+        return {**super().to_zarr2(), "shuffle": SHUFFLES[self.shuffle]}
 
     def to_zarr3(self) -> dict[str, Any]:
         obj = super().to_zarr3()

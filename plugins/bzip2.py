@@ -18,10 +18,10 @@ class Bzip2(LibraryCodec):
     name = "bzip2"
     encoding_only = ("block_size",)
     # zarr-python knows it by numcodecs' name, and no program by another.
-    spellings = {"zarr3": "numcodecs.bz2"}
-    also_read = {"zarr3": {"bzip2": {}}}
+    spellings = {"zarr2": "bz2", "zarr3": "numcodecs.bz2"}
+    also_read = {"zarr2": {"bz2": {"block_size": 1}}, "zarr3": {"bzip2": {}}}
 
-    block_size: int = param(9, low=1, high=9, n5="blockSize", zarr3="level", doc="in units of 100 kB")
+    block_size: int = param(9, low=1, high=9, n5="blockSize", zarr2="level", zarr3="level", doc="in units of 100 kB")
 
     def __zv_codec__(self) -> Any:
         return _bzip2 and _bzip2.codec_table(self.block_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from zvcore.codecs import Codec
@@ -19,6 +20,14 @@ class Crc32c(Codec):
 
     def __zv_codec__(self) -> Any:
         return _crc32c.codec_table()
+
+    @classmethod
+    def from_zarr2(cls, obj: Any) -> Codec:  # type: ignore[override]  # or numcodecs' own
+        if isinstance(obj, Mapping) and obj.get("location", "end") != "end":
+            from zvcore.codecs.numcodecs import PREFIX, adapter
+
+            return adapter(PREFIX + cls.name).from_zarr2(obj)
+        return super().from_zarr2(obj)
 
     def encoded_size(self, size: int) -> int | None:
         return size + 4

@@ -21,12 +21,16 @@ class Gzip(LibraryCodec):
 
     name = "gzip"
     spellings = {"neuroglancer": "gzip"}
-    also_read = {"zarr3": {"numcodecs.gzip": {}, "numcodecs.zlib": {"use_zlib": True}}}
+    also_read = {
+        # Where numcodecs' documents say no level, they mean 1.
+        "zarr2": {"gzip": {"level": 1}, "zlib": {"level": 1, "use_zlib": True}},
+        "zarr3": {"numcodecs.gzip": {}, "numcodecs.zlib": {"use_zlib": True}},
+    }
 
     level: int = param(6, low=-1, high=9, doc="-1 means 6")
-    use_zlib: bool = param(False, n5="useZlib", zarr3=None)
-    single_member: bool = param(False, n5=None, zarr3=None)
-    sniff: bool = param(False, n5=None, zarr3=None)
+    use_zlib: bool = param(False, n5="useZlib", zarr2=None, zarr3=None)
+    single_member: bool = param(False, n5=None, zarr2=None, zarr3=None)
+    sniff: bool = param(False, n5=None, zarr2=None, zarr3=None)
 
     encoding_only = ("level", "single_member")
 
@@ -40,6 +44,9 @@ class Gzip(LibraryCodec):
 
     def __zv_codec__(self) -> Any:
         return _gzip and _gzip.codec_table(self.effective_level, self.use_zlib, self.single_member, self.sniff)
+
+    def to_zarr2(self) -> dict[str, Any]:
+        return {**super().to_zarr2(), "id": "zlib" if self.use_zlib else "gzip", "level": self.effective_level}
 
     def to_zarr3(self) -> dict[str, Any]:
         obj = super().to_zarr3()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zvcore.codecs import param
+from zvcore.errors import UnsupportedError
 from zvcore_plugins._library import LibraryCodec, native_part
 
 _lz4 = native_part("_lz4")
@@ -40,7 +41,7 @@ class Lz4(LibraryCodec):
     acceleration: int = param(1, low=-(2**31), high=2**31 - 1, sparse=("n5",))
     level: int = param(0, low=0, high=12, sparse=("n5", "zarr3"))
     checksum: bool = param(True, sparse=("n5", "zarr3"))
-    sniff: bool = param(False, zarr3=None)
+    sniff: bool = param(False, zarr2=None, zarr3=None)
 
     def reads_as(self, data: memoryview, size: int) -> bool:
         return self.sniff or self.framing != STREAM or bytes(data[:8]) == b"LZ4Block"
@@ -74,6 +75,16 @@ class Lz4(LibraryCodec):
             name, kept, beside = codec._kept.get("n5", (cls.name, {}, {}))
             codec._kept["n5"] = (name, {**kept, "blockSize": level}, beside)
         return codec
+
+    def to_zarr2(self) -> dict[str, Any]:
+        if self.framing != SIZED:
+            raise UnsupportedError(f"Zarr v2 has no name for the framing {self.framing!r}", codec=self.name)
+        left_out = ("framing", "block_size", "level", "checksum")
+        return {name: value for name, value in super().to_zarr2().items() if name not in left_out}
+
+    @classmethod
+    def from_zarr2(cls, obj: Any) -> Lz4:
+        return super().from_zarr2({"framing": SIZED, **obj} if isinstance(obj, Mapping) else obj)
 
     def to_zarr3(self) -> dict[str, Any]:
         obj = super().to_zarr3()

@@ -16,12 +16,15 @@ class Lzma(Codec):
     """numcodecs' codec of that name with all it can have, as zarr 2 wrote it into N5 too; by the standard library."""
 
     name = "lzma"
-    spellings = {"zarr3": "numcodecs.lzma"}
+    spellings = {"zarr2": "lzma", "zarr3": "numcodecs.lzma"}
 
     format: int = param(FORMAT_XZ, choices=(FORMAT_XZ, FORMAT_ALONE, FORMAT_RAW))
     check: int = param(-1, low=-1, high=15)
     preset: int | None = param(None, type=int)
     filters: list[dict[str, int]] | None = param(None, type=list)
+
+    def to_zarr2(self) -> dict[str, Any]:
+        return {"preset": self.preset, "filters": self.filters, **super().to_zarr2()}
 
     def _encode(self, data: memoryview) -> bytes:
         lzma = need("lzma", "liblzma")

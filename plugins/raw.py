@@ -14,7 +14,7 @@ class Raw(Codec):
     """A copy. N5 and Neuroglancer name it; in Zarr it is the absence of a codec."""
 
     name = "raw"
-    spellings = {"zarr3": None, "neuroglancer": "raw"}
+    spellings = {"zarr2": None, "zarr3": None, "neuroglancer": "raw"}
     identity = True
 
     def __zv_codec__(self) -> Any:

@@ -27,21 +27,31 @@ class Xz(LibraryCodec):
 
     name = "xz"
     encoding_only = ("preset", "extreme")
-    spellings = {"zarr3": "numcodecs.lzma"}
+    spellings = {"zarr2": "lzma", "zarr3": "numcodecs.lzma"}
     also_read = {"n5": {"lzma": {}}, "zarr3": {"xz": {}}}
 
     preset: int = param(6, low=0, high=9)
-    extreme: bool = param(False, sparse=("n5", "zarr3"), doc="much more time for a little less space")
+    extreme: bool = param(False, sparse=("n5", "zarr2", "zarr3"), doc="much more time for a little less space")
 
     def __zv_codec__(self) -> Any:
         return _xz and _xz.codec_table(self.preset, self.extreme, MEMORY_LIMIT)
 
+    def to_zarr2(self) -> dict[str, Any]:
+        members = super().to_zarr2()
+        return {"id": members.pop("id"), **_as_numcodecs(members)}
+
+    @classmethod
+    def from_zarr2(cls, obj: Any) -> Codec:  # type: ignore[override]  # or lzma's
+        if not isinstance(obj, Mapping):
+            return super().from_zarr2(obj)
+        if not _plain(obj):
+            return _lzma().from_zarr2(obj)
+        return super().from_zarr2(_from_numcodecs(obj))
+
     def to_zarr3(self) -> dict[str, Any]:
         obj = super().to_zarr3()
         if obj["name"] == "numcodecs.lzma":
-            members = obj["configuration"]
-            preset = members.pop("preset") | (EXTREME if members.pop("extreme", False) else 0)
-            obj["configuration"] = {"format": FORMAT_XZ, "check": -1, "preset": preset, "filters": None, **members}
+            obj["configuration"] = _as_numcodecs(obj["configuration"])
         return obj
 
     @classmethod
@@ -50,10 +60,7 @@ class Xz(LibraryCodec):
             members = obj.get("configuration", {})
             if not isinstance(members, Mapping) or not _plain(members):
                 return _lzma().from_zarr3(obj)
-            members = {key: value for key, value in members.items() if key not in ("format", "check", "filters")}
-            preset = members.pop("preset", None)
-            preset = 6 if preset is None else preset
-            obj = {**obj, "configuration": {"preset": preset & ~EXTREME, "extreme": bool(preset & EXTREME), **members}}
+            obj = {**obj, "configuration": _from_numcodecs(members)}
         return super().from_zarr3(obj)
 
     @classmethod
@@ -67,6 +74,20 @@ def _lzma() -> type[Codec]:
     from zvcore_plugins.lzma import Lzma
 
     return Lzma
+
+
+def _as_numcodecs(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of numcodecs' `lzma` that say the same."""
+    rest = {key: value for key, value in members.items() if key not in ("preset", "extreme")}
+    preset = members["preset"] | (EXTREME if members.get("extreme", False) else 0)
+    return {"format": FORMAT_XZ, "check": -1, "preset": preset, "filters": None, **rest}
+
+
+def _from_numcodecs(members: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {key: value for key, value in members.items() if key not in ("format", "check", "filters", "preset")}
+    preset = members.get("preset")
+    preset = 6 if preset is None else preset
+    return {"preset": preset & ~EXTREME, "extreme": bool(preset & EXTREME), **rest}
 
 
 def _plain(members: Mapping[str, Any]) -> bool:

@@ -22,17 +22,25 @@ class Zstd(LibraryCodec):
 
     level: int = param(3, low=-131072, high=22, doc="0 means the library's default, 3")
     # tensorstore refuses N5 data that has the member.
-    checksum: bool = param(False, sparse=("n5",))
+    checksum: bool = param(False, sparse=("n5", "zarr2"))
+
+    @classmethod
+    def from_zarr2(cls, obj: Any) -> Self:
+        return super().from_zarr2(_bounded(obj) if isinstance(obj, Mapping) else obj)
 
     @classmethod
     def from_zarr3(cls, obj: Any) -> Self:
-        # numcodecs lets the library bring any level down to its highest: there is data that says level 100.
         if isinstance(obj, Mapping) and obj.get("name") == "numcodecs.zstd":
             members = obj.get("configuration")
-            level = members.get("level") if isinstance(members, Mapping) else None
-            if isinstance(members, Mapping) and isinstance(level, int) and level > 22:
-                obj = {**obj, "configuration": {**members, "level": 22}}
+            if isinstance(members, Mapping):
+                obj = {**obj, "configuration": _bounded(members)}
         return super().from_zarr3(obj)
 
     def __zv_codec__(self) -> Any:
         return _zstd and _zstd.codec_table(self.level, self.checksum)
+
+
+def _bounded(members: Mapping[str, Any]) -> Mapping[str, Any]:
+    """numcodecs lets the library bring any level down to its highest: there is data that says level 100."""
+    level = members.get("level")
+    return {**members, "level": 22} if isinstance(level, int) and level > 22 else members

@@ -1,4 +1,4 @@
-"""One fast engine for chunked and sharded arrays: Neuroglancer precomputed, Zarr v3, N5 and Zarr Vectors.
+"""One fast engine for chunked and sharded arrays: Neuroglancer precomputed, Zarr v2 and v3, N5 and Zarr Vectors.
 
 Names are imported when they are first used, so that `import zvcore` costs next to nothing.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from zvcore import n5 as n5
     from zvcore import precomputed as precomputed
     from zvcore import stores as stores
+    from zvcore import zarr2 as zarr2
     from zvcore import zarr3 as zarr3
     from zvcore import zvf as zvf
     from zvcore.array import Array as Array
@@ -57,6 +58,7 @@ _ORIGINS = {
     "show_versions": "zvcore.versions",
     "stores": "zvcore",
     "verify": "zvcore.care.verbs",
+    "zarr2": "zvcore",
     "zarr3": "zvcore",
     "zvf": "zvcore",
 }

@@ -15,6 +15,7 @@ __all__ = [
     "CorruptDataError",
     "InvalidKeyError",
     "MetadataError",
+    "MisplacedChunksWarning",
     "NotFoundError",
     "PluginError",
     "ReadOnlyError",
@@ -161,6 +162,10 @@ class StoreError(ZvcoreError, OSError):
 
     # OSError would show an errno.
     __str__ = ZvcoreError.__str__
+
+
+class MisplacedChunksWarning(UserWarning):
+    """Chunks are there where no reader looks for them, so that the array reads as the fill value."""
 
 
 class UnfinishedConversionWarning(UserWarning):

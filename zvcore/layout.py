@@ -88,15 +88,25 @@ class Layout(ABC):
     shape: tuple[int, ...]
     form: ChunkForm
     fill_value: Any
-    chains: tuple[CodecChain, ...]
     shard_shape: tuple[int, ...] | None = None
     # A capsule of C functions that read and write a chunk's own header (`zvcore/include/zv_framing.h`).
     framing: object | None = None
-    value_codec: ValueCodec | None = None
-    # For layouts with shards in local stores: those that single chunks were read from lately.
-    open_shards: OpenShards | None = None
     # Whether chunks that hold nothing but the fill value are stored all the same.
     store_empty: bool = False
+
+    if TYPE_CHECKING:
+        # Attributes, which formats may also make when somebody asks for them: properties, to type checkers.
+
+        @property
+        def chains(self) -> tuple[CodecChain, ...]: ...
+        @property
+        def value_codec(self) -> ValueCodec | None: ...
+        @property
+        def open_shards(self) -> OpenShards | None: ...
+    else:
+        value_codec = None
+        # For layouts with shards in local stores: those that single chunks were read from lately.
+        open_shards = None
 
     @property
     @abstractmethod

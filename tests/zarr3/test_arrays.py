@@ -391,10 +391,11 @@ def test_the_old_name_of_the_bytes_codec_is_read(tmp_path):
     assert zvcore.open(path)[...].tolist() == [0, 1, 2, 3]
 
 
-def test_version_2_is_refused_by_name(tmp_path):
+def test_version_2_is_another_format(tmp_path):
     zarr.create_array(tmp_path, shape=(4,), dtype="u1", zarr_format=2)
-    with pytest.raises(UnsupportedError, match="v2"):
-        zvcore.open(tmp_path)
+    assert zvcore.open(tmp_path).format == "zarr2"
+    with pytest.raises(NotFoundError, match=r"zarr\.json"):
+        zvcore.open(tmp_path, format="zarr3")
 
 
 def test_an_unknown_codec_breaks_only_decoding(tmp_path):

@@ -234,6 +234,17 @@ class Codec:
             raise MetadataError("a compression must be an object", codec=cls.name, expected=expected, found=repr(obj))
         return cls._read("n5", obj.get("type"), {key: value for key, value in obj.items() if key != "type"})
 
+    def to_zarr2(self) -> dict[str, Any]:
+        """As Zarr v2's `compressor`, or as one of its `filters`: `{"id": "gzip", "level": 6}`."""
+        name, members, beside = self._written("zarr2")
+        return {"id": name, **members, **beside}
+
+    @classmethod
+    def from_zarr2(cls, obj: Any) -> Self:
+        if not isinstance(obj, Mapping):
+            raise MetadataError("a codec must be an object", codec=cls.name, expected='{"id": ...}', found=repr(obj))
+        return cls._read("zarr2", obj.get("id"), {key: value for key, value in obj.items() if key != "id"})
+
     def to_zarr3(self) -> dict[str, Any]:
         """As in Zarr v3's `codecs`: `{"name": "gzip", "configuration": {"level": 6}}`."""
         name, members, beside = self._written("zarr3")

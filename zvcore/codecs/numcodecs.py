@@ -118,6 +118,28 @@ class NumcodecsCodec(Codec):
         decoded = self._codec.decode(data)
         return decoded if isinstance(decoded, bytes) else readable_bytes(decoded)
 
+    # -- as numcodecs has it ---------------------------------------------------------------------------------------
+
+    def encode_buffer(self, values: Any) -> Any:
+        """What numcodecs makes of an array or of bytes, as Zarr v2 has its filters: they see the type that goes in, and
+        the items as they lie in memory.
+        """
+        try:
+            return self._codec.encode(values)
+        except (MemoryError, ZvcoreError):
+            raise
+        except Exception as error:
+            raise UnsupportedError(f"numcodecs refuses: {error}", codec=self.name) from error
+
+    def decode_buffer(self, stored: Any) -> Any:
+        """The opposite of `encode_buffer`: an array or bytes, whose type need not be that of the values."""
+        try:
+            return self._codec.decode(stored)
+        except (MemoryError, ZvcoreError):
+            raise
+        except Exception as error:
+            raise CorruptDataError(f"not valid ({type(error).__name__}: {error})", codec=self.name) from error
+
     # -- as arrays -----------------------------------------------------------------------------------------------
 
     def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -192,6 +214,7 @@ def _made(identifier: str, numcodecs_class: type[Any]) -> type[NumcodecsCodec]:
         "numcodecs_id": identifier,
         "numcodecs_class": numcodecs_class,
         "kind": kind,
+        "spellings": {**NumcodecsCodec.spellings, "zarr2": identifier},
         # zarr 2 put codecs that N5 does not know into N5 under their bare id.
         "also_read": {"n5": {identifier: {}}},
         "__doc__": numcodecs_class.__doc__,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "Parameter", "param"]
 
 # The formats whose spelling of a codec is known, and what each calls itself in messages.
-FORMATS = {"n5": "N5", "zarr3": "Zarr v3", "neuroglancer": "Neuroglancer"}
+FORMATS = {"n5": "N5", "zarr2": "Zarr v2", "zarr3": "Zarr v3", "neuroglancer": "Neuroglancer"}
 
 
 class Parameter:

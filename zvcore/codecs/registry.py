@@ -19,6 +19,7 @@ __all__ = [
     "available",
     "from_n5",
     "from_neuroglancer",
+    "from_zarr2",
     "from_zarr3",
     "get",
     "register",
@@ -104,6 +105,17 @@ def _find(name: str, format: str | None, where: str | None) -> type[Codec]:
     except (CodecNotFoundError, CodecConflictError) as error:
         raise error.located(key=where)
     raise _not_found(name, format, where)
+
+
+def _find_or_numcodecs(name: str, format: str, where: str | None) -> type[Codec]:
+    """`_find` in a format whose names are those of numcodecs, where no plugin has claimed them."""
+    try:
+        return _find(name, format, where)
+    except CodecNotFoundError as error:
+        try:
+            return _find(NUMCODECS + name, format, where)
+        except CodecNotFoundError:
+            raise error from None
 
 
 def _is_first_party(name: str) -> bool:
@@ -200,17 +212,17 @@ def from_n5(obj: Any, where: str | None = None) -> Codec:
     name = obj.get("type") if obj else "raw"
     if not isinstance(name, str):
         raise MetadataError("'compression' lacks a 'type'", key=where, expected="a string", found=repr(name))
-    try:
-        cls = _find(name, "n5", where)
-    except CodecNotFoundError as error:
-        # zarr 2 wrote numcodecs' own configurations, which carry an `id`.
-        if obj.get("id") != name:
-            raise
-        try:
-            cls = _find(NUMCODECS + name, "n5", where)
-        except CodecNotFoundError:
-            raise error from None
+    # zarr 2 wrote numcodecs' own configurations, which carry an `id`.
+    cls = (_find_or_numcodecs if obj.get("id") == name else _find)(name, "n5", where)
     return _described(cls.from_n5, {**obj, "type": name}, where)
+
+
+def from_zarr2(obj: Any, where: str | None = None) -> Codec:
+    """The codec that a Zarr v2 array's `compressor` or an entry of its `filters` names, in the words of numcodecs."""
+    name = obj.get("id") if isinstance(obj, Mapping) else None
+    if not isinstance(name, str):
+        raise MetadataError("a codec must have an 'id'", key=where, expected='{"id": ...}', found=repr(obj))
+    return _described(_find_or_numcodecs(name, "zarr2", where).from_zarr2, obj, where)
 
 
 def from_zarr3(obj: Any, where: str | None = None) -> Codec:

@@ -48,6 +48,8 @@ class Exchange:
     keeps_kind      whether it says itself that an image is a segmentation
     ome_version     the version of OME-Zarr in whose words groups describe images, among their attributes; None: they
                     have none of its words
+    axes_by_place   whether axes have their meaning by their place, however chunks lie in memory: among such formats
+                    their order stays
     """
 
     holds: ClassVar[str] = "array"
@@ -62,6 +64,7 @@ class Exchange:
     keeps_fill: ClassVar[bool] = False
     keeps_kind: ClassVar[bool] = False
     ome_version: ClassVar[str | None] = None
+    axes_by_place: ClassVar[bool] = False
 
     def __init__(self, format: Format) -> None:
         self.format = format

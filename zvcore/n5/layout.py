@@ -77,7 +77,7 @@ class BlockLayout(Layout):
         return codec.for_dtype(self.metadata.dtype)
 
     @cached_property
-    def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
+    def chains(self) -> tuple[CodecChain, ...]:
         return (CodecChain((self.codec,)),)
 
     def __getstate__(self) -> dict[str, object]:

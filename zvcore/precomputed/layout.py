@@ -46,6 +46,8 @@ def layout_of(
 class ScaleLayout(Layout):
     """What both kinds share: voxels [x, y, z, channel], x fastest, chunks cut at the volume's end."""
 
+    chains: tuple[CodecChain, ...]
+
     def __init__(self, store: Store, scale: Scale, dtype: np.dtype[Any], channels: int, store_empty: bool) -> None:
         self.store = store
         self.scale = scale

@@ -53,8 +53,8 @@ def create(store: Store, **options: Any) -> Zarr3Array:
 
 
 def detect(store: Store) -> bool:
-    """Whether a Zarr array or group lies at the root of the store (v2 too: opening it says what is the matter)."""
-    return any(store.exists(name) for name in ("zarr.json", ".zarray", ".zgroup"))
+    """Whether a Zarr v3 array or group lies at the root of the store."""
+    return store.exists("zarr.json")
 
 
 def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Group:

@@ -15,11 +15,10 @@ from zvcore.codecs import CodecChain
 from zvcore.documents import shown
 from zvcore.documents.members import Anything, Integer, Items, Member, Place, Table, named
 from zvcore.errors import CodecNotFoundError, CorruptDataError, UnsupportedError
-from zvcore.kernels.vlen import join_rows, split_rows
 from zvcore.zarr3.shard_index import ENDIAN, INDEX, ShardIndexForm
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from zvcore.zarr3.dtypes import DataType
 
@@ -178,49 +177,6 @@ def _is_filter(name: str, codec: Any, place: Place) -> bool:
         return zvcore.codecs.from_zarr3(codec, where=place.key).kind == "array"
     except CodecNotFoundError:
         return False
-
-
-class VariableItems:
-    """The value codec of `vlen-utf8` and `vlen-bytes`."""
-
-    def __init__(self, data_type: DataType, axes: Sequence[int]) -> None:
-        self.data_type = data_type
-        self.axes = tuple(axes)
-
-    def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        starts, lengths = split_rows(data)
-        stored = tuple(shape[axis] for axis in self.axes)
-        count = int(np.prod(stored, dtype=np.int64))
-        if len(starts) != count:
-            raise CorruptDataError("the chunk holds another number of items", expected=count, found=len(starts))
-        raw = bytes(data)
-        rows = [raw[at : at + size] for at, size in zip(starts.tolist(), lengths.tolist(), strict=True)]
-        values = np.empty(count, self.data_type.dtype)
-        values[:] = _texts(rows) if self.data_type.kind == "text" else _objects(rows)
-        return values.reshape(stored).transpose(np.argsort(self.axes))
-
-    def encode(self, values: npt.NDArray[Any]) -> bytes:
-        flat = values.transpose(self.axes).ravel()
-        rows = [
-            (item.encode() if isinstance(item, str) else b"" if item is None or item == 0 else bytes(item))
-            for item in flat.tolist()
-        ]
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) for row in rows], out=offsets[1:])
-        return bytes(join_rows(b"".join(rows), offsets))
-
-
-def _texts(rows: list[bytes]) -> list[str]:
-    try:
-        return [row.decode() for row in rows]
-    except UnicodeDecodeError as error:
-        raise CorruptDataError(f"an item is not UTF-8: {error}", codec="vlen-utf8") from error
-
-
-def _objects(rows: list[bytes]) -> npt.NDArray[Any]:
-    values = np.empty(len(rows), object)
-    values[:] = rows
-    return values
 
 
 class Filtered:

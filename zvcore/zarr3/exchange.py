@@ -9,6 +9,7 @@ from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
 from zvcore.exchange.target import advised_shards, carried_shards, chunk_shape, fill_value
 from zvcore.exchange.writer import ImageWriter
+from zvcore.format import get_format
 from zvcore.images.axes import known
 from zvcore.images.cosem import transform
 from zvcore.images.ome import MOST_AXES, attributes_of, members_of
@@ -33,6 +34,7 @@ class ZarrExchange(Exchange):
     common_codecs = ("gzip", "zstd", "blosc")
     default_codec = "zstd"
     has_attributes = True
+    axes_by_place = True
     placing = frozenset({"transform", "ome", "multiscales", "_ARRAY_DIMENSIONS"})
     understood = ARRAY.names | {"zarr_format", "node_type"}
     keeps_fill = True
@@ -41,7 +43,7 @@ class ZarrExchange(Exchange):
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
     ) -> tuple[tuple[int | None, ...], str]:
-        if array.format == self.format.name:
+        if get_format(array.format).exchange().axes_by_place:
             return tuple(kept), array.order
         return tuple(slow_first(array, kept)), "C"
 

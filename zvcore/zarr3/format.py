@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.format import Format, Glimpse, ViewerSource
+from zvcore.format import Format, ViewerSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,8 +24,9 @@ _VIEWER_CODECS = ("bytes", "transpose", "gzip", "zstd", "blosc", "crc32c")
 class Zarr3(Format):
     name = "zarr3"
     title = "Zarr v3"
-    # Those of version 2 too: opening it says what is the matter.
-    marks = ("zarr.json", ".zarray", ".zgroup")
+    marks = ("zarr.json",)
+    # Where the documents of an older version stand beside it, they describe the same.
+    precedence = 1
     tensorstore_driver = "zarr3"
     zarr_python = True
     begins_groups = True
@@ -74,15 +75,6 @@ class Zarr3(Format):
         from zvcore.zarr3 import care
 
         return care
-
-    def glimpse(self, store: Store) -> Glimpse | None:
-        if store.exists("zarr.json") or not (store.exists(".zarray") or store.exists(".zgroup")):
-            return None
-        is_array = store.exists(".zarray")
-        return Glimpse(
-            "array" if is_array else "group", ViewerSource("zarr2://"), "zarr2", "Zarr v2",
-            "Zarr v2: Neuroglancer reads it, zvcore does not" if is_array else None,
-        )  # fmt: skip
 
     def viewer_axes(self, image: Image) -> dict[str, tuple[float, str]] | None:
         from zvcore.zarr3.image import viewer_axes

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from zvcore.codecs.variable_items import VariableItems
 from zvcore.engine import Sources
 from zvcore.layout import ChunkForm, Layout, StoredObject
 from zvcore.placement import OneChunkPerObject
-from zvcore.zarr3.chain import Filtered, Pipeline, VariableItems
+from zvcore.zarr3.chain import Filtered, Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ def form_of(pipeline: Pipeline, shape: tuple[int, ...], axes: tuple[int, ...]) -
     dtype = pipeline.data_type.dtype
     form = ChunkForm(shape, dtype, swapped=pipeline.swapped, axes=axes)
     if pipeline.data_type.kind != "fixed":
-        return form, VariableItems(pipeline.data_type, axes)
+        return form, VariableItems(dtype, axes)
     if pipeline.filters:
         return form, Filtered(pipeline)
     return form, None
@@ -37,6 +38,8 @@ def form_of(pipeline: Pipeline, shape: tuple[int, ...], axes: tuple[int, ...]) -
 
 class ChunkLayout(Layout):
     """An array whose chunks are objects of their own."""
+
+    value_codec: ValueCodec | None
 
     def __init__(self, store: Store, metadata: ArrayMetadata, store_empty: bool = False) -> None:
         self.store = store
@@ -48,7 +51,7 @@ class ChunkLayout(Layout):
         self.form, self.value_codec = form_of(self.pipeline, metadata.chunk_shape, self.pipeline.axes)
 
     @property
-    def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
+    def chains(self) -> tuple[CodecChain, ...]:
         return (self.pipeline.chain,)
 
     @property

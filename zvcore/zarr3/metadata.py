@@ -224,13 +224,6 @@ def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetada
     document = read_document(store, prefix)
     key = f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT
     if document is None:
-        old = [name for name in (".zarray", ".zgroup") if store.exists(f"{prefix}/{name}" if prefix else name)]
-        if old:
-            raise UnsupportedError(
-                "a Zarr v2 array or group; zvcore reads v3 (zarr-python reads both)",
-                key=f"{store.root}/{prefix}",
-                found=old[0],
-            )
         raise NotFoundError("there is no zarr.json", key=f"{store.root}/{key}")
     return parse_document(document, key)
 

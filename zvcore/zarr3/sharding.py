@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from zvcore.codecs import CodecChain
+    from zvcore.layout import ValueCodec
     from zvcore.stores import Snapshot, Store
     from zvcore.stores.editing import Edit
     from zvcore.zarr3.metadata import ArrayMetadata
@@ -53,6 +54,8 @@ def check_write_options(
 
 class ShardLayout(Layout):
     """An array whose chunks lie together in shards, nested as deep as its metadata say."""
+
+    value_codec: ValueCodec | None
 
     def __init__(
         self,
@@ -89,11 +92,11 @@ class ShardLayout(Layout):
         self._strides = tuple(self.levels[0].strides.tolist())
 
     @cached_property
-    def chains(self) -> tuple[CodecChain, ...]:  # type: ignore[override]
+    def chains(self) -> tuple[CodecChain, ...]:
         return (self.innermost.chain,)
 
     @cached_property
-    def open_shards(self) -> OpenShards | None:  # type: ignore[override]
+    def open_shards(self) -> OpenShards | None:
         grid = self.metadata.grid
         if not self.simple or self.value_codec is not None or self.store.local_root is None:
             return None

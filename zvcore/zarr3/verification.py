@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.care.checking import WrongSizeError, first_bad
-from zvcore.care.walking import Grid, look_at_all, objects, stray_objects
-from zvcore.codecs import CodecChain
-from zvcore.engine import Keys, fetch
+from zvcore.care.chunks import ChunkChecker
+from zvcore.care.walking import Grid, look_at_all, stray_objects
+from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.layout import Sources
@@ -161,59 +158,25 @@ def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
                 report.add(DOCUMENT, f"ome.multiscales names the level {path!r}, which is not there", kind=What.MISSING)
 
 
-class Checker:
-    """Looks at the objects of one array."""
+class Checker(ChunkChecker):
+    """Looks at the objects of one array: chunks, or shards of them."""
 
     def __init__(self, array: Zarr3Array, report: Report, fast: bool = False, threads: int | None = None) -> None:
         self.array = array
-        self.layout: Any = array.layout
-        self.store = array.layout.store
-        self.report = report
-        self.fast = fast
-        self.threads = threads
-        metadata = array.metadata
-        self.metadata = metadata
-        self.grid = Grid(
-            [-(-bound // extent) for bound, extent in zip(metadata.shape, metadata.chunk_shape, strict=True)],
-            metadata.position,
-            _GUESTS,
-        )
-        chain = self.layout.chains[0]
-        # Codecs that must be installed are missed here, before any chunk is read.
-        self.chain = chain
-        plain = self.layout.value_codec is None
-        self.nbytes = self.layout.chunk_nbytes if plain else None
-        codecs = chain.codecs
-        # What can be checked without decoding: a checksum behind everything, or the size of what nothing compresses.
-        checked = list(itertools.takewhile(lambda codec: codec.is_checksum, reversed(codecs)))
-        self.proof = CodecChain(checked[::-1]) if checked else None
-        self.fixed = len(checked) == len(codecs)
+        self.metadata = array.metadata
+        self.sharded = isinstance(array.layout, ShardLayout)
+        shapes = zip(self.metadata.shape, self.metadata.chunk_shape, strict=True)
+        extents = [-(-bound // extent) for bound, extent in shapes]
+        grid = Grid(extents, self.metadata.position, _GUESTS, "shard" if self.sharded else "chunk")
+        super().__init__(array.layout, grid, report, fast, threads)
 
-    def all(self, only: Sequence[str] | None = None) -> None:
-        """Every object."""
-        stored = 0
-        sharded = isinstance(self.layout, ShardLayout)
-        entries = objects(self.store, self.grid, self.report, only)
-        while batch := list(itertools.islice(entries, _OBJECTS)):
-            stored += len(batch)
-            if sharded:
-                for key, position in batch:
-                    self.shard(key, position)
-                    self.report.looked_at()
-            else:
-                self.chunks(batch)
-                self.report.looked_at(len(batch))
-        what = "shards" if sharded else "chunks"
-        self.report.count(what, stored)
-        if only is None:
-            self.report.count(f"{what} not stored", math.prod(self.grid.extents) - stored)
-
-    # --- chunks that are objects
-
-    def chunks(self, batch: Sequence[tuple[str, tuple[int, ...]]]) -> None:
-        positions = np.array([position for _, position in batch], np.int64).reshape(len(batch), -1)
-        sources = Sources(keys=Keys.of([key for key, _ in batch]))
-        self._decode(sources, positions, lambda row: batch[row][0])
+    def objects(self, batch: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+        if not self.sharded:
+            super().objects(batch)
+            return
+        for key, position in batch:
+            self.shard(key, position)
+            self.report.looked_at()
 
     # --- shards
 
@@ -248,7 +211,7 @@ class Checker:
                 Keys.of([found.key]), np.zeros(part, np.int32), found.offsets[rows], found.lengths[rows],
                 stamps=[found.stamp],
             )  # fmt: skip
-            for row in self._decode(sources, found.positions[rows], lambda _: found.key):
+            for row in self.decode(sources, found.positions[rows], lambda _: found.key):
                 sound[first + row] = False
         return sound
 
@@ -273,82 +236,5 @@ class Checker:
             blobs += chunks
             count -= len(chunks)
             if len(blobs) >= step or not count:
-                self._decode(Sources(Keys.of([key]), blobs=blobs), np.concatenate(places), lambda _: key)
+                self.decode(Sources(Keys.of([key]), blobs=blobs), np.concatenate(places), lambda _: key)
                 places, blobs = [], []
-
-    # --- decoding
-
-    def _decode(self, sources: Sources, positions: Ints, name: Callable[[int], str]) -> list[int]:
-        """Decode chunks, in pieces that fit into memory; tell of those that cannot be. The rows that are broken."""
-        count = len(positions)
-        step = max(1, min(count, _BYTES // max(1, self.nbytes or 1 << 20)))
-        if self.fast and self.proof is None:
-            step = max(1, count)  # nothing is read
-
-        def decode(first: int, last: int) -> None:
-            self._fetched(_part(sources, range(first, last)), positions[first:last])
-
-        bad: list[int] = []
-        for first in range(0, count, step):
-            for row, error in first_bad(decode, first, min(first + step, count)):
-                if self._tell(error, sources, row, positions[row], name(row)).damage:
-                    bad.append(row)
-        return bad
-
-    def _fetched(self, sources: Sources, positions: Ints) -> None:
-        count = len(positions)
-        if self.fast:
-            self._sized(sources, count)
-            if self.proof is not None:
-                size = np.full(count, self.nbytes, np.uint64) if self.fixed and self.nbytes is not None else None
-                self._got(sources, self.proof, size, positions)
-            return
-        expected = None if self.nbytes is None else np.full(count, self.nbytes, np.uint64)
-        self._got(sources, self.chain, expected, positions)
-
-    def _got(self, sources: Sources, chain: CodecChain, expected: Any, positions: Ints) -> None:
-        values = fetch(self.store, sources, chain, count=len(positions), expected=expected, threads=self.threads)
-        if self.nbytes is None and not self.fast:
-            for row, value in enumerate(values):
-                if value is not None:
-                    self.layout.decode_values(value, tuple(positions[row].tolist()))
-
-    def _sized(self, sources: Sources, count: int) -> None:
-        """Sizes that are known before anything is decoded."""
-        if len(self.chain.codecs) or self.nbytes is None:
-            return
-        wanted = self.nbytes
-        for row in range(count):
-            if sources.blobs is not None:
-                size: int | None = len(sources.blobs[row])
-            elif sources.length is not None:
-                size = int(sources.length[row])
-            else:
-                size = self.store.size(sources.keys[row])
-            if size is not None and size != wanted:
-                raise WrongSizeError("the chunk has the wrong size", expected=f"{wanted} bytes", found=size)
-
-    def _tell(self, error: ZvcoreError, sources: Sources, row: int, position: Ints, key: str) -> Problem:
-        if sources.offset is not None and sources.length is not None:
-            error.offset, error.length = int(sources.offset[row]), int(sources.length[row])
-        elif sources.blobs is None:
-            # Offsets in decoded bytes would mislead.
-            error.offset, error.length = 0, self.store.size(key)
-        else:
-            error.offset = error.length = None
-        error.key = key
-        error.chunk = tuple(position.tolist())
-        problem = Problem.of(error, key)
-        self.report.problems.append(problem)
-        return problem
-
-
-def _part(sources: Sources, rows: range) -> Sources:
-    """Some rows of sources."""
-    if sources.blobs is not None:
-        blobs = list(sources.blobs[rows.start : rows.stop])
-        return Sources(keys=sources.keys, blobs=blobs)
-    if sources.offset is None or sources.length is None or sources.key is None:
-        return Sources(keys=Keys.of([sources.keys[row] for row in rows]))
-    part = slice(rows.start, rows.stop)
-    return Sources(sources.keys, sources.key[part], sources.offset[part], sources.length[part], stamps=sources.stamps)

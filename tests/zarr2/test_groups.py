@@ -1,0 +1,139 @@
+"""Groups of Zarr v2, and what `.zmetadata` tells of them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+import zvcore
+from zvcore.errors import ConflictError, MetadataError, NotFoundError
+from zvcore.stores import MemoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def tree(path: Any) -> Any:
+    """A group with an array, and one in a group in it."""
+    group = zvcore.open(path, "w", format="zarr2")
+    group.create_array("a", shape=(4, 4), dtype="u1", chunks=(2, 2), attrs={"kind": "outer"})[...] = 1
+    group.create_array("deep/er/b", shape=(3,), dtype="f4")[...] = 2
+    return group
+
+
+def consolidated(path: Path) -> Path:
+    tree(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(str(path), zarr_format=2)
+    return path
+
+
+def told(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((path / ".zmetadata").read_text())["metadata"]
+    return found
+
+
+@pytest.mark.parametrize("where", ["folder", "memory"])
+def test_members_go_by_name_and_by_path(tmp_path: Path, where: str) -> None:
+    place: Any = tmp_path if where == "folder" else MemoryStore()
+    group = tree(place)
+    assert list(group) == ["a", "deep"] and len(group) == 2
+    assert "deep/er/b" in group and "deep/er/c" not in group and group[""] is group
+    assert group["deep"]["er"]["b"][...].tolist() == [2, 2, 2]
+    assert dict(zvcore.open(place)["a"].attrs) == {"kind": "outer"}
+    assert zvcore.verify(place).ok
+    del group["deep"]
+    assert list(zvcore.open(place)) == ["a"]
+    with pytest.raises(NotFoundError):
+        group["deep"]
+    with pytest.raises(ConflictError):
+        group.create_group("a/b")
+
+
+def test_zarr_python_finds_what_was_made_here(tmp_path: Path) -> None:
+    group = tree(tmp_path)
+    group.attrs["name"] = "ü"
+    theirs = zarr.open_group(str(tmp_path), mode="r", zarr_format=2)
+    assert sorted(theirs.keys()) == ["a", "deep"] and dict(theirs.attrs) == {"name": "ü"}
+    assert np.asarray(theirs["deep/er/b"][...]).tolist() == [2, 2, 2]
+
+
+def test_a_change_is_told_to_the_groups_above(tmp_path: Path) -> None:
+    consolidated(tmp_path)
+    zvcore.open(tmp_path / "a", "r+").resize((8, 4))
+    zvcore.open(tmp_path / "deep" / "er", "r+").attrs["x"] = 1
+    group = zvcore.open(tmp_path, "r+")
+    group.create_array("deep/new", shape=(2,), dtype="u1")
+    found = told(tmp_path)
+    assert found["a/.zarray"]["shape"] == [8, 4]
+    assert found["deep/er/.zattrs"] == {"x": 1}
+    assert found["deep/new/.zarray"]["shape"] == [2]
+    assert zvcore.verify(tmp_path).ok and not zvcore.verify(tmp_path).problems
+    assert zarr.open_group(str(tmp_path), mode="r", zarr_format=2, use_consolidated=True)["a"].shape == (8, 4)
+    del group["deep"]
+    assert not any(key.startswith("deep") for key in told(tmp_path))
+    assert not zvcore.verify(tmp_path).problems
+
+
+def test_a_change_in_a_store_without_folders_is_told_too() -> None:
+    store = MemoryStore()
+    tree(store)
+    store.put(".zmetadata", json.dumps({"zarr_consolidated_format": 1, "metadata": {}}).encode())
+    zvcore.open(store, "r+")["deep"]["er/b"].attrs["x"] = 1
+    assert json.loads(bytes(store.get(".zmetadata")))["metadata"] == {"deep/er/b/.zattrs": {"x": 1}}
+
+
+def test_what_was_consolidated_before_a_change_is_out_of_date(tmp_path: Path) -> None:
+    consolidated(tmp_path)
+    document = json.loads((tmp_path / "a" / ".zarray").read_text())
+    (tmp_path / "a" / ".zarray").write_text(json.dumps({**document, "shape": [8, 4]}))
+    report = zvcore.verify(tmp_path)
+    assert not report.ok and "a/.zarray" in str(report) and "out of date" in str(report)
+    # What lies here is looked at, not what was told of it once.
+    assert zvcore.open(tmp_path)["a"].shape == (8, 4)
+
+
+def test_members_that_are_told_of_and_gone_are_named(tmp_path: Path) -> None:
+    consolidated(tmp_path)
+    (tmp_path / "deep" / "er" / "b" / ".zarray").unlink()
+    report = zvcore.verify(tmp_path)
+    assert not report.ok and "deep/er/b/.zarray" in str(report)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"zarr_consolidated_format": 2, "metadata": {}}', '{"metadata": 1}'])
+def test_a_broken_document_of_that_kind_stops_nobody_but_is_told(tmp_path: Path, text: str) -> None:
+    tree(tmp_path)
+    (tmp_path / ".zmetadata").write_text(text)
+    group = zvcore.open(tmp_path, "r+")
+    group["a"].resize((6, 6))
+    assert group["a"].shape == (6, 6)
+    assert [problem.where for problem in zvcore.verify(tmp_path).problems] == [".zmetadata"]
+
+
+def test_a_group_that_says_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".zgroup").write_text('{"zarr_format": 1}')
+    with pytest.raises(MetadataError, match="zarr_format"):
+        zvcore.open(tmp_path)
+
+
+def test_info_ls_and_tree_show_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from zvcore.commands.cli import main
+
+    tree(tmp_path)
+    assert main(["info", str(tmp_path)]) == 0
+    assert "zarr2 group" in capsys.readouterr().out
+    assert main(["info", str(tmp_path / "a")]) == 0
+    assert "zarr2 array" in capsys.readouterr().out
+    assert main(["info", str(tmp_path / "a" / "0.0")]) == 0
+    assert "0 0" in capsys.readouterr().out
+    assert main(["ls", str(tmp_path)]) == 0
+    assert "deep" in capsys.readouterr().out
+    assert main(["tree", str(tmp_path)]) == 0
+    assert "b" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path)]) == 0

@@ -1,0 +1,87 @@
+"""User attributes of Zarr v2: a document of their own, `.zattrs`, which need not be there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import zvcore.documents
+from zvcore.documents.document import Document, parse
+from zvcore.errors import MetadataError
+from zvcore.zarr2.consolidated import tell_above
+from zvcore.zarr2.metadata import ATTRIBUTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from zvcore.stores import Store
+
+__all__ = ["DIMENSIONS", "Attributes", "AttributesFile", "Described", "dimension_names"]
+
+# Where xarray keeps the names of an array's axes.
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+
+
+class Described(Document):
+    """A document of which the groups above may tell as well."""
+
+    def __init__(
+        self,
+        store: Store,
+        key: str,
+        content: dict[str, Any],
+        *,
+        read_only: bool = False,
+        through: Sequence[Store] = (),
+    ) -> None:
+        super().__init__(store, key, content, read_only=read_only)
+        self.through = tuple(through)
+
+    def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        content = super().change(make)
+        tell_above(self.store, self.key, content, self.through)
+        return content
+
+
+class AttributesFile(Described):
+    """The .zattrs of a node, read when somebody asks for them. It is made when there is something to say."""
+
+    def __init__(
+        self,
+        store: Store,
+        content: dict[str, Any] | None = None,
+        *,
+        read_only: bool = False,
+        through: Sequence[Store] = (),
+    ) -> None:
+        self._content: dict[str, Any] | None = None
+        super().__init__(store, ATTRIBUTES, content or {}, read_only=read_only, through=through)
+        self._content = content
+
+    @property
+    def content(self) -> dict[str, Any]:
+        if self._content is None:
+            self._content = self.latest()
+        return self._content
+
+    @content.setter
+    def content(self, content: dict[str, Any]) -> None:
+        self._content = content
+
+    def parse(self, raw: bytes | None) -> dict[str, Any]:
+        if raw is None:
+            return {}
+        if not raw:
+            raise MetadataError("the file is empty: somebody did not finish writing it", key=self.key, offset=0)
+        return parse(raw, self.key)
+
+
+class Attributes(zvcore.documents.Attributes):
+    """The attributes of one array or group; all of them are the user's."""
+
+
+def dimension_names(attributes: Any, rank: int) -> tuple[str, ...] | None:
+    """The names of an array's axes, as xarray writes and demands them; None where there are none, or others."""
+    given = attributes.get(DIMENSIONS)
+    if not isinstance(given, list) or len(given) != rank or not all(isinstance(one, str) for one in given):
+        return None
+    return tuple(given)

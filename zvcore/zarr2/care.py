@@ -1,0 +1,282 @@
+"""Looking after Zarr v2 data: documents, the names of chunks, and every chunk decoded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore.care.chunks import ChunkChecker
+from zvcore.care.rewriting import Patient
+from zvcore.care.walking import DEEPEST_GROUP, Grid, look_at_all, stray_objects
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.report import Problem, Report, What
+from zvcore.zarr2.array import Zarr2Array, misplaced
+from zvcore.zarr2.attributes import Attributes, AttributesFile
+from zvcore.zarr2.consolidated import read_consolidated
+from zvcore.zarr2.metadata import (
+    ATTRIBUTES,
+    CONSOLIDATED,
+    DOCUMENT,
+    DOCUMENTS,
+    GROUP,
+    ArrayMetadata,
+    document_key,
+    parse_array,
+    read_metadata,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from zvcore.stores import Store
+
+__all__ = ["compact", "inspect", "repair", "verify"]
+
+# What else may lie in an array's folder: the document of a newer version for the same chunks.
+_GUESTS = {*DOCUMENTS, "zarr.json"}
+
+
+def verify(
+    store: Store,
+    *,
+    only: Sequence[str] | None = None,
+    fast: bool = False,
+    threads: int | None = None,
+    watch: Callable[[int], Any] | None = None,
+) -> Report:
+    """Look at an array, or a group with all that is in it.
+
+    With `fast`, chunks are not decoded: their sizes are checked where nothing compresses them. With `only`, nothing but
+    these objects (or what lies in these folders) is looked at; without any, the documents. `watch` is told how many
+    more objects have been looked at.
+    """
+    report = Report(watch=watch)
+    documents = only is not None and not only
+
+    def look(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:
+        try:
+            metadata = read_metadata(store)
+            _attributes(store, report)
+            if isinstance(metadata, ArrayMetadata):
+                report.count("arrays")
+                checker = _checker(store, metadata, report, fast, threads)
+                if not documents:
+                    checker.all(only)
+                return []
+            report.count("groups")
+            return _group(store, report, only)
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, DOCUMENT))
+        return []
+
+    look_at_all(store, report, None if documents else only, look)
+    return report
+
+
+def _attributes(store: Store, report: Report) -> None:
+    try:
+        len(Attributes(AttributesFile(store, read_only=True)))
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error, ATTRIBUTES))
+
+
+def _group(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:
+    """Look at a group without its members, whose names it gives."""
+    folders, names = store.list_dir()
+    if only is None:
+        stray_objects(names, _GUESTS, report)
+        _consolidated(store, report)
+    members = []
+    for name in folders:
+        if any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP)):
+            members.append(name)
+        elif only is None and not name.startswith("."):
+            what = f"the folder is no member of the group: it has neither {DOCUMENT} nor {GROUP}"
+            report.add(name, what, fatal=False, kind=What.STRAY)
+    return members
+
+
+def _consolidated(store: Store, report: Report) -> None:
+    """What the group says of its members against what they say themselves."""
+    try:
+        told = read_consolidated(store) or {}
+    except ZvcoreError as error:
+        report.problems.append(Problem.of(error, CONSOLIDATED))
+        return
+    for key, document in told.items():
+        path, _, name = key.rpartition("/")
+        if name not in (DOCUMENT, GROUP, ATTRIBUTES):
+            continue
+        try:
+            own = _own_document(store, path, name)
+        except ZvcoreError:
+            continue  # told with the member itself
+        if own is None:
+            report.add(CONSOLIDATED, f"it tells of {key}, which is not there", kind=What.MISSING)
+        elif not _alike(name, own, document):
+            what = f"it is out of date: {key} says something else, and readers that use {CONSOLIDATED} do not know it"
+            report.add(CONSOLIDATED, what, fatal=name == DOCUMENT, kind=What.DOCUMENT)
+
+
+def _own_document(store: Store, path: str, name: str) -> dict[str, Any] | None:
+    from zvcore import documents
+
+    found = documents.read(store, document_key(name, path))
+    return {} if found is None and name == ATTRIBUTES else found
+
+
+def _alike(name: str, own: dict[str, Any], told: dict[str, Any]) -> bool:
+    """Whether two documents mean the same, however they are spelled."""
+    if own == told or name == GROUP:
+        return True
+    if name != DOCUMENT:
+        # NaN equals no other NaN, but is written as it.
+        return repr(sorted(own.items())) == repr(sorted(told.items()))
+    try:
+        mine, theirs = parse_array(own, DOCUMENT), parse_array(told, CONSOLIDATED)
+    except ZvcoreError:
+        return False
+    return _meaning(mine) == _meaning(theirs)
+
+
+def _meaning(metadata: ArrayMetadata) -> tuple[Any, ...]:
+    written = metadata.data_type.write_fill(metadata.fill_value)
+    return (
+        metadata.shape, metadata.chunks, metadata.data_type.stored, metadata.codecs, metadata.order, metadata.separator,
+        metadata.undefined, repr(written),
+    )  # fmt: skip
+
+
+def _checker(
+    store: Store, metadata: ArrayMetadata, report: Report, fast: bool = False, threads: int | None = None
+) -> ChunkChecker:
+    """What looks at the chunks of an array. Chunks where no reader looks for them are told of once, not one by one."""
+    array = Zarr2Array(store, metadata, read_only=True)
+    other = metadata.other_keys
+    lost = False
+
+    def position(key: str) -> tuple[int, ...] | None:
+        nonlocal lost
+        found = metadata.keys.position(key)
+        if found is None and not lost and other is not None and other.position(key) is not None:
+            lost = True
+            what = misplaced(store, metadata) or (
+                f"chunks are stored with {other.separator!r} between their numbers, where readers look for "
+                f"{metadata.separator!r}, as the dimension_separator says"
+            )
+            report.add(key, what, kind=What.DOCUMENT)
+        return found
+
+    guests = _Guests(metadata)
+    return ChunkChecker(array.layout, Grid(metadata.grid, position, guests), report, fast, threads)
+
+
+class _Guests:
+    """What else may lie in the folder of an array: chunks with the other separator are told of all at once."""
+
+    def __init__(self, metadata: ArrayMetadata) -> None:
+        self.other = metadata.other_keys
+
+    def __contains__(self, key: object) -> bool:
+        if key in _GUESTS:
+            return True
+        return isinstance(key, str) and self.other is not None and self.other.position(key) is not None
+
+
+def repair(
+    store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
+) -> Report:
+    """Take out chunks that cannot be decoded; they read as the fill value afterwards.
+
+    With `out`, that is done in a copy of everything; without, each such chunk stays beside its place with `.bak` behind
+    its name. Documents are never changed.
+    """
+    patient = Patient.of(store, out)
+    report = verify(patient.store, only=only, threads=threads)
+    for problem in report.problems:
+        key = problem.where
+        if not problem.damage or not isinstance(problem.chunk, tuple) or not patient.store.exists(key):
+            continue
+        size = patient.store.size(key)
+        kept = patient.drop(key)
+        what = f"the chunk is left out and reads as the fill value{kept}"
+        report.lose(key, what, chunk=problem.chunk, offset=0, length=size)
+        report.count("chunks dropped")
+    return report
+
+
+def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
+    """Nothing to do: each chunk is an object of its own, replaced as a whole."""
+    report = Report()
+    report.count("bytes saved", 0)
+    return report
+
+
+def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+    """What lies at the root of a store, or what one chunk is."""
+    return _inspected(store, only, 0)
+
+
+def _inspected(store: Store, only: str | None, depth: int) -> dict[str, Any]:
+    metadata = read_metadata(store)
+    if isinstance(metadata, ArrayMetadata):
+        array = Zarr2Array(store, metadata, read_only=True)
+        return _inspect_array(array) if only is None else _inspect_chunk(array, only)
+    if only is not None:
+        name, _, rest = only.partition("/")
+        if not rest:
+            raise NotFoundError("no array has this chunk", key=only)
+        return _inspected(store.child(name), rest, depth)
+    if depth == DEEPEST_GROUP:
+        raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
+    members: dict[str, Any] = {}
+    for name in store.list_dir()[0]:
+        if any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP)):
+            try:
+                members[name] = _inspected(store.child(name), None, depth + 1)
+            except ZvcoreError as error:
+                members[name] = {"format": "zarr2", "kind": "broken", "error": str(error)}
+    attributes = dict(Attributes(AttributesFile(store, read_only=True)))
+    return {"format": "zarr2", "kind": "group", "attributes": attributes, "members": members}
+
+
+def _inspect_array(array: Zarr2Array) -> dict[str, Any]:
+    store, metadata = array.store, array.metadata
+    count = size = 0
+    for key, _ in metadata.keys.stored(store):
+        count += 1
+        size += store.size(key) or 0
+    return {
+        "format": "zarr2",
+        "kind": "array",
+        "shape": array.shape,
+        "dtype": str(array.dtype),
+        "chunks": array.chunks,
+        "shards": None,
+        "order": metadata.order,
+        "codecs": [{"name": one["id"], **{key: n for key, n in one.items() if key != "id"}} for one in metadata.codecs],
+        "fill_value": metadata.document["fill_value"],
+        "dimension_names": array.dimension_names,
+        "dimension_separator": metadata.separator,
+        "attributes": dict(array.attrs),
+        "nbytes": array.nbytes,
+        "objects": count,
+        "stored_bytes": size,
+        "ratio": array.nbytes / size if size else None,
+    }
+
+
+def _inspect_chunk(array: Zarr2Array, key: str) -> dict[str, Any]:
+    position = array.metadata.keys.position(key)
+    size = array.store.size(key)
+    if position is None or size is None:
+        raise NotFoundError("this is no chunk of the array", key=key)
+    return {
+        "format": "zarr2",
+        "kind": "chunk",
+        "key": key,
+        "position": list(position),
+        "region": [[i * n, min((i + 1) * n, end)] for i, n, end in zip(position, array.chunks, array.shape)],
+        "shape": array.chunks,
+        "dtype": str(array.dtype),
+        "size": size,
+    }

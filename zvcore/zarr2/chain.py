@@ -1,0 +1,169 @@
+"""Filters and compressor of an array: what the engine's chains do, and what only Python can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+import zvcore.codecs
+from zvcore.casting import as_dtype
+from zvcore.codecs import CodecChain
+from zvcore.codecs.variable_items import VariableItems
+from zvcore.errors import CorruptDataError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zvcore.codecs import Codec
+    from zvcore.layout import ValueCodec
+    from zvcore.zarr2.dtypes import DataType
+
+__all__ = ["Pipeline"]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What becomes of a chunk's values, in the order of writing.
+
+    axes    the array's axes from slowest to fastest as chunks lie
+    codecs  the filters and, behind them, the compressor, as the document has them
+    """
+
+    data_type: DataType
+    axes: tuple[int, ...]
+    codecs: tuple[Mapping[str, Any], ...]
+    where: str
+
+    @cached_property
+    def _made(self) -> list[Codec]:
+        """The codecs themselves, made when they are first needed: opening an array needs none of them."""
+        return [zvcore.codecs.from_zarr2(one, where=self.where) for one in self.codecs]
+
+    @cached_property
+    def _split(self) -> int:
+        """How many codecs work on arrays, or stand before one that does."""
+        kinds = [codec.kind for codec in self._made]
+        return max((number + 1 for number, kind in enumerate(kinds) if kind != "bytes"), default=0)
+
+    @property
+    def filters(self) -> tuple[Mapping[str, Any], ...]:
+        """Those that the chain does not have."""
+        return self.codecs[: self._split]
+
+    @cached_property
+    def chain(self) -> CodecChain:
+        """The codecs of bytes behind all others."""
+        entering = self._entering
+        return CodecChain([codec.for_dtype(entering) for codec in self._made[self._split :]])
+
+    @property
+    def _entering(self) -> np.dtype[Any]:
+        """The type of the items that the first codec of bytes gets: blosc shuffles them."""
+        dtype = self.data_type.stored
+        for codec in self._made[: self._split]:
+            form = getattr(codec, "encoded_form", None)
+            dtype = form(dtype, (1,))[0] if codec.kind == "array" and form is not None else np.dtype("u1")
+        return dtype if not dtype.hasobject and dtype.kind != "T" else np.dtype("u1")
+
+    @cached_property
+    def value_codec(self) -> ValueCodec | None:
+        """What turns the bytes that the chain has decoded into values where the engine does not."""
+        kind = self.data_type.kind
+        if kind in ("text", "bytes") and self._split == 1:
+            return VariableItems(self.data_type.dtype, self.axes)
+        return Filtered(self.data_type, self.axes, self._made[: self._split]) if self._split else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_made", "_split", "chain", "value_codec")
+        return {name: value for name, value in vars(self).items() if name not in made}
+
+
+class Filtered:
+    """The value codec of chunks behind filters that only Python can run.
+
+    Filters get the items as they lie in memory, which is why their order of axes makes a difference to them.
+    """
+
+    def __init__(self, data_type: DataType, axes: Sequence[int], codecs: Sequence[Codec]) -> None:
+        self.data_type = data_type
+        self.axes = tuple(axes)
+        self.codecs = tuple(codecs)
+
+    def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        buffer: Any = data
+        for codec in reversed(self.codecs):
+            buffer = _decoded(codec, buffer)
+        stored = tuple(shape[axis] for axis in self.axes)
+        return self._values(buffer, stored).reshape(stored).transpose(np.argsort(self.axes))
+
+    def _values(self, buffer: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """What the filters have made, as the array's items one behind the other."""
+        dtype, stored = self.data_type.dtype, self.data_type.stored
+        count = int(np.prod(shape, dtype=np.int64))
+        values = buffer if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, np.uint8)
+        if dtype.hasobject:
+            return _counted(values.reshape(-1), count).astype(dtype, copy=False)
+        if values.dtype.hasobject:
+            raise CorruptDataError("the filters give objects, and no numbers", codec=self.codecs[0].name)
+        flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        if len(flat) != count * stored.itemsize:
+            raise CorruptDataError(
+                "the decoded chunk has a wrong size", expected=count * stored.itemsize, found=len(flat)
+            )
+        items = flat.view(stored)
+        return items if stored == dtype else as_dtype(items, dtype)
+
+    def encode(self, values: npt.NDArray[Any]) -> bytes:
+        stored = self.data_type.stored
+        buffer: Any = np.ascontiguousarray(values.transpose(self.axes))
+        if stored != self.data_type.dtype:
+            buffer = as_dtype(buffer, stored)
+        if self.axes != tuple(range(len(self.axes))):
+            # As a Fortran-ordered array, which is what others give to filters.
+            buffer = buffer.transpose(np.argsort(self.axes))
+            _check_order(self.codecs)
+        for codec in self.codecs:
+            buffer = _encoded(codec, buffer)
+        return _as_bytes(buffer)
+
+
+def _counted(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    if len(values) != count:
+        raise CorruptDataError("the chunk holds another number of items", expected=count, found=len(values))
+    return values
+
+
+def _check_order(codecs: Sequence[Codec]) -> None:
+    """numcodecs' bitround answers in C order, and then nobody reads the values that were written."""
+    if any(codec.name == "numcodecs.bitround" for codec in codecs):
+        raise UnsupportedError(
+            "bitround changes the order of items in chunks of order F, so that other values are read back",
+            codec="numcodecs.bitround",
+        )  # fmt: skip
+
+
+def _decoded(codec: Codec, buffer: Any) -> Any:
+    decode = getattr(codec, "decode_buffer", None)
+    if decode is not None:
+        return decode(buffer)
+    if codec.kind != "bytes":
+        raise UnsupportedError("a filter of arrays that does not work on buffers", codec=codec.name)
+    return codec.decode(_as_bytes(buffer) if isinstance(buffer, np.ndarray) else buffer)
+
+
+def _encoded(codec: Codec, buffer: Any) -> Any:
+    encode = getattr(codec, "encode_buffer", None)
+    if encode is not None:
+        return encode(buffer)
+    if codec.kind != "bytes":
+        raise UnsupportedError("a filter of arrays that does not work on buffers", codec=codec.name)
+    return codec.encode(_as_bytes(buffer))
+
+
+def _as_bytes(buffer: Any) -> bytes:
+    """The bytes of a buffer as they lie in memory."""
+    return buffer.tobytes(order="A") if isinstance(buffer, np.ndarray) else bytes(buffer)

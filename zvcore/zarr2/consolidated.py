@@ -1,0 +1,105 @@
+"""`.zmetadata`: the documents of all that is in a group once more, in one, for stores where looking is slow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore import documents
+from zvcore.documents.document import fetch, parse
+from zvcore.documents.members import Object, Place
+from zvcore.errors import MetadataError
+from zvcore.stores import LocalStore
+from zvcore.zarr2.metadata import CONSOLIDATED, GROUP, document_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from zvcore.stores import Store
+
+__all__ = ["forget_below", "read_consolidated", "tell_above", "told_documents"]
+
+# How far up groups are looked for that have such a document.
+_DEPTH = 32
+
+Told = dict[str, Any]
+
+
+def read_consolidated(store: Store) -> Told | None:
+    """What the .zmetadata at the root of a store has of each document; None if there is none."""
+    raw = fetch(store, CONSOLIDATED)
+    return None if raw is None else told_documents(parse(raw, CONSOLIDATED))
+
+
+def told_documents(document: dict[str, Any]) -> Told:
+    place = Place(CONSOLIDATED)
+    if document.get("zarr_consolidated_format") != 1:
+        raise place.member("zarr_consolidated_format").wrong("1", document.get("zarr_consolidated_format"))
+    told = Object().load(document.get("metadata"), place.member("metadata"))
+    for key, one in told.items():
+        Object().load(one, place.member("metadata").member(key))
+    return told
+
+
+def tell_above(store: Store, name: str, content: dict[str, Any] | None, through: Sequence[Store] = ()) -> None:
+    """Let the groups that tell of a document say what it says now; None: it is gone.
+
+    `through` are the stores of the groups that the node was opened through; where folders have parents, those are
+    found without.
+    """
+
+    def change(told: Told, path: str) -> Told:
+        key = document_key(name, path)
+        rest = {other: one for other, one in told.items() if other != key}
+        return rest if content is None else {**rest, key: content}
+
+    _change_above(store, through, change)
+
+
+def forget_below(store: Store, through: Sequence[Store] = ()) -> None:
+    """Let the groups above no longer tell of a node that was removed, nor of what was in it."""
+
+    def change(told: Told, path: str) -> Told:
+        return {key: one for key, one in told.items() if not key.startswith(f"{path}/")}
+
+    _change_above(store, through, change, own=False)
+
+
+def _change_above(
+    store: Store, through: Sequence[Store], change: Callable[[Told, str], Told], own: bool = True
+) -> None:
+    for group, path in _groups_above(store, through):
+        if (path or own) and group.exists(CONSOLIDATED):
+            _change(group, path, change)
+
+
+def _change(group: Store, path: str, change: Callable[[Told, str], Told]) -> None:
+    def changed(raw: bytes | None) -> bytes | None:
+        if raw is None:
+            return None
+        try:
+            document = parse(raw, CONSOLIDATED)
+            told = told_documents(document)
+        except MetadataError:
+            return None  # it says nothing that could be out of date; `verify` tells of it
+        return documents.encode({**document, "metadata": change(told, path)})
+
+    group.change(CONSOLIDATED, changed)
+
+
+def _groups_above(store: Store, through: Sequence[Store]) -> Iterator[tuple[Store, str]]:
+    """(the store of a group, the path in it that leads to the node): the node's own, then those above."""
+    yield store, ""
+    if not isinstance(store, LocalStore):
+        yield from ((group, store.root.removeprefix(group.root.rstrip("/") + "/")) for group in reversed(through))
+        return
+    above, name = store.root.rstrip("/").rpartition("/")[::2]
+    path = name
+    for _ in range(_DEPTH):
+        if not above or not name:
+            return
+        group = LocalStore(above, read_only=store.read_only, fsync=store.fsync)
+        if not group.exists(GROUP):
+            return
+        yield group, path
+        above, name = above.rpartition("/")[::2]
+        path = f"{name}/{path}"

@@ -1,0 +1,196 @@
+"""A Zarr v2 group: a mapping of the arrays and groups in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.zarr2.array import Zarr2Array, warn_if_misplaced
+from zvcore.zarr2.attributes import Attributes, AttributesFile
+from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, tell_above
+from zvcore.zarr2.creating import create_array, make_room
+from zvcore.zarr2.metadata import (
+    ATTRIBUTES,
+    DOCUMENT,
+    GROUP,
+    ArrayMetadata,
+    GroupMetadata,
+    document_key,
+    parse_array,
+    parse_group,
+    read_metadata,
+    write_document,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zvcore.format import Node
+    from zvcore.stores import Store
+
+__all__ = ["Zarr2Group", "create_group"]
+
+
+class Zarr2Group(Mapping[str, Any]):
+    """Members by name or path: `group["a/b"]`.
+
+    What .zmetadata tells of the members is used where looking at each of them means a request over a network, and the
+    group is opened to read only; it may be out of date.
+
+    through  the stores of the groups that it was opened through, which may tell of its documents
+    told     the documents of all that is in it, where such a group has told them
+    """
+
+    kind = "group"
+    format = "zarr2"
+    path = ""
+
+    def __init__(
+        self,
+        store: Store,
+        metadata: GroupMetadata,
+        *,
+        read_only: bool = False,
+        through: Sequence[Store] = (),
+        told: Told | None = None,
+        **options: Any,
+    ) -> None:
+        self.store = store
+        self.metadata = metadata
+        self.read_only = read_only or store.read_only
+        self._through = tuple(through)
+        self._told_above = told
+        self._options = options
+        attributes = None if told is None else told.get(ATTRIBUTES, {})
+        self.attrs = Attributes(AttributesFile(store, attributes, read_only=self.read_only, through=through))
+
+    @cached_property
+    def _told(self) -> Told | None:
+        """What is told of all documents, by their keys."""
+        if self._told_above is not None:
+            return self._told_above
+        return read_consolidated(self.store) if self.read_only and self.store.remote else None
+
+    # --- members
+
+    def __getitem__(self, path: str) -> Any:
+        name = path.strip("/")
+        if not name:
+            return self
+        metadata = self._metadata(name)
+        if metadata is None:
+            raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
+        store = self.store.child(name)
+        told = self._told
+        options = {"read_only": self.read_only, "through": (*self._through, self.store), **self._options}
+        if isinstance(metadata, ArrayMetadata):
+            attributes = None if told is None else told.get(f"{name}/{ATTRIBUTES}", {})
+            warn_if_misplaced(store, metadata)
+            return Zarr2Array(store, metadata, told=attributes, **options)
+        within = None
+        if told is not None:
+            within = {key.removeprefix(f"{name}/"): one for key, one in told.items() if key.startswith(f"{name}/")}
+        return Zarr2Group(store, metadata, told=within, **options)
+
+    def _metadata(self, name: str) -> ArrayMetadata | GroupMetadata | None:
+        told = self._told
+        if told is None:
+            try:
+                return read_metadata(self.store, name)
+            except NotFoundError:
+                return None
+        array, group = document_key(DOCUMENT, name), document_key(GROUP, name)
+        if array in told:
+            return parse_array(told[array], array)
+        return parse_group(told[group], group) if group in told else None
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        name = path.strip("/")
+        return not name or any(self._is_there(f"{name}/{mark}") for mark in (DOCUMENT, GROUP))
+
+    def _is_there(self, key: str) -> bool:
+        return self.store.exists(key) if self._told is None else key in self._told
+
+    def __iter__(self) -> Iterator[str]:
+        if self._told is None:
+            for name in self.store.list_dir()[0]:
+                if any(self.store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP)):
+                    yield name
+            return
+        split = (key.split("/") for key in self._told)
+        yield from sorted({parts[0] for parts in split if len(parts) == 2 and parts[1] in (DOCUMENT, GROUP)})
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def children(self) -> Mapping[str, Node]:
+        """The members, by name."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<zvcore group zarr2 in {self.store.root}>"
+
+    # --- changing
+
+    def __delitem__(self, path: str) -> None:
+        self._check_writable()
+        if path not in self or not path.strip("/"):
+            raise NotFoundError("no such member", key=f"{self.store.root}/{path}")
+        name = path.strip("/")
+        self.store.delete_prefix(name)
+        forget_below(self.store.child(name), (*self._through, self.store))
+
+    def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr2Group:
+        """A new group, and those above it that are missing."""
+        self._check_writable()
+        self._make_groups_above(path)
+        through = (*self._through, self.store)
+        return create_group(self.store.child(path.strip("/")), attrs, overwrite, through=through, **self._options)
+
+    def _make_groups_above(self, path: str) -> None:
+        names = path.strip("/").split("/")
+        for depth in range(1, len(names)):
+            above = "/".join(names[:depth])
+            found = self._metadata(above)
+            if found is None:
+                create_group(self.store.child(above), through=(*self._through, self.store))
+            elif isinstance(found, ArrayMetadata):
+                raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
+
+    def create_dataset(self, path: str, **options: Any) -> Zarr2Array:
+        """A new array in this group; the arguments are those of `zvcore.create`."""
+        self._check_writable()
+        self._make_groups_above(path)
+        return create_array(self.store.child(path.strip("/")), through=(*self._through, self.store), **options)
+
+    create_array = create_dataset
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(
+                "the group was opened for reading; open it with mode='r+' to write", key=self.store.root
+            )
+
+
+def create_group(
+    store: Store,
+    attrs: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    *,
+    through: Sequence[Store] = (),
+    **options: Any,
+) -> Zarr2Group:
+    """Make a group at the root of the store."""
+    user = Attributes.checked(attrs or {})
+    make_room(store, overwrite, through)
+    document = {"zarr_format": 2}
+    if user:
+        write_document(store, ATTRIBUTES, user)
+        tell_above(store, ATTRIBUTES, user, through)
+    write_document(store, GROUP, document)
+    tell_above(store, GROUP, document, through)
+    return Zarr2Group(store, parse_group(document, GROUP), through=through, **options)
