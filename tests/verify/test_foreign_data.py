@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pytest
 import tensorstore
 import z5py
 import zarr
-from cloudvolume import CloudVolume
+from cloudvolume import CloudVolume, Mesh
 
 import zvcore
 from zvcore.precomputed import ShardingSpec
@@ -227,3 +228,17 @@ def test_what_others_write_can_be_inspected(who: str, tmp_path: Path) -> None:
     assert 0 < size <= sum(one.stat().st_size for one in Path(path).rglob("*") if one.is_file())
     assert next(lines(found, attributes=True)).startswith("format")
     assert plain(found)["format"] == found["format"]
+
+
+def test_legacy_meshes_of_cloud_volume_are_sound(tmp_path: Path) -> None:
+    path = tmp_path / "seg"
+    zvcore.create(path, format="precomputed", shape=(20, 20, 10, 1), dtype="uint32")[...] = 7
+    info = json.loads((path / "info").read_text())
+    (path / "info").write_text(json.dumps({**info, "mesh": "mesh"}))
+    (path / "mesh").mkdir()
+    (path / "mesh" / "info").write_text(json.dumps({"@type": "neuroglancer_legacy_mesh"}))
+    corners, faces = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32), np.array([[0, 1, 2]], np.uint32)
+    CloudVolume(f"file://{path}", progress=False).mesh.put([Mesh(corners, faces, segid=5)])
+    for place in (path, path / "mesh"):
+        report = zvcore.verify(place)
+        assert report.ok and (report.counts["meshes"], report.counts["fragments"]) == (1, 1), report

@@ -54,6 +54,9 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
             return {str(one["level"]): {"kind": "level", **one} for one in found["levels"]}
         return dict(found.get("members", {}))
     store, format, only = find(path)
+    glimpse = format.glimpse(store)
+    if glimpse is not None and glimpse.error is None:
+        return {}  # skeletons, annotations and the like: ids are no names of members
     opened = format.open(store, "r")
     if only is not None or isinstance(opened, zvcore.Array):
         return {}

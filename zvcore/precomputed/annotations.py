@@ -82,24 +82,25 @@ class Records:
     def check_list(self, data: bytes | memoryview) -> None:
         """A list of annotations, then their ids."""
         (count,) = struct.unpack_from("<Q", self._within(data, 0, 8))
-        least = (self._fixed if self.positions is not None else 4 + self.properties) + 8
-        if count > len(data) // least:
-            hint = (
-                "; written by neuroglancer before September 2025?"
-                if count and self.positions is not None and not (len(data) - 8 - 8 * count) % count
-                else ""
-            )
-            raise CorruptDataError(
-                f"a list of {count} annotations has another length{hint}", expected=f"{8 + least * count} bytes",
-                found=len(data),
-            )  # fmt: skip
-        end = 8
         if self.positions is not None:
-            end += count * self._fixed
-        else:
-            for _ in range(count):
-                end = self._end(data, end)
+            self._check_fixed(data, int(count))
+            return
+        if count > len(data) // (12 + self.properties):
+            raise CorruptDataError(f"a list of {count} annotations is cut off", offset=0, found=f"{len(data)} bytes")
+        end = 8
+        for _ in range(count):
+            end = self._end(data, end)
         self._refuse_other_length(data, end + 8 * count)
+
+    def _check_fixed(self, data: bytes | memoryview, count: int) -> None:
+        """A list of records of one length."""
+        rest = len(data) - 8 - 8 * count
+        if count and rest != count * self._fixed and rest > 0 and rest % count == 0:
+            raise CorruptDataError(
+                f"a list of {count} annotations has records of another length; written by neuroglancer before "
+                "September 2025?", expected=f"{self._fixed} bytes for each", found=rest // count,
+            )  # fmt: skip
+        self._refuse_other_length(data, 8 + count * (self._fixed + 8))
 
     @property
     def _fixed(self) -> int:
