@@ -38,7 +38,7 @@ help:
 	@echo 'make types      mypy, and the stubs against the compiled modules'
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       coverage-guided fuzzing of all parsers and decoders (MINUTES=5, TARGETS=...); needs clang'
-	@echo 'make faults     kills, full disks and leaks, hundreds and thousands of times (KILLS=100, TURNS=10000)'
+	@echo 'make faults     kills, full disks, forks and leaks, many times (KILLS=100, FORKS=2000, TURNS=10000)'
 	@echo 'make leaks      ten thousand opens, reads, failed reads, writes, conversions: memory and handles stay flat (TURNS=10000)'
 	@echo 'make soak       eight processes read and write one store, every value checked (MINUTES=10)'
 	@echo 'make venv       only $(VENV) with zvcore in it, editable; PYTHON=/path/to/python says which Python'
@@ -205,7 +205,7 @@ sanitize: $(stamps)/installed $(stamps)/group-test
 
 # What tests/faults does a few times in `make test`, often; as root also on a small file system that is full.
 faults: $(stamps)/installed $(stamps)/group-test
-	ZVCORE_FAULT_KILLS=$(or $(KILLS),100) ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) \
+	ZVCORE_FAULT_KILLS=$(or $(KILLS),100) ZVCORE_FAULT_FORKS=$(or $(FORKS),2000) ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) \
 	    ZVCORE_FAULT_MOUNT=$(shell [ "$$(id -u)" = 0 ] && echo 1) \
 	    $(py) -m pytest tests/faults -o faulthandler_timeout=7200 --durations=10 $(ARGS)
 

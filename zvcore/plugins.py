@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+import zvcore.system.imports  # noqa: F401  forks wait for plugins that are being loaded
 from zvcore.errors import PluginError
 
 if TYPE_CHECKING:

@@ -27,13 +27,24 @@ _LONGEST_NAME = 255
 
 # Which locks this process holds, and which thread took them: path of the lock file -> (thread, descriptor).
 held_locks: dict[bytes, tuple[int, int]] = {}
+# Every descriptor of a lock file, held or waited for.
+_descriptors: set[int] = set()
 
 
 def _close_after_fork() -> None:
     # A child shares its parent's locks through the inherited descriptors, and would keep them past the parent's death.
-    for _, descriptor in held_locks.values():
+    for descriptor in _descriptors:
         os.close(descriptor)
+    _descriptors.clear()
     held_locks.clear()
+
+
+def _let_go(descriptor: int) -> None:
+    """Give up a lock that is held, waited for, or of a file that is gone."""
+    # Closing alone would not do if a child process has inherited the descriptor: it might wait for its own lock.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    _descriptors.discard(descriptor)
+    os.close(descriptor)
 
 
 os.register_at_fork(after_in_child=_close_after_fork)
@@ -82,9 +93,9 @@ class FileLock:
                     self._descriptor = descriptor
                     return
             except BaseException:
-                os.close(descriptor)
+                _let_go(descriptor)
                 raise
-            os.close(descriptor)
+            _let_go(descriptor)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -100,18 +111,20 @@ class FileLock:
         except FileNotFoundError:
             pass
         finally:
-            # Closing alone would not do if a child process has inherited the descriptor.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            os.close(descriptor)
+            _let_go(descriptor)
 
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         for _ in range(10):
             try:
-                return os.open(self._path, flags, 0o666)
+                descriptor = os.open(self._path, flags, 0o666)
+                break
             except FileNotFoundError:
                 self._make_folder(os.path.dirname(self._path))
-        return os.open(self._path, flags, 0o666)
+        else:
+            descriptor = os.open(self._path, flags, 0o666)
+        _descriptors.add(descriptor)
+        return descriptor
 
     def _is_current(self, descriptor: int) -> bool:
         try:

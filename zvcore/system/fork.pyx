@@ -4,8 +4,7 @@ A fork takes all locks first, so that what they protect is whole in the child as
 thread that waits for another of them, or for the GIL, so no order among them matters.
 """
 
-import os
-
+from zvcore.system.imports import at_fork
 from zvcore.system.mutex cimport pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 
 
@@ -53,4 +52,4 @@ def _give_all_in_child():
     _give_all()
 
 
-os.register_at_fork(before=_take_all, after_in_parent=_give_all, after_in_child=_give_all_in_child)
+at_fork(_take_all, _give_all, _give_all_in_child)

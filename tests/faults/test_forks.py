@@ -1,0 +1,94 @@
+"""Some of what `make faults FORKS=50000` does."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tests.faults import forks
+from tests.processes import PATIENCE, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_forks_while_threads_read_write_and_open() -> None:
+    count = int(os.environ.get("ZVCORE_FAULT_FORKS", "60"))
+    script = "import sys; from tests.faults import forks; print(forks.run(int(sys.argv[1])))"
+    assert run(script, count, patience=max(PATIENCE, count)) == "0\n"
+
+
+def test_a_child_that_stalls_is_seen() -> None:
+    assert forks.fork(lambda: None, 100)
+    script = """
+        import time
+        from tests.faults import forks
+        forks.describe = print
+        print(forks.fork(lambda: time.sleep(1000), 0.1))
+    """
+    assert run(script).splitlines()[-1] == "False"
+
+
+def test_a_child_does_not_wait_for_a_module_that_another_thread_was_importing(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import sys\nsys.begun.set()\nsys.ended.wait(0.5)\nplugin = 5\n")
+    script = """
+        import os, sys, threading
+        import zvcore.engine
+        zvcore.__path__.append(sys.argv[1])
+        sys.begun, sys.ended = threading.Event(), threading.Event()
+        def use():
+            from zvcore.slow import plugin
+            return plugin
+        thread = threading.Thread(target=use)
+        thread.start()
+        sys.begun.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(use())
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        thread.join()
+    """
+    assert run(script, tmp_path) == "5\n"
+
+
+def test_a_child_does_not_wait_for_a_lock_that_it_has_itself(tmp_path: Path) -> None:
+    """It inherited the descriptor by which another thread was waiting for a lock file that its holder then removed."""
+    script = """
+        import os, sys, threading
+        from zvcore.stores import LocalStore
+        from zvcore.stores.locks import FileLock
+        store = LocalStore(sys.argv[1])
+        waiting, forked = threading.Event(), threading.Event()
+        acquire = FileLock._acquire
+        def in_order(self, descriptor, deadline):
+            if child == 0:
+                os.write(to_parent, b"x")
+                os.read(from_parent, 1)
+            elif threading.current_thread() is not threading.main_thread():
+                waiting.set()
+                forked.wait()
+            acquire(self, descriptor, deadline)
+        FileLock._acquire = in_order
+        (from_parent, to_child), (from_child, to_parent) = os.pipe(), os.pipe()
+        child = None
+        holder = store.lock("a")
+        holder.__enter__()
+        def wait():
+            with store.lock("a"):
+                pass
+        thread = threading.Thread(target=wait)
+        thread.start()
+        waiting.wait()
+        child = os.fork()
+        if child == 0:
+            os.close(to_child)
+            with store.lock("a", timeout=30):
+                os._exit(7)
+        os.read(from_child, 1)
+        holder.__exit__(None, None, None)
+        forked.set()
+        thread.join()
+        os.close(to_child)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    assert run(script, tmp_path) == "7\n"
