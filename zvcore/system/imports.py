@@ -1,7 +1,7 @@
 """Imports across a fork: a module that another thread was importing could never be imported in the child.
 
 Python has a lock for each module that is being imported, and the child would wait for a thread that is gone. zvcore
-imports much only when it is first used, so a fork waits until other threads have imported what they are importing of it.
+imports much only when it is first used, so a fork waits until other threads have imported what they are importing.
 """
 
 from __future__ import annotations
