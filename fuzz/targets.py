@@ -226,7 +226,7 @@ def run_manifests(data: bytes) -> None:
     assert len(table) == 1 and len(table[0]) == len(blocks)
     try:
         decode_manifest(blob, ndim, strict=True)
-        table.to_csr()
+        table.to_csr(ROOM)
     except CorruptDataError:
         return
     again = decode_manifest(encode_manifests(table)[0], ndim)

@@ -32,7 +32,7 @@ Piece = int | tuple[int, int] | Ints
 Block = tuple[tuple[int, ...], Piece]
 
 SINGLE, RANGE, EXPLICIT = 0, 1, 2
-MAX_EXPANDED = 2**27
+MAX_EXPANDED = 2**24
 _INT64_MAX = 2**63 - 1
 
 
@@ -295,6 +295,13 @@ class ManifestTable:
         if self.damaged:
             table.damaged = {new: self.damaged[old] for new, old in enumerate(rows.tolist()) if old in self.damaged}
         return table
+
+    def ranges_above(self, count: int) -> ManifestTable | None:
+        """The rows with a range of more than so many fragments; None if there is none."""
+        if self._mode is None or self._count is None:
+            return None
+        large = np.flatnonzero((self._mode == RANGE) & (self._count > count))
+        return self.select(np.unique(np.searchsorted(self.offsets, large, side="right") - 1)) if len(large) else None
 
     def with_ids(self, object_ids: Ints) -> ManifestTable:
         """The same table with other object ids."""

@@ -33,6 +33,8 @@ EMPTY_INDEX = bytes.fromhex("4746565a 0100 0000 00000000 00000000")
 # What `kernels.fragments.decode_cells` gives: where each chunk's fragments begin, first, count, listed, pool.
 Columns = tuple[Ints, Ints, Ints, npt.NDArray[np.uint8], Ints]
 
+# Ranges of more fragments are compared with what their chunks have.
+_LARGE_RANGE = 1 << 12
 # Below this many bytes a second thread costs more than it brings.
 _PARALLEL_BYTES = 4 << 20
 
@@ -205,10 +207,23 @@ def _taken(wanted: kernel.Gathering, cells: Cells, form: AttributeForm, threads:
 
 def _csr(level: Level, table: ManifestTable) -> ManifestCSR:
     try:
+        _check_large(level, table)
         return table.to_csr()
     except ZvcoreError as error:
         error.located(key=f"{level.path}/object_index")
         raise
+
+
+def _check_large(level: Level, table: ManifestTable) -> None:
+    """Refuse large ranges of fragments that chunks do not have, before they are expanded: they take 17 bytes each."""
+    claims = table.ranges_above(_LARGE_RANGE)
+    if claims is None or claims.coords.shape[1] != level.grid_ndim:
+        return
+    chunks = np.unique(claims.coords, axis=0)
+    columns, broken = _indices(level, chunks, level.fragments.read(chunks))
+    for error in broken.values():
+        raise error
+    claims.check(dict(zip(map(tuple, chunks.tolist()), np.diff(columns[0]).tolist(), strict=True)))
 
 
 def _objects(
