@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from zvcore.errors import PluginError, UnsupportedError
+from zvcore.errors import PluginError, UnsupportedError, ZvcoreError
 from zvcore.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -151,6 +151,20 @@ class Format(ABC):
         if store.file is not None:
             return self.names_file(store.file) and store.exists(store.file)
         return any(store.exists(mark) for mark in self.marks)
+
+    def unreadable(self, store: Store) -> ZvcoreError | None:
+        """Why a document that marks this format is there and tells nothing. Asked where no format detects anything.
+
+        This reads the marks as JSON; a format that has others, and looks into them to detect itself, says so itself.
+        """
+        from zvcore import documents
+
+        for mark in self.marks if store.file is None else ():
+            try:
+                documents.read(store, mark)
+            except ZvcoreError as error:
+                return error
+        return None
 
     def names_file(self, name: str) -> bool:
         """Whether a file of this name may be a dataset of this format."""

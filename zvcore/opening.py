@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from zvcore.choices import AUTO
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.note import unfinished_above, unfinished_at
-from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
+from zvcore.errors import MetadataError, NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
 from zvcore.format import Format, formats, get_format, marks
 from zvcore.stores import Store
 from zvcore.stores.opening import open_beside, open_store
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
 
-__all__ = ["create", "detect", "open", "store_at", "unknown_file"]
+__all__ = ["create", "detect", "nothing_known", "open", "store_at", "unknown_file", "unreadable"]
 
 Path = str | os.PathLike[str] | Store
 Mode = Literal["r", "r+", "w"]
@@ -181,10 +181,33 @@ def _nothing_at(store: Store) -> ZvcoreError:
     if unfinished is not None:
         return UnsupportedError(f"{unfinished}: nothing of it can be opened yet", key=store.root)
     if not folders and not objects:
-        return NotFoundError("there is nothing here", key=store.root)
+        return unreadable(store) or NotFoundError("there is nothing here", key=store.root)
+    return nothing_known(store, [*folders, *objects])
+
+
+def unreadable(store: Store) -> ZvcoreError | None:
+    """What is wrong with a document that would tell the format, where one is there and no format is detected."""
+    for one in formats().values():
+        error = one.unreadable(store)
+        if error is not None:
+            if error.key in one.marks:
+                error.key = f"{store.root}/{error.key}"
+            if isinstance(error, MetadataError):
+                error.message = f"the document that tells the format cannot be read: {error.message}".rstrip(": ")
+            return error
+    return None
+
+
+def nothing_known(store: Store, names: Sequence[str] = ()) -> ZvcoreError:
+    """The error for a place where no format is detected: a document that cannot be read, or that there is none."""
+    error = unreadable(store)
+    if error is not None:
+        return error
+    present = [mark for some in marks(formats().values()) for mark in some if store.exists(mark)]
+    usual = dict.fromkeys(one.marks[0] for one in formats().values() if one.marks)
+    told = f"{', '.join(present)} describes nothing known" if present else f"there is no {', no '.join(usual)}"
     return UnsupportedError(
-        "no format that zvcore knows: neither zarr.json nor attributes.json nor info stands here "
-        "(an N5 group without attributes can be opened with format='n5')",
+        f"no format that zvcore knows: {told} (an N5 group without attributes can be opened with format='n5')",
         key=store.root,
-        found=", ".join(sorted([*folders, *objects])[:5]),
+        found=", ".join(sorted(names)[:5]) or None,
     )

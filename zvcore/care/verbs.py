@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.note import FINISHED, UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.converting.note import KEY as NOTE
-from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import InvalidKeyError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.format import Format, get_format
-from zvcore.opening import detect, store_at, unknown_file
+from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.stores import Store
@@ -61,7 +61,7 @@ def verify(
     """
     try:
         store, found, only = find(path, "r", format, storage_options)
-    except UnsupportedError as error:
+    except (MetadataError, UnsupportedError) as error:
         # Data without the document that describes it.
         report = Report([replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)])
         _tell_unfinished(report, str(path), [unfinished_around(path, storage_options)])
@@ -249,7 +249,7 @@ def find(
         opened = store_at(path, mode, storage_options)
         found = given or detect(opened)
         if found is None:
-            raise _unknown(opened.root)
+            raise nothing_known(opened)
         return opened, found, None
     text = os.fsdecode(path)
     store = _opened(text, mode, storage_options, format)
@@ -257,12 +257,17 @@ def find(
         found = given or detect(store)
         if found is not None:
             return store, found, None
+        broken = unreadable(store)
+        if broken is not None:
+            raise broken
+    broken = None
     here = text if "://" in text else os.path.abspath(text)
     for above, inside in places_above(here):
         around = _opened(above, mode, storage_options)
         if around is None:
             continue
         found = detect(around)
+        broken = broken or (unreadable(around) if found is None else None)
         if found is not None:
             if not around.exists(inside) and next(around.list(inside), None) is None:
                 break
@@ -272,7 +277,9 @@ def find(
         raise UnsupportedError(f"{unfinished}: nothing of it can be read yet", key=text)
     if store is None and not ("://" not in text and os.path.exists(text)):
         raise NotFoundError("there is nothing here", key=text)
-    raise unknown_file(text) if store is None else _unknown(text)
+    if broken is not None:
+        raise broken
+    raise unknown_file(text) if store is None else nothing_known(store)
 
 
 def _opened(text: str, mode: str, storage_options: Mapping[str, Any] | None, format: str | None = None) -> Store | None:
@@ -287,11 +294,3 @@ def _opened(text: str, mode: str, storage_options: Mapping[str, Any] | None, for
         return None  # a file within a dataset
     folders, objects = store.list_dir()
     return store if folders or objects else None
-
-
-def _unknown(where: str) -> ZvcoreError:
-    return UnsupportedError(
-        "no format that zvcore knows lies here, and none around it (an N5 group without attributes can be given "
-        "format='n5')",
-        key=where,
-    )

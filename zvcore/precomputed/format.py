@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zvcore.array import Array
+    from zvcore.errors import ZvcoreError
     from zvcore.exchange import Exchange
     from zvcore.format import Care
     from zvcore.images import Axes, Image
@@ -36,6 +37,22 @@ class Precomputed(Format):
         from zvcore import precomputed
 
         return precomputed.detect(store)
+
+    def unreadable(self, store: Store) -> ZvcoreError | None:
+        error = super().unreadable(store)
+        if error is not None or not store.exists("info"):
+            return error
+        from zvcore.errors import ZvcoreError
+        from zvcore.precomputed.metadata import VolumeInfo, read_info
+
+        # Many programs call a file "info": only one that speaks of a volume is meant to be ours.
+        info = read_info(store)
+        if "scales" in info or "num_channels" in info:
+            try:
+                VolumeInfo.from_json(info)
+            except ZvcoreError as wrong:
+                return wrong
+        return None
 
     def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
         from zvcore import precomputed
