@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-DOCUMENTS = {"zarr3": "zarr.json", "n5": "attributes.json", "precomputed": "info"}
+DOCUMENTS = {"zarr3": "zarr.json", "zarr2": ".zarray", "n5": "attributes.json", "precomputed": "info"}
 BROKEN = {
     "cut off": lambda whole: whole[: len(whole) // 2],
     "empty": lambda whole: b"",
@@ -38,6 +38,8 @@ def made(path: Path, format: str) -> Path:
 def test_a_damaged_document_is_named_with_what_is_wrong(
     format: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if (format, how) == ("n5", "of another kind"):
+        pytest.skip("no attributes, as Java has it: the blocks are told")
     path = made(tmp_path / "data", format)
     document = path / DOCUMENTS[format]
     document.write_bytes(BROKEN[how](document.read_bytes()))
@@ -48,7 +50,7 @@ def test_a_damaged_document_is_named_with_what_is_wrong(
         report = zvcore.verify(place)
         assert report.status == "damaged"
         [problem] = [one for one in report.problems if one.fatal]
-        assert problem.where.endswith(DOCUMENTS[format]) and problem.kind == "document", problem
+        assert problem.where == DOCUMENTS[format] and problem.kind == "document", problem
     assert cli.main(["verify", str(path)]) == 1
     assert DOCUMENTS[format] in capsys.readouterr().out
     assert cli.main(["info", str(path)]) == 1
@@ -89,7 +91,7 @@ def test_what_is_no_mark_is_no_damage(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="info describes nothing known"):
         zvcore.open(tmp_path)
     (tmp_path / "info").rename(tmp_path / "notes.txt")
-    with pytest.raises(UnsupportedError, match=r"there is no .*zarr\.json, no info") as caught:
+    with pytest.raises(UnsupportedError, match=r"there is no zarr\.json, .*no info") as caught:
         zvcore.open(tmp_path)
     assert caught.value.found == "notes.txt"
     (tmp_path / "notes.txt").unlink()

@@ -62,8 +62,9 @@ def verify(
     try:
         store, found, only = find(path, "r", format, storage_options)
     except (MetadataError, UnsupportedError) as error:
-        # Data without the document that describes it.
-        report = Report([replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)])
+        # Data without the document that describes it, or with one that cannot be read.
+        problem = replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)
+        report = Report([replace(problem, where=problem.where.removeprefix(f"{_root(path)}/"))])
         _tell_unfinished(report, str(path), [unfinished_around(path, storage_options)])
         return report
     meant = None if only is None else [only]
@@ -80,6 +81,14 @@ def verify(
         report, store.root, [unfinished_around(_place(path, store), storage_options), *_unfinished_within(store, only)]
     )
     return report
+
+
+def _root(path: Path) -> str:
+    """What stands before the keys of what lies there."""
+    if isinstance(path, Store):
+        return path.root
+    text = os.fsdecode(path)
+    return text.rstrip("/") if "://" in text else os.path.abspath(text)
 
 
 def _place(path: Path, store: Store) -> Path:
