@@ -32,6 +32,7 @@ settings.load_profile(os.environ.get("ZVCORE_TEST_PROFILE") or ("zvcore-ci" if o
 NEEDS = {
     "bench": "process",
     "faults": "process",
+    "formats/test_conformance.py": "process",
     "interop": "interop",
     "plugins/test_zarr_python.py": "interop",
     "serving": "network",

@@ -91,7 +91,7 @@ def test_conversions_there_and_back(file, tmp_path, format, back):
     assert zvcore.convert(tmp_path / "x", tmp_path / "b.nrrd", format="nrrd", verify=True).verified
     assert (zvcore.open(tmp_path / "b.nrrd")[...] == VALUES).all()
     assert zvcore.open(tmp_path / "b.nrrd").attrs["by"] == "us"
-    assert not [*tmp_path.glob(".zvcore*")], "the note of a conversion goes when it ends"
+    assert not [*tmp_path.glob(".zvcore-convert.json*")], "the note of a conversion goes when it ends"
     with pytest.raises(ConflictError):
         zvcore.convert(tmp_path / "x", file, format="nrrd")
     assert zvcore.convert(tmp_path / "x", file, format="nrrd", overwrite=True, verify=True).verified

@@ -17,6 +17,7 @@ from zvcore.array import Array
 from zvcore.errors import ConflictError, MetadataError, ReadOnlyError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, Node, get_format
 from zvcore.opening import detect, store_at
+from zvcore.testing.processes import regions, start_writer, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,7 @@ __all__ = ["check_format"]
 DTYPES = ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 # Chunks do not divide the shape.
 SHAPE, CHUNKS = (9, 10, 7), (4, 4, 4)
+KILLS = 4
 ATTRIBUTES = {"zvcore_test": [1, {"a": "ü"}]}
 NO_OPTION = "zvcore_no_such_option"
 
@@ -59,6 +61,8 @@ def _check_all(trial: _Trial, checksums: bool) -> None:
     _check_reading_only(trial, dtype)
     _check_conflicts(trial, dtype)
     _check_writers(trial, dtype)
+    _check_processes(trial, dtype)
+    _check_kills(trial, dtype)
     _check_damage(trial, dtype, checksums)
 
 
@@ -101,13 +105,23 @@ class _Trial:
         return values
 
     def open(self, place: str, mode: Any = "r", **options: Any) -> Array:
+        return self.find(place, mode, **options)[0]
+
+    def find(self, place: str, mode: Any = "r", **options: Any) -> tuple[Array, list[str]]:
+        """The array that lies at a place, and by which names it is found in what lies there."""
         node = zvcore.open(self.place(place), mode, **options)
+        names = []
         while node.kind != "array":
-            members = list(node.children().values())
+            members = node.children()
             assert members, f"{self.name}: what was created is opened as {node!r}, in which no array lies"
-            node = members[0]
+            names.append(next(iter(members)))
+            node = members[names[-1]]
         assert isinstance(node, Array), f"{self.name}: what calls itself an array must be an Array, not {node!r}"
-        return node
+        return node, names
+
+    def start_writer(self, place: str, part: slice, turns: int, first: int = 1) -> Any:
+        names = self.find(place)[1]
+        return start_writer(self.format, self.place(place), "\n".join(names), part, turns, first)
 
 
 def _sample(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
@@ -295,6 +309,44 @@ def _check_writers(trial: _Trial, dtype: str) -> None:
     if errors:
         raise AssertionError(f"{trial.name}: two threads that write different chunks: {errors[0]!r}") from errors[0]
     _same(trial.open("writers"), values, f"{trial.name}, different chunks written by two threads")
+
+
+def _check_processes(trial: _Trial, dtype: str) -> None:
+    """Two processes write every other chunk, at the same time."""
+    trial.create("processes", dtype)
+    writers = [trial.start_writer("processes", slice(first, None, 2), turns=2, first=first) for first in range(2)]
+    if None in writers:  # the format exists in this process alone
+        return
+    for said in [wait_for(writer) for writer in writers]:
+        assert not said, f"{trial.name}: two processes that write different chunks: {said}"
+    array = trial.open("processes")
+    for number, region in enumerate(regions(array)):
+        assert (array[region] == 2 + number % 2).all(), (
+            f"{trial.name}: {region}, written by one of two processes, is lost"
+        )
+
+
+def _check_kills(trial: _Trial, dtype: str) -> None:
+    """A writer that is killed leaves each chunk as it was or as it was to be, and the next one goes on from there."""
+    trial.create("kills", dtype)
+    for kill in range(KILLS):
+        writer = trial.start_writer("kills", slice(None), turns=1000, first=kill)
+        if writer is None:
+            return
+        for _ in range(3 * kill + 1):
+            writer.stdout.readline()
+        writer.kill()
+        writer.wait()
+        said = writer.stderr.read()
+        assert writer.returncode < 0, f"{trial.name}: a process that writes one chunk after the other: {said}"
+        writer.stdout.close()
+        writer.stderr.close()
+        array = trial.open("kills")
+        for region in regions(array):
+            found = np.unique(array[region])
+            assert len(found) == 1, f"{trial.name}: a writer was killed, and {region} holds {found}: old and new"
+        report = zvcore.verify(trial.place("kills"))
+        assert report.ok, f"{trial.name}: a writer was killed, and verify finds {report.problems}"
 
 
 def _check_damage(trial: _Trial, dtype: str, checksums: bool) -> None:
