@@ -212,6 +212,7 @@ class ConversionReport(Report):
     copied       chunks that were taken over as they are stored
     encoded      chunks that were decoded and re-encoded
     empty        chunks that hold nothing but the fill value and are not stored
+    objects      objects beside the arrays, such as meshes, that were copied
     units        parts that the work was cut into, and
     resumed      those of them that an earlier run had done
     memory       the bound of the memory that values and encoded chunks took, in bytes
@@ -226,6 +227,7 @@ class ConversionReport(Report):
     copied: int = 0
     encoded: int = 0
     empty: int = 0
+    objects: int = 0
     units: int = 0
     resumed: int = 0
     memory: int = 0
@@ -252,7 +254,7 @@ class ConversionReport(Report):
             name: getattr(self, name)
             for name in (
                 "bytes_in", "bytes_out", "values", "ratio", "seconds", "throughput", "copied", "encoded", "empty",
-                "units", "resumed", "memory", "verified", "already_finished",
+                "objects", "units", "resumed", "memory", "verified", "already_finished",
             )
         }  # fmt: skip
         return {**super().to_json(), **numbers}
@@ -273,4 +275,5 @@ class ConversionReport(Report):
             f"{human_size(self.bytes_in)} read, {human_size(self.bytes_out)} written, ratio {self.ratio:.2f}, "
             f"{self.seconds:.1f} s, {human_size(self.throughput)}/s of values",
             f"chunks: {self.copied} copied as they are, {self.encoded} re-encoded, {self.empty} empty{resumed}",
+            *([f"beside the arrays: {self.objects} objects copied as they are"] if self.objects else []),
         ]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.format import get_format
+from zvcore.converting.companions import Companion, counted
+from zvcore.converting.drafts import DraftArray, DraftFolder
+from zvcore.format import formats, get_format
 from zvcore.images import Described, is_labels
 from zvcore.images.image import KINDS
 from zvcore.images.ome import attributes_of
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from zvcore.converting.drafts import Draft
-    from zvcore.converting.sources import Folder, Leaf, Pyramid
+    from zvcore.converting.sources import Beside, Folder, Leaf, Pyramid
     from zvcore.exchange import Exchange
     from zvcore.images import Axes, Level
 
@@ -85,6 +87,7 @@ class Carrying:
         # Neither what its folder is called, nor how levels will be made, is anything that the source says.
         said = None if node.name == _folder_name(node) else node.name
         told = replace(image, name=said, method=node.method)
+        attrs.update(self._links(node.path, node.attrs))
         for what in self.target.image_losses(told):
             self.draft.lose(node.path, what)
         return image
@@ -98,7 +101,47 @@ class Carrying:
                 path, f"the fill value {found}: what is missing reads as {here} in {title}, so it is stored"
             )
 
+    def beside(self, nodes: Sequence[Beside]) -> None:
+        """What lies beside the arrays goes along within a format, once it is known what will be made there."""
+        made = _folders_made(self.draft)
+        for node in nodes:
+            for name in node.folders:
+                self._companion(node, name, True, made)
+            for name in node.objects:
+                self._companion(node, name, False, made)
+
     # --- parts
+
+    def _companion(self, node: Beside, name: str, folder: bool, made: set[str]) -> None:
+        path = "/".join(filter(None, (node.path, name)))
+        title = self.draft.format.title
+        where = f"{path}/" if folder else path
+        if not self.within_format or self.target.holds == "array":
+            self.draft.lose(where, f"lies beside the arrays, and has no place in {title}")
+        elif self.moved:
+            self.draft.lose(where, "lies beside the whole, of which only a part is converted")
+        elif not folder and _is_document(name):
+            self.draft.lose(where, "is a document of another format, and is not carried")
+        elif path in made:
+            self.draft.lose(where, "lies where something else will be made, and is not carried")
+        else:
+            objects = counted(node.store, name) if folder else 1
+            if objects != 0:
+                self.draft.companions.append(Companion(path, node.store, name, folder, objects))
+
+    def _links(self, path: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes that name folders which go along."""
+        kept = {}
+        for name, folder in self.source.links(attrs).items():
+            if not self.within_format:
+                self.draft.lose(path, f"the {name} that it names have no place in {self.draft.format.title}")
+            elif self.moved:
+                self.draft.lose(path, f"the {name} that it names are of the whole, of which only a part is converted")
+            elif folder is None:
+                self.draft.lose(path, f"the {name} that it names ({attrs[name]}) lie outside, and are not carried")
+            else:
+                kept[name] = attrs[name]
+        return kept
 
     def _rest(
         self, path: str, attrs: Mapping[str, Any], taken: frozenset[str], untold: Sequence[str] = ()
@@ -125,6 +168,27 @@ class Carrying:
             self.draft.lose(
                 path, f"multiscales[{number}]: one image of a group is converted as such, and this is another"
             )
+
+
+def _folders_made(draft: Draft) -> set[str]:
+    """All folders in which something will be made."""
+    exchange = draft.format.exchange()
+    places: list[str] = []
+    for entry in draft.entries:
+        levels = [] if isinstance(entry, DraftFolder) else [entry] if isinstance(entry, DraftArray) else entry.levels
+        places.extend(exchange.place_of(level.path, level.options) for level in levels)
+        places.append(entry.path)
+    found = set()
+    for place in places:
+        while place and place not in found:
+            found.add(place)
+            place = place.rpartition("/")[0]
+    return found
+
+
+def _is_document(name: str) -> bool:
+    """Whether formats look for an object of this name."""
+    return name.startswith(".z") or any(name in one.marks for one in formats().values())
 
 
 def _folder_name(node: Pyramid) -> str:

@@ -7,7 +7,8 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore.converting.steps import Outcome
+from zvcore.converting.outcome import Outcome
+from zvcore.converting.present import Units
 from zvcore.errors import ZvcoreError
 from zvcore.kernels import crc32c
 from zvcore.report import Problem
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.stores import Store
 
-__all__ = ["Companion", "CopyingObjects", "counted"]
+__all__ = ["Companion", "ComparingObjects", "CopyingObjects", "counted"]
 
 # Into how many units the objects of a folder are cut at most. Each unit lists the folder again: no list of all that is
 # in it is ever held.
@@ -36,7 +37,7 @@ class Companion:
     """A folder, or a single object, beside the arrays of a source.
 
     path      where it lies in the destination
-    store     of the source: it has the same `key` there
+    store     of the source, in which it is called `key`
     folder    whether it is a folder
     objects   how many objects it has; None: more than anybody counted
     """
@@ -46,10 +47,6 @@ class Companion:
     key: str
     folder: bool
     objects: int | None
-
-    def __str__(self) -> str:
-        many = "many" if self.objects is None else str(self.objects)
-        return f"{self.path}{'/' if self.folder else ''}: {many} objects, copied as they are"
 
 
 def counted(store: Store, folder: str) -> int | None:
@@ -65,8 +62,10 @@ class CopyingObjects:
     companion: Companion
     target: Store
 
+    # Nothing is made of values.
     spread = False
-    cell: tuple[int, ...] = ()
+    span: tuple[int, ...] = ()
+    view = None
 
     @property
     def name(self) -> str:
@@ -122,6 +121,10 @@ class ComparingObjects:
 
     def __len__(self) -> int:
         return len(self.copying)
+
+    @property
+    def units(self) -> Units:
+        return Units(range(len(self)))
 
     @property
     def unit_memory(self) -> int:

@@ -9,11 +9,12 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from zvcore.converting.companions import ComparingObjects
 from zvcore.converting.cutting import count_of
 from zvcore.converting.journal import StepNote
 from zvcore.converting.making import Made, Step, make, path_in
-from zvcore.converting.plan import Plan, planned
-from zvcore.converting.present import Units, compared_units, units_of
+from zvcore.converting.plan import Plan, planned, planned_beside
+from zvcore.converting.present import Units, units_of
 from zvcore.converting.running import Parts, run_units
 from zvcore.converting.verifying import Comparison
 from zvcore.errors import UnsupportedError, ZvcoreError
@@ -81,8 +82,9 @@ class Conversion(ABC):
         left_out = [Problem(path, f"left out: {why}") for path, why in self.left_out]
         arrays = planned(self.draft, made, self.store, scratch)
         return Plan(
-            self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, left_out, self.finished
-        )
+            self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, left_out, self.finished,
+            planned_beside(made),
+        )  # fmt: skip
 
     def refuse_losses(self) -> None:
         """An error that names everything that the destination would lack, if that is anything."""
@@ -196,8 +198,11 @@ class Conversion(ABC):
             self.journal.flush()
 
     def _verify(self, report: ConversionReport, threads: int | None, client: Any, progress: Any) -> None:
-        comparisons = [Comparison(view, target, name, self.memory) for name, view, target in self.made.pairs]
-        wanted = [compared_units(one.view, one.target, one.cell, len(one)) for one in comparisons]
+        comparisons: list[Comparison | ComparingObjects] = [
+            Comparison(view, target, name, self.memory) for name, view, target in self.made.pairs
+        ]
+        comparisons.extend(map(ComparingObjects, self.made.beside))
+        wanted = [one.units for one in comparisons]
         total = sum(map(len, wanted))
         report.verified = True
         with shown(progress, total, "verifying") as tell:

@@ -9,6 +9,7 @@ from zvcore.report import Problem
 
 if TYPE_CHECKING:
     from zvcore.array import Array
+    from zvcore.converting.companions import Companion
     from zvcore.converting.view import View
     from zvcore.format import Format
     from zvcore.images import Described
@@ -63,11 +64,12 @@ class DraftImage:
 
 @dataclass
 class Draft:
-    """All that a conversion will make, in this order, and what has no place in the destination."""
+    """All that a conversion will make, in this order, what is copied beside, and what has no place there."""
 
     format: Format
     entries: list[DraftFolder | DraftArray | DraftImage] = field(default_factory=list)
     losses: list[Problem] = field(default_factory=list)
+    companions: list[Companion] = field(default_factory=list)
 
     def lose(self, where: str, what: str) -> None:
         self.losses.append(Problem(where, what, fatal=False))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.coarse import CoarseView
+from zvcore.converting.companions import CopyingObjects
 from zvcore.converting.copying import Copying, plan_copy
 from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
 from zvcore.converting.parts import PART_BYTES
@@ -14,6 +15,7 @@ from zvcore.converting.view import whole
 
 if TYPE_CHECKING:
     from zvcore.array import Array
+    from zvcore.converting.companions import Companion
     from zvcore.converting.view import View
     from zvcore.exchange import ImageWriter
     from zvcore.stores import Store
@@ -38,6 +40,7 @@ class Made:
     arrays      what was made of each draft, in order
     steps       the work
     pairs       what to compare in the end: (name, what an array should hold, the array)
+    beside      what copies the objects beside the arrays
     """
 
     memory: int
@@ -47,6 +50,13 @@ class Made:
     arrays: list[tuple[DraftArray, Array]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     pairs: list[tuple[str, View | CoarseView, Array]] = field(default_factory=list)
+    beside: list[CopyingObjects] = field(default_factory=list)
+
+    def copy(self, companion: Companion, target: Store) -> None:
+        """A step that copies what lies beside the arrays."""
+        work = CopyingObjects(companion, target)
+        self._add(work)
+        self.beside.append(work)
 
     def fill(self, draft: DraftArray, target: Array) -> None:
         """A step that fills an array from the source."""
@@ -107,6 +117,8 @@ def make(draft: Draft, writer: ImageWriter, made: Made) -> None:
             if entry.base is None or not made.rehearsing:
                 writer.image(entry.path, entry.image)
             made.fill_image(entry, levels)
+    for companion in draft.companions:
+        made.copy(companion, writer.store)
 
 
 def _made(draft: DraftArray, writer: ImageWriter, made: Made) -> Array:

@@ -32,6 +32,7 @@ class Outcome:
     copied: int = 0
     encoded: int = 0
     empty: int = 0
+    objects: int = 0
 
     def add(self, other: Outcome) -> None:
         for one in fields(self):

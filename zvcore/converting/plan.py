@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.coarse import CoarseView
+from zvcore.converting.companions import CopyingObjects
 from zvcore.converting.making import Made, path_in
 from zvcore.converting.pyramids import Pyramiding
 from zvcore.wording import human_size
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from zvcore.report import Problem
     from zvcore.stores import Store
 
-__all__ = ["Plan", "PlannedArray", "planned"]
+__all__ = ["Plan", "PlannedArray", "PlannedCompanion", "planned", "planned_beside"]
 
 # What of the options of an array stands among its properties already.
 _TOLD = ("shape", "dtype", "chunks", "shards", "codec")
@@ -73,6 +74,26 @@ _HOW = {"verbatim": "copied as stored", "recode": "encoded again", "gather": "ga
 
 
 @dataclass(frozen=True)
+class PlannedCompanion:
+    """What lies beside the arrays, such as meshes, and is copied as it is.
+
+    path     of a folder, or of a single object, counted from the destination
+    objects  how many it has; None: more than were counted
+    units    parts into which the work is cut
+    memory   what one unit takes at most
+    """
+
+    path: str
+    objects: int | None
+    units: int
+    memory: int
+
+    def __str__(self) -> str:
+        objects = "many objects" if self.objects is None else f"{self.objects} objects"
+        return f"{self.path}: {objects} beside the arrays: copied as they are, {self.units} units"
+
+
+@dataclass(frozen=True)
 class Plan:
     """What `zvcore.convert` would do; nothing is written to find out.
 
@@ -82,6 +103,7 @@ class Plan:
     arrays       what is made, in the order in which it is filled
     losses       what has no place in the destination
     left_out     arrays that cannot be converted, and why
+    companions   what is copied beside the arrays, object by object
     finished     whether an earlier run has finished the same conversion, so that nothing would be done
     """
 
@@ -92,11 +114,12 @@ class Plan:
     losses: list[Problem] = field(default_factory=list)
     left_out: list[Problem] = field(default_factory=list)
     finished: bool = False
+    companions: list[PlannedCompanion] = field(default_factory=list)
 
     @property
     def units(self) -> int:
         """Parts into which the work is cut."""
-        return sum(array.units for array in self.arrays)
+        return sum(one.units for one in self.arrays) + sum(one.units for one in self.companions)
 
     @property
     def bytes(self) -> int:
@@ -106,7 +129,7 @@ class Plan:
     @property
     def memory(self) -> int:
         """What one unit takes at most, in bytes."""
-        return max((array.memory for array in self.arrays), default=0)
+        return max([*(one.memory for one in self.arrays), *(one.memory for one in self.companions)], default=0)
 
     def to_json(self) -> dict[str, Any]:
         """All of it as values that JSON has."""
@@ -116,6 +139,7 @@ class Plan:
             "replaces": self.replaces,
             "finished": self.finished,
             "arrays": [asdict(array) for array in self.arrays],
+            "companions": [asdict(companion) for companion in self.companions],
             "losses": [loss.to_json() for loss in self.losses],
             "left_out": [problem.to_json() for problem in self.left_out],
             "units": self.units,
@@ -127,6 +151,7 @@ class Plan:
         said = ", replaces what is there" if self.replaces else ", was already finished" if self.finished else ""
         lines = [f"{self.destination}: {self.format}{said}"]
         lines += [f"  {array}" for array in self.arrays]
+        lines += [f"  {companion}" for companion in self.companions]
         lines += [f"  lost: {loss}" for loss in self.losses]
         lines += [f"  {problem}" for problem in self.left_out]
         lines.append(f"{human_size(self.bytes)} of values in {self.units} units of at most {human_size(self.memory)}")
@@ -153,12 +178,22 @@ def planned(draft: Draft, made: Made, root: Store, scratch: Store) -> list[Plann
 
     for step in made.steps:
         work = step.work
+        if isinstance(work, CopyingObjects):
+            continue
         base: Copying = work.base if isinstance(work, Pyramiding) else work
         below = path_of(base.view.finer.array) if isinstance(base.view, CoarseView) else "source"
         add(base.target, base.way.described(base is not work), below, len(work), work.unit_memory)
         for finer, array in zip(work.targets, work.targets[1:], strict=False):
             add(array, "gather", path_of(finer), 0, work.unit_memory)
     return found
+
+
+def planned_beside(made: Made) -> list[PlannedCompanion]:
+    """What of what was made is copied beside the arrays."""
+    return [
+        PlannedCompanion(work.companion.path, work.companion.objects, len(work), work.unit_memory)
+        for work in made.beside
+    ]
 
 
 def _times(shape: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.converting.carrying import Carrying
 from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
 from zvcore.converting.geometry import seen
-from zvcore.converting.sources import Leaf, Node, Pyramid
+from zvcore.converting.sources import Beside, Folder, Leaf, Node, Pyramid
 from zvcore.converting.view import View, make_view, parse_region, whole
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Place, Target
@@ -56,6 +56,8 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
     source = next(array for node in nodes for array in arrays_of(node)).format
     carrying = Carrying(draft, source, request.region is not None)
     for node in nodes:
+        if isinstance(node, Beside):
+            continue
         held = _as_held(node, request)
         if isinstance(held, Leaf):
             _draft_array(carrying, held, request)
@@ -70,6 +72,7 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
             )
         else:
             draft.entries.append(DraftFolder(node.path, carrying.folder(held)))
+    carrying.beside([node for node in nodes if isinstance(node, Beside)])
     return draft
 
 
@@ -78,7 +81,7 @@ def arrays_of(node: Node) -> list[Array]:
     return [node.array] if isinstance(node, Leaf) else node.arrays if isinstance(node, Pyramid) else []
 
 
-def _as_held(node: Node, request: Request) -> Node:
+def _as_held(node: Leaf | Pyramid | Folder, request: Request) -> Leaf | Pyramid | Folder:
     """A node as the destination has such things: an array with levels, or that is known as an image, is an image."""
     holds = request.exchange.holds
     if isinstance(node, Leaf) and (request.levels or holds == "image"):

@@ -92,6 +92,8 @@ class _Seen:
 def units_of(work: Any) -> Units:
     """The units of a copy, or of a pyramid, that have something to do."""
     everything = Units(range(len(work)))
+    if work.view is None:
+        return everything
     seen = _Seen.through(work.view)
     if len(work) < 2 or seen.objects <= _FEW or not _skips(work.view, work.targets):
         return everything

@@ -13,7 +13,9 @@ from zvcore.images import Axis, Image, Level
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Folder", "Leaf", "Node", "Pyramid", "collect", "finest_array"]
+    from zvcore.stores import Store
+
+__all__ = ["Beside", "Folder", "Leaf", "Node", "Pyramid", "collect", "finest_array"]
 
 
 @dataclass
@@ -38,7 +40,17 @@ class Folder:
     attrs: Mapping[str, Any]
 
 
-Node = Leaf | Pyramid | Folder
+@dataclass
+class Beside:
+    """What lies in the folder of a group, at `path`, and is none of its members: names of folders and of objects."""
+
+    path: str
+    store: Store
+    folders: list[str]
+    objects: list[str]
+
+
+Node = Leaf | Pyramid | Folder | Beside
 
 
 def collect(source: Any) -> list[Node]:
@@ -72,7 +84,13 @@ def _nodes(group: Any, path: str) -> Iterator[Node]:
         taken = {level.path for level in found.levels}
     else:
         yield Folder(path, group.attrs)
-    for name, member in group.children().items():
+    children = group.children()
+    names = list(children)
+    folders, objects = format.exchange().beside(group, names)
+    if folders or objects:
+        yield Beside(path, group.store, folders, objects)
+    for name in names:
+        member = children[name]
         if name in taken:
             continue
         if isinstance(member, Array):

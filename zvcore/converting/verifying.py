@@ -10,6 +10,7 @@ import numpy as np
 
 from zvcore.converting.cutting import box_of, count_of
 from zvcore.converting.parts import nbytes_of
+from zvcore.converting.present import Units, compared_units
 from zvcore.errors import ZvcoreError
 from zvcore.exchange import grow
 from zvcore.format import get_format
@@ -55,6 +56,11 @@ class Comparison:
     @property
     def unit_memory(self) -> int:
         return 3 * nbytes_of(self.cell, self.view.array.dtype)
+
+    @property
+    def units(self) -> Units:
+        """The parts in which either side has something."""
+        return compared_units(self.view, self.target, self.cell, len(self))
 
     def run(self, unit: int, threads: int | None) -> list[Problem]:
         place = np.unravel_index(unit, self.grid) if self.grid else ()

@@ -11,9 +11,10 @@ from zvcore.exchange.target import chunk_shape
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images.levels import spatial_axes
 from zvcore.images.ome import Words, read_words, type_by_name
+from zvcore.stores.copying import is_backup
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from zvcore.array import Array
     from zvcore.codecs.base import Codec
@@ -44,6 +45,8 @@ class Exchange:
     nan             whether attributes may hold NaN and the infinities
     understood      members of its documents that say how values are stored, or that hold attributes; None: what says
                     neither is an attribute
+    documents       names of the objects in a group's folder that are its documents; none: what else lies there is not
+                    asked
     keeps_fill      whether what is missing in an array may stand for another value than 0
     keeps_kind      whether it says itself that an image is a segmentation
     ome_version     the version of OME-Zarr in whose words groups describe images, among their attributes; None: they
@@ -61,6 +64,7 @@ class Exchange:
     names_levels: ClassVar[bool] = True
     nan: ClassVar[bool] = True
     understood: ClassVar[frozenset[str] | None] = None
+    documents: ClassVar[frozenset[str]] = frozenset()
     keeps_fill: ClassVar[bool] = False
     keeps_kind: ClassVar[bool] = False
     ome_version: ClassVar[str | None] = None
@@ -91,6 +95,31 @@ class Exchange:
         if self.understood is None:
             return []
         return sorted(getattr(attrs, "document", {}).keys() - self.understood)
+
+    def links(self, attrs: Mapping[str, Any]) -> dict[str, str | None]:
+        """Attributes that name folders beside the arrays, and these; None for one that is not within the data set."""
+        return {}
+
+    def beside(self, group: Any, members: Iterable[str]) -> tuple[list[str], list[str]]:
+        """(folders, objects) in the folder of a group that are neither its members nor its documents.
+
+        Where a server lists nothing, nothing is known of them.
+        """
+        if not self.documents:
+            return [], []
+        try:
+            folders, objects = group.store.list_dir()
+        except UnsupportedError:
+            return [], []
+        own = {self.folder_of(group, name).partition("/")[0] for name in members}
+        return (
+            [name for name in folders if name not in own and not is_ours(name)],
+            [name for name in objects if name not in self.documents and not is_ours(name)],
+        )
+
+    def folder_of(self, group: Any, member: str) -> str:
+        """In which folder of a group a member lies."""
+        return member
 
     def words(self, attrs: Mapping[str, Any]) -> Words:
         """What the attributes of a group say in OME-Zarr's words."""
@@ -224,6 +253,10 @@ class Exchange:
                 lost.append(f"the type {axis.type!r} of the axis {axis.name!r} has no place in {title}")
         return lost
 
+    def place_of(self, path: str, options: Mapping[str, Any]) -> str:
+        """The folder in which an array will lie that is made with these options."""
+        return path
+
     def writer(self, store: Store, found: bool) -> ImageWriter:
         """What makes the arrays; `found`: an earlier run has begun to."""
         return ImageWriter(self.format, store, found)
@@ -246,3 +279,8 @@ def distinct(wanted: Sequence[str | None], prefix: str) -> list[str]:
                 one += "_"
         names.append(one)
     return names
+
+
+def is_ours(name: str) -> bool:
+    """Whether an object or folder is one of those by which we work, and nobody's data."""
+    return name.startswith(".zvcore") or (name.startswith(".") and name.endswith(".zvlock")) or is_backup(name)

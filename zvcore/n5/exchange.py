@@ -13,6 +13,7 @@ from zvcore.images.axes import known, plain, short_unit, size_of
 from zvcore.images.cosem import transform
 from zvcore.images.ome import ATTRIBUTE, Words, attributes_of, members_of, read_words
 from zvcore.n5.creating import create_dataset, create_group
+from zvcore.n5.documents import ATTRIBUTES
 from zvcore.n5.metadata import RESERVED
 from zvcore.n5.multiscale import Level, Multiscale
 
@@ -40,6 +41,7 @@ class N5Exchange(Exchange):
         "axes", "units", "resolution", "offset", "transform", "pixelResolution", "downsamplingFactors", "scales",
         "multiscales", "coordinateArrays", "multiScale", ATTRIBUTE,
     })  # fmt: skip
+    documents = frozenset({ATTRIBUTES})
     ome_version = "0.5"
 
     def codecs_of(self, array: Array) -> list[Codec]:

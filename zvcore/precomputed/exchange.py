@@ -13,6 +13,7 @@ from zvcore.images.axes import is_length, nanometers, plain
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.creating import create_volume
 from zvcore.precomputed.group import Volume
+from zvcore.precomputed.metadata import INFO, resolve_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["VolumeExchange"]
 
 _CHANNELS = 3
+# The members of `info` that name folders.
+_LINKS = ("mesh", "skeletons", "segment_properties")
 
 
 class VolumeExchange(Exchange):
     holds = "image"
     common_codecs = ("gzip", "raw")
     names_levels = False
+    documents = frozenset({INFO})
     keeps_kind = True
     nan = False
 
@@ -47,8 +51,17 @@ class VolumeExchange(Exchange):
         return (_CHANNELS,) if array.shape[_CHANNELS] == 1 else ()
 
     def user_attributes(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
-        reserved: frozenset[str] = getattr(attrs, "reserved", frozenset())
+        reserved: frozenset[str] = getattr(attrs, "reserved", frozenset()).union(_LINKS)
         return {name: value for name, value in attrs.items() if name not in reserved}
+
+    def links(self, attrs: Mapping[str, Any]) -> dict[str, str | None]:
+        return {name: _linked(attrs[name]) for name in _LINKS if attrs.get(name) is not None}
+
+    def folder_of(self, group: Any, member: str) -> str:
+        return resolve_key(member, INFO)
+
+    def place_of(self, path: str, options: Mapping[str, Any]) -> str:
+        return resolve_key(options["key"], None)
 
     def kept_attributes(self, attrs: Mapping[str, Any], foreign: bool) -> tuple[dict[str, Any], dict[str, str]]:
         """Members of `info` that the format does not know go from one `info` to another."""
@@ -181,6 +194,16 @@ class VolumeWriter(ImageWriter):
     def image(self, path: str, image: Described) -> None:
         if image.attrs:
             Volume(self.store, "r+").attrs.update(image.attrs)
+
+
+def _linked(value: Any) -> str | None:
+    """The folder that a member of `info` names, or the address as it is."""
+    if isinstance(value, str) and "://" in value:
+        return value
+    try:
+        return resolve_key(value, INFO)
+    except ZvcoreError:
+        return None
 
 
 def _voxel_offset(axes: Axes, finest: Axes) -> tuple[tuple[int, ...], bool]:

@@ -14,7 +14,7 @@ from zvcore.images.axes import known
 from zvcore.images.cosem import transform
 from zvcore.images.ome import MOST_AXES, attributes_of, members_of
 from zvcore.zarr3.group import create_group
-from zvcore.zarr3.metadata import ARRAY
+from zvcore.zarr3.metadata import ARRAY, DOCUMENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +37,7 @@ class ZarrExchange(Exchange):
     axes_by_place = True
     placing = frozenset({"transform", "ome", "multiscales", "_ARRAY_DIMENSIONS"})
     understood = ARRAY.names | {"zarr_format", "node_type"}
+    documents = frozenset({DOCUMENT})
     keeps_fill = True
     ome_version = "0.5"
 
