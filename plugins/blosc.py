@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from zvcore.codecs import Parameter, param
+from zvcore.codecs import Codec, Parameter, param
 from zvcore_plugins._library import LibraryCodec, native_part
 
 if TYPE_CHECKING:
@@ -30,6 +30,11 @@ class _Shuffle(Parameter):
         return super()._converted(value)
 
 
+def _shuffle_parameter() -> Any:
+    """As `param` makes one: for type checkers it is what instances have."""
+    return _Shuffle("shuffle", str, None, None, tuple(SHUFFLES), {}, (), "a name or its number")
+
+
 class Blosc(LibraryCodec):
     """c-blosc 1's chunks: the bytes of the items shuffled, then one of six compressors, block by block.
 
@@ -45,8 +50,7 @@ class Blosc(LibraryCodec):
 
     cname: str = param("lz4", choices=COMPRESSORS)
     clevel: int = param(5, low=0, high=9)
-    # A Parameter, as `param` makes one; for type checkers, the type that instances have.
-    shuffle: str = _Shuffle("shuffle", str, None, None, tuple(SHUFFLES), {}, (), "a name or its number")  # type: ignore[assignment]
+    shuffle: str = _shuffle_parameter()
     blocksize: int = param(0, low=0, high=2**31 - 1, doc="0: chosen by c-blosc")
     # N5's readers need none, and tensorstore refuses data that has the member.
     typesize: int | None = param(None, type=int, low=1, high=2**31 - 1, n5=None, zarr2=None)
@@ -77,7 +81,7 @@ class Blosc(LibraryCodec):
         return {**super().to_n5(), "shuffle": self.shuffle_number}
 
     @classmethod
-    def from_n5(cls, obj: Mapping[str, Any]) -> Self:
+    def from_n5(cls, obj: Mapping[str, Any]) -> Codec:
         return super().from_n5({**JAVA, **obj} if isinstance(obj, Mapping) else obj)
 
     def to_zarr2(self) -> dict[str, Any]:

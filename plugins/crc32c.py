@@ -22,7 +22,7 @@ class Crc32c(Codec):
         return _crc32c.codec_table()
 
     @classmethod
-    def from_zarr2(cls, obj: Any) -> Codec:  # type: ignore[override]  # or numcodecs' own
+    def from_zarr2(cls, obj: Any) -> Codec:
         if isinstance(obj, Mapping) and obj.get("location", "end") != "end":
             from zvcore.codecs.numcodecs import PREFIX, adapter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zvcore.codecs import param
+from zvcore.codecs import Codec, param
 from zvcore.errors import UnsupportedError
 from zvcore_plugins._library import LibraryCodec, native_part
 
@@ -65,7 +65,7 @@ class Lz4(LibraryCodec):
         return obj
 
     @classmethod
-    def from_n5(cls, obj: Mapping[str, Any]) -> Lz4:
+    def from_n5(cls, obj: Mapping[str, Any]) -> Codec:
         if not isinstance(obj, Mapping):
             return super().from_n5(obj)
         members = {"framing": _framing_in_n5(obj), "sniff": True, **obj}
@@ -83,7 +83,7 @@ class Lz4(LibraryCodec):
         return {name: value for name, value in super().to_zarr2().items() if name not in left_out}
 
     @classmethod
-    def from_zarr2(cls, obj: Any) -> Lz4:
+    def from_zarr2(cls, obj: Any) -> Codec:
         return super().from_zarr2({"framing": SIZED, **obj} if isinstance(obj, Mapping) else obj)
 
     def to_zarr3(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Lz4(LibraryCodec):
         return obj
 
     @classmethod
-    def from_zarr3(cls, obj: Mapping[str, Any] | str) -> Lz4:
+    def from_zarr3(cls, obj: Mapping[str, Any] | str) -> Codec:
         if isinstance(obj, str):
             obj = {"name": obj}
         if isinstance(obj, Mapping) and isinstance(members := obj.get("configuration", {}), Mapping):

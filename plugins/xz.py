@@ -41,7 +41,7 @@ class Xz(LibraryCodec):
         return {"id": members.pop("id"), **_as_numcodecs(members)}
 
     @classmethod
-    def from_zarr2(cls, obj: Any) -> Codec:  # type: ignore[override]  # or lzma's
+    def from_zarr2(cls, obj: Any) -> Codec:
         if not isinstance(obj, Mapping):
             return super().from_zarr2(obj)
         if not _plain(obj):
@@ -55,7 +55,7 @@ class Xz(LibraryCodec):
         return obj
 
     @classmethod
-    def from_zarr3(cls, obj: Mapping[str, Any] | str) -> Codec:  # type: ignore[override]  # or lzma's
+    def from_zarr3(cls, obj: Mapping[str, Any] | str) -> Codec:
         if isinstance(obj, Mapping) and obj.get("name") == "numcodecs.lzma":
             members = obj.get("configuration", {})
             if not isinstance(members, Mapping) or not _plain(members):
@@ -64,7 +64,7 @@ class Xz(LibraryCodec):
         return super().from_zarr3(obj)
 
     @classmethod
-    def from_n5(cls, obj: Mapping[str, Any]) -> Codec:  # type: ignore[override]  # or lzma's
+    def from_n5(cls, obj: Mapping[str, Any]) -> Codec:
         if isinstance(obj, Mapping) and obj.get("type") == "lzma":
             return _lzma().from_n5(obj)
         return super().from_n5(obj)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
-from zvcore.codecs import param
+from zvcore.codecs import Codec, param
 from zvcore_plugins._library import LibraryCodec, native_part
 
 _zstd = native_part("_zstd")
@@ -25,11 +25,11 @@ class Zstd(LibraryCodec):
     checksum: bool = param(False, sparse=("n5", "zarr2"))
 
     @classmethod
-    def from_zarr2(cls, obj: Any) -> Self:
+    def from_zarr2(cls, obj: Any) -> Codec:
         return super().from_zarr2(_bounded(obj) if isinstance(obj, Mapping) else obj)
 
     @classmethod
-    def from_zarr3(cls, obj: Any) -> Self:
+    def from_zarr3(cls, obj: Any) -> Codec:
         if isinstance(obj, Mapping) and obj.get("name") == "numcodecs.zstd":
             members = obj.get("configuration")
             if isinstance(members, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -147,7 +147,7 @@ class Array:
         return tuple(-(-bound // extent) for bound, extent in zip(self.shape, self.chunks, strict=True))
 
     @cached_property
-    def order(self) -> str:
+    def order(self) -> Literal["C", "F"]:
         """The memory order of results: "F" where chunks lie in Fortran order, so that memory lies as stored."""
         axes = self._layout.form.axes
         return "F" if len(axes) > 1 and axes == tuple(reversed(range(len(axes)))) else "C"
@@ -459,7 +459,7 @@ class Array:
         import dask.array
 
         wanted = chunks or self.shards or self.chunks
-        lazy: dask.array.Array = dask.array.from_array(self, chunks=wanted, lock=False, asarray=True)  # type: ignore[no-untyped-call]
+        lazy: dask.array.Array = dask.array.from_array(self, chunks=wanted, lock=False, asarray=True)
         return lazy
 
 

@@ -36,7 +36,7 @@ def cluster(address: str | None) -> Iterator[Any]:
         from distributed import Client
     except ImportError as error:
         raise ImportError('working on a cluster needs dask.distributed: pip install "zvcore[dask]"') from error
-    with Client(address) as client:  # type: ignore[no-untyped-call]
+    with Client(address) as client:
         yield client
 
 
@@ -52,7 +52,7 @@ def run_tasks(
 
     rest = iter(items)
     threads = max(1, sum(client.nthreads().values()))
-    pending: Any = as_completed()  # type: ignore[no-untyped-call]
+    pending: Any = as_completed()
     held: dict[Any, tuple[Item, int]] = {}
 
     def submit(item: Item, losses: int) -> None:

@@ -59,7 +59,8 @@ def versions() -> dict[str, Any]:
 def gil_state() -> str:
     if not sysconfig.get_config_var("Py_GIL_DISABLED"):
         return "enabled"
-    return "enabled in a free-threaded build" if sys._is_gil_enabled() else "disabled"  # type: ignore[attr-defined]
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    return "enabled in a free-threaded build" if enabled is None or enabled() else "disabled"
 
 
 def version_of(distribution: str) -> str | None:

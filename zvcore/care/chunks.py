@@ -122,7 +122,8 @@ class ChunkChecker:
         wanted = self.nbytes
         for row in range(count):
             if sources.blobs is not None:
-                size: int | None = len(sources.blobs[row])
+                blob = sources.blobs[row]
+                size = None if blob is None else len(blob)
             elif sources.length is not None:
                 size = int(sources.length[row])
             else:

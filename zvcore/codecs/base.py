@@ -228,7 +228,7 @@ class Codec:
         return {"type": name, **members, **beside}
 
     @classmethod
-    def from_n5(cls, obj: Any) -> Self:
+    def from_n5(cls, obj: Any) -> Codec:
         if not isinstance(obj, Mapping):
             expected = '{"type": ...}'
             raise MetadataError("a compression must be an object", codec=cls.name, expected=expected, found=repr(obj))
@@ -240,7 +240,7 @@ class Codec:
         return {"id": name, **members, **beside}
 
     @classmethod
-    def from_zarr2(cls, obj: Any) -> Self:
+    def from_zarr2(cls, obj: Any) -> Codec:
         if not isinstance(obj, Mapping):
             raise MetadataError("a codec must be an object", codec=cls.name, expected='{"id": ...}', found=repr(obj))
         return cls._read("zarr2", obj.get("id"), {key: value for key, value in obj.items() if key != "id"})
@@ -251,7 +251,7 @@ class Codec:
         return {"name": name, **({"configuration": members} if members else {}), **beside}
 
     @classmethod
-    def from_zarr3(cls, obj: Any) -> Self:
+    def from_zarr3(cls, obj: Any) -> Codec:
         # A codec without configuration may be written as its bare name.
         if isinstance(obj, str):
             obj = {"name": obj}

@@ -234,7 +234,7 @@ def other_readers(array: Array, path: str) -> dict[str, tuple[Callable[[int], An
 
 
 def tensorstore_reader(array: Array, path: str, threads: int) -> Callable[[Region], Any]:
-    import tensorstore  # type: ignore[import-not-found, unused-ignore]
+    import tensorstore
 
     driver = get_format(array.format).tensorstore_driver
     if driver is None:

@@ -86,7 +86,8 @@ def _counting(layout: Layout, tally: Tally) -> Layout:
 
     clone.locate = locate
     clone.open_shards = None
-    return clone  # type: ignore[no-any-return]
+    counting: Layout = clone
+    return counting
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Sources:
     key: npt.NDArray[np.int32] | None = None
     offset: npt.NDArray[np.uint64] | None = None
     length: npt.NDArray[np.uint64] | None = None
-    blobs: Sequence[memoryview] | None = None
+    blobs: Sequence[memoryview | None] | None = None
     chain: npt.NDArray[np.uint8] | None = None
     stamps: Sequence[Hashable | None] | None = None
     # What the layout knows of each of `keys`, for the code that replaces these objects next: a shard's index.

@@ -199,10 +199,12 @@ class N5Array(WithAttributes, Array):
                     raise TypeError("a block in default mode has the shape of its values")
                 super().write_block(place, values)
                 return
-            if mode not in ("varlength", "object"):
+            if mode == "object":
+                block = Block("object", values)
+            elif mode == "varlength":
+                block = Block("varlength", values, self._layout.visible_shape(place) if shape is None else tuple(shape))
+            else:
                 raise ValueError(f"mode is 'default', 'varlength' or 'object', not {mode!r}")
-            extent = () if mode == "object" else self._layout.visible_shape(place) if shape is None else tuple(shape)
-            block = Block(mode, values, extent)  # type: ignore[arg-type]
         layout = self._layout
         reverse, items = layout.order == "C", math.prod(self.metadata.block_size)
         parts = encode_block(block, self.ndim, self.data_type, layout.chains[0], reverse, items)

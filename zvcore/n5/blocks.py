@@ -53,8 +53,6 @@ class Block:
             return bool(self.data.dtype == np.asarray(other.data).dtype and np.array_equal(self.data, other.data))
         return same and bool(self.data == other.data)
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 def mode_of(data: bytes | memoryview, ndim: int) -> str:
     return MODES[parse_header(data, ndim)[0]]

@@ -81,8 +81,9 @@ def group_document(document: Mapping[str, Any]) -> dict[str, Any]:
 def dimension_names(document: Mapping[str, Any], ndim: int) -> list[str] | None:
     """The attribute `axes`, where it names them all and differently."""
     axes = document.get("axes")
-    named = isinstance(axes, list) and len(axes) == ndim and all(isinstance(name, str) for name in axes)
-    return list(axes) if named and len(set(axes)) == ndim else None  # type: ignore[arg-type]
+    if not isinstance(axes, list) or not all(isinstance(name, str) for name in axes):
+        return None
+    return list(axes) if len(axes) == len(set(axes)) == ndim else None
 
 
 def array_document(metadata: DatasetMetadata, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from collections.abc import Iterable
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+__all__ = ["MAX_ID", "Ids", "as_id", "as_ids"]
 
-__all__ = ["MAX_ID", "as_id", "as_ids"]
+Ids: TypeAlias = npt.NDArray[Any] | SupportsIndex | Iterable[SupportsIndex]
 
 MAX_ID = 2**64 - 1
 
@@ -24,16 +24,15 @@ def as_id(value: SupportsIndex) -> int:
     return number
 
 
-def as_ids(values: npt.ArrayLike | Iterable[SupportsIndex]) -> npt.NDArray[np.uint64]:
+def as_ids(values: Ids) -> npt.NDArray[np.uint64]:
     """Ids as a contiguous uint64 array of one dimension; a single integer gives an array of one."""
     array: npt.NDArray[Any]
     if isinstance(values, np.ndarray):
         array = values
     else:
-        if isinstance(values, (int, np.integer)) and not isinstance(values, bool):
-            values = [values]
+        several = values if isinstance(values, Iterable) else [values]
         # By way of as_id: numpy would turn integers on both sides of 2**63 into floats.
-        array = np.fromiter((as_id(value) for value in values), np.uint64)  # type: ignore[union-attr, arg-type]
+        array = np.fromiter((as_id(value) for value in several), np.uint64)
     if array.ndim > 1:
         raise ValueError(f"ids have one dimension, not {array.ndim}")
     if array.dtype.kind == "i":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError
-from zvcore.precomputed.ids import as_id
+from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.shard_writer import write_sharded
@@ -199,7 +199,7 @@ class Meshes(SegmentMapping[Mesh]):
             self._data.put(id, fragments)
             self._objects.files.put(id, manifest)
 
-    def delete(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> None:
+    def delete(self, ids: Ids) -> None:
         """Take meshes out; ids that have none are passed over."""
         numbers = self._objects.delete(ids)
         if self._objects.shards is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from zvcore import codecs
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError
-from zvcore.precomputed.ids import MAX_ID, as_id, as_ids
+from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.kinds import kind_of, not_opened
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.sharded_store import ShardedStore
@@ -105,7 +105,7 @@ class SegmentObjects:
     def get(self, id: SupportsIndex) -> bytes | None:
         return self.files.get(id) if self.shards is None else self.shards.get(id)
 
-    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, bytes]:
+    def get_many(self, ids: Ids) -> dict[int, bytes]:
         if self.shards is not None:
             return self.shards.get_many(ids)
         found = ((id, self.files.get(id)) for id in as_ids(ids).tolist())
@@ -114,7 +114,7 @@ class SegmentObjects:
     def ids(self) -> npt.NDArray[np.uint64]:
         return self.files.ids() if self.shards is None else self.shards.ids()
 
-    def delete(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> list[int]:
+    def delete(self, ids: Ids) -> list[int]:
         """Take values out, and say whose they were."""
         self.refuse_if_read_only()
         numbers: list[int] = as_ids(ids).tolist()
@@ -169,7 +169,7 @@ class SegmentMapping(Mapping[int, T]):
             raise NotFoundError(f"there is no {self.what} of segment {as_id(id)}", key=self.store.root)
         return self._value(as_id(id), data)
 
-    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, T]:
+    def get_many(self, ids: Ids) -> dict[int, T]:
         """The values of these segments; those that are missing are left out."""
         return {id: self._value(id, data) for id, data in self._objects.get_many(ids).items()}
 

@@ -13,7 +13,7 @@ from zvcore.engine import Buffers, fetch
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, ZvcoreError
 from zvcore.layout import ABSENT
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.precomputed.ids import MAX_ID, as_id, as_ids
+from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.shard_reader import ShardFile, ShardReader, steadily
 from zvcore.precomputed.shard_update import update_shards
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -174,7 +174,7 @@ class ShardedStore(Mapping[int, bytes]):
 
     # Many values
 
-    def get_many(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> dict[int, bytes]:
+    def get_many(self, ids: Ids) -> dict[int, bytes]:
         """The values of these ids; those that are missing are left out.
 
         One pass reads shard indices, one minishard indices, one values, each with as few requests as possible.
@@ -266,7 +266,7 @@ class ShardedStore(Mapping[int, bytes]):
             self._reader, values, unindexed=unindexed or {}, encoded=encoded, deleted=(), threads=self.threads
         )
 
-    def delete(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> None:
+    def delete(self, ids: Ids) -> None:
         """Take out values, with the unindexed bytes before them. Ids that are not there are passed over."""
         self._refuse_if_read_only()
         update_shards(self._reader, {}, unindexed={}, encoded=False, deleted=as_ids(ids).tolist(), threads=self.threads)

@@ -13,7 +13,7 @@ from zvcore.documents import parse
 from zvcore.documents.members import Integer, Made, Member, Place, Table, Text
 from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError
 from zvcore.precomputed._minishard import place
-from zvcore.precomputed.ids import as_ids
+from zvcore.precomputed.ids import Ids, as_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -183,9 +183,7 @@ class ShardingSpec:
             return np.zeros_like(hashes), hashes
         return hashes >> np.uint64(self.minishard_bits), hashes & np.uint64((1 << self.minishard_bits) - 1)
 
-    def locate(
-        self, ids: npt.ArrayLike | Sequence[SupportsIndex]
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    def locate(self, ids: Ids) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """The shard number and the minishard number of each id."""
         return self.split(self.hashes(as_ids(ids)))
 

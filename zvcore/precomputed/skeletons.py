@@ -10,7 +10,7 @@ import numpy as np
 
 from zvcore.documents.members import Items, Made, Place
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError
-from zvcore.precomputed.ids import as_id
+from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.shard_writer import write_sharded
@@ -173,7 +173,7 @@ class Skeletons(SegmentMapping[Skeleton]):
         for id, data in encoded:
             self._objects.files.put(id, data)
 
-    def delete(self, ids: npt.ArrayLike | Iterable[SupportsIndex]) -> None:
+    def delete(self, ids: Ids) -> None:
         """Take skeletons out; ids that have none are passed over."""
         self._objects.delete(ids)
 

@@ -324,7 +324,8 @@ class ConfinedStore(Store):
         return _STAMP.pack(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def settled(self, stamp: Stamp) -> bool:
-        return files.settled(stamp)  # type: ignore[arg-type]
+        assert isinstance(stamp, bytes)
+        return files.settled(stamp)
 
     def unfinished(self, key: str) -> Unfinished | None:
         way = self._way(key)

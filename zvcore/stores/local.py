@@ -147,7 +147,8 @@ class LocalStore(Store):
         data = self.get(key, start, length, stamp=stamp)
         if data is None:
             raise changed(key, stamp)
-        return Snapshot(data, files.stamp_size(stamp), stamp)  # type: ignore[arg-type]
+        assert isinstance(stamp, bytes)
+        return Snapshot(data, files.stamp_size(stamp), stamp)
 
     def size(self, key: str) -> int | None:
         stamp = files.stamp(self._folder, key)
@@ -162,7 +163,8 @@ class LocalStore(Store):
             return None
 
     def settled(self, stamp: Stamp) -> bool:
-        return files.settled(stamp)  # type: ignore[arg-type]
+        assert isinstance(stamp, bytes)
+        return files.settled(stamp)
 
     def list(self, prefix: str = "") -> Iterator[str]:
         return keys_below(prefix_path(prefix), self._identity, self._scan)

@@ -26,7 +26,7 @@ class _Gathered:
 
     def __init__(self, box: Box, array: Array) -> None:
         self.box = box
-        self.values = np.empty([stop - start for start, stop in box], array.dtype, order=array.order)  # type: ignore[call-overload]
+        self.values = np.empty([stop - start for start, stop in box], array.dtype, order=array.order)
         self.missing: list[Box] = [box]
 
     @property

@@ -37,7 +37,7 @@ def locate_whole(layout: ShardLayout, positions: Positions, keys: Keys, which: n
         for row, part in zip(rows.tolist(), _cut(layout.levels, raw, positions[rows], key), strict=True):
             blobs[row] = part
     stamps = [None if found is None else found.stamp for found in shards]
-    return Sources(keys=keys, blobs=blobs, stamps=stamps, found=shards)  # type: ignore[arg-type]
+    return Sources(keys=keys, blobs=blobs, stamps=stamps, found=shards)
 
 
 def _cut(levels: Sequence[ShardLevel], raw: memoryview, positions: Positions, key: str) -> list[memoryview | None]:

@@ -227,10 +227,7 @@ def read_object_manifest(level_group: Any, object_id: int) -> list[tuple[tuple[i
 @_as_reference
 def read_all_object_manifests(level_group: Any) -> list[list[tuple[tuple[int, ...], int]]]:
     """By row, not by id."""
-    table = as_level(level_group).manifests()
-    if table.uniform:
-        return table.to_lists()  # type: ignore[return-value]
-    return [manifests.expand_manifest(blocks) for blocks in table.to_lists()]
+    return as_level(level_group).manifests().to_fragments()
 
 
 @_as_reference
@@ -246,11 +243,7 @@ def read_object_manifests(
     objects = as_level(level_group).require_objects()
     rows = np.arange(len(objects)) if ids is None else objects.rows(np.asarray(ids, np.int64))
     table = objects.table(rows[rows >= 0])
-    lists = table.to_lists()
-    return {
-        number: blocks if table.uniform else manifests.expand_manifest(blocks)  # type: ignore[misc]
-        for number, blocks in zip(table.object_ids.tolist(), lists, strict=True)
-    }
+    return dict(zip(table.object_ids.tolist(), table.to_fragments(), strict=True))
 
 
 @_as_reference

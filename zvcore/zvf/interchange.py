@@ -64,8 +64,8 @@ def _cut(values: npt.NDArray[Any], bounds: npt.NDArray[np.int64]) -> Iterator[np
 
 def _nibabel() -> Any:
     try:
-        import nibabel  # type: ignore[import-untyped,unused-ignore]
-        import nibabel.streamlines  # type: ignore[import-untyped,unused-ignore]
+        import nibabel
+        import nibabel.streamlines
     except ImportError:
         raise UnsupportedError("tractograms are read and written through nibabel: pip install nibabel") from None
     return nibabel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -266,6 +266,13 @@ class ManifestTable:
         for error in self.damaged.values():
             raise error
         return self._lists(0, len(self))
+
+    def to_fragments(self) -> list[list[tuple[tuple[int, ...], int]]]:
+        """All manifests as lists of (chunk, fragment)."""
+        lists = self.to_lists()
+        if self.uniform:
+            return cast("list[list[tuple[tuple[int, ...], int]]]", lists)
+        return [expand_manifest(blocks) for blocks in lists]
 
     def select(self, rows: Any) -> ManifestTable:
         """The table of these rows, in this order."""
