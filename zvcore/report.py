@@ -1,4 +1,4 @@
-"""What looking after data gives: a report of problems, each with its place."""
+"""What a check, a repair or a conversion reports: problems, each with its place."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["STATUSES", "ConversionReport", "Problem", "Report", "What", "join"]
 
-# What data may be that is not sound, the worst first.
+# What data that is not sound may be, the worst first.
 STATUSES = ("damaged", "unfinished", "unsupported")
 
 
 class What(StrEnum):
-    """What kind of problem it is, for programs; the words of a problem are for people."""
+    """The kind of a problem, for programs; its words are for people."""
 
     # Bytes that are not what they must be.
     DATA = "data"
@@ -34,21 +34,21 @@ class What(StrEnum):
     INDEX_ENTRY = "index_entry"
     # Ranges that share bytes.
     OVERLAP = "overlap"
-    # What is named or needed, and not there.
+    # Something that is named or needed, and is not there.
     MISSING = "missing"
-    # What lies where no reader looks for it.
+    # Something where no reader looks for it.
     STRAY = "stray"
     # A conversion, or a change of one object, that has not ended.
     UNFINISHED = "unfinished"
-    # Valid, but nothing that zvcore reads.
+    # Valid, but zvcore cannot read it.
     UNSUPPORTED = "unsupported"
-    # The store does not answer, or changes all the time.
+    # The store does not answer, or keeps changing.
     STORE = "store"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is wrong, or at least odd.
+    """Something wrong, or at least odd.
 
     where     the object's key, or an array's path
     what      what is wrong, in words
@@ -75,7 +75,7 @@ class Problem:
 
     @property
     def damage(self) -> bool:
-        """Whether something is broken, not merely odd, unfinished, or beyond what can be read."""
+        """Whether something is broken, and not merely odd, unfinished, or unreadable for zvcore."""
         return self.fatal and self.status == "damaged"
 
     @classmethod
@@ -97,7 +97,7 @@ class Problem:
         return replace(self, where=join(prefix, self.where)) if prefix else self
 
     def to_json(self) -> dict[str, Any]:
-        """All that is known of it, for programs."""
+        """Everything that is known of it, for programs."""
         return {
             "kind": str(self.kind),
             "where": self.where,
@@ -147,8 +147,8 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The status in words."""
-        return "sound" if self.ok else f"NOT sound, {self.status}"
+        """The status in words: what zvcore cannot read may well be sound."""
+        return self.status if self.status in ("sound", "unsupported") else f"NOT sound, {self.status}"
 
     def __bool__(self) -> bool:
         return self.ok
@@ -180,7 +180,7 @@ class Report:
             self.count(what, number)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as values that JSON has."""
+        """Everything in it, as JSON values."""
         return {
             "ok": self.ok,
             "status": self.status,
@@ -249,7 +249,7 @@ class ConversionReport(Report):
         return self.values / self.seconds if self.seconds else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """For programs: all of it, as JSON has it."""
+        """Everything in it, as JSON values, for programs."""
         numbers = {
             name: getattr(self, name)
             for name in (

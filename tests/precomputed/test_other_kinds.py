@@ -293,6 +293,7 @@ def test_unknown_kinds_and_encodings_are_unsupported_and_not_broken(
         (path / "info").write_text(json.dumps(info))
         assert zvcore.verify(path).status == "unsupported"
         assert cli.main(["verify", str(path)]) == 3
+        assert "NOT sound" not in capsys.readouterr().out
         assert zvcore.inspect(path)["scales"][0]["kind"] == "unsupported"
     path = volume(tmp_path / "brotli")
     for file in (path / info["scales"][0]["key"]).iterdir():
@@ -319,3 +320,13 @@ def test_what_belongs_to_nothing_is_told(tmp_path: Path) -> None:
     (path / "elsewhere" / "file").write_bytes(b"?")
     [problem] = zvcore.verify(path / "elsewhere").problems
     assert not problem.fatal and "belongs to nothing that info names" in problem.what
+
+
+@pytest.mark.parametrize(
+    "kind", ["skeletons", "multilod_draco", "legacy_mesh", "annotations_v1", "segment_properties", "of_tomorrow"]
+)
+def test_a_volume_under_the_name_of_another_kind_is_not_sound(kind: str, tmp_path: Path) -> None:
+    path = volume(tmp_path / "seg", **{"@type": f"neuroglancer_{kind}"})
+    report = zvcore.verify(path)
+    assert not report.ok
+    assert kind == "of_tomorrow" or any("no reader finds them" in problem.what for problem in report.problems), report

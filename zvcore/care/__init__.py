@@ -1,1 +1,1 @@
-"""Looking after data: the questions, and what formats answer them with (walks, batches, sweeps over bytes, backups)."""
+"""Looking after data: the questions, and what all formats answer them with (walks, batches, byte ranges)."""

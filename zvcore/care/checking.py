@@ -1,4 +1,4 @@
-"""Decoding in batches, and finding out which of a batch cannot be decoded."""
+"""Decoding in batches, and finding which items of a batch cannot be decoded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["WrongSizeError", "first_bad"]
 
 
 class WrongSizeError(CorruptDataError):
-    """A size that is known before anything is decoded is not what it must be."""
+    """The size of something is wrong, which is known without decoding it."""
 
     kind = "size"
 
@@ -22,8 +22,8 @@ class WrongSizeError(CorruptDataError):
 def first_bad(decode: Callable[[int, int], object], first: int, last: int) -> Iterator[tuple[int, ZvcoreError]]:
     """(row, error) of each row from `first` to `last` that `decode(first, last)` raises an error for.
 
-    A batch with an error is halved until the bad rows stand alone, so one in 10,000 costs some 28 calls. That another
-    writer came between is no fault of any row, and passes through.
+    A batch with an error is halved until the bad rows are alone, so one bad row in 10,000 costs about 28 calls. Errors
+    caused by another writer are no fault of any row, and are raised.
     """
     waiting = [(first, last)]
     while waiting:

@@ -34,7 +34,7 @@ _BYTES = 64 << 20
 
 
 class ChunkChecker:
-    """Looks at the chunks of one array, each of which is an object of its own.
+    """Checks the chunks of one array, each of which is an object of its own.
 
     grid  which objects the array has
     fast  whether chunks are not decoded: checksums behind everything are checked, and the sizes that are known
@@ -49,12 +49,12 @@ class ChunkChecker:
         self.report = report
         self.fast = fast
         self.threads = threads
-        # Codecs that must be installed are missed here, before any chunk is read.
+        # A codec that is not installed is an error here, before any chunk is read.
         self.chain = layout.chains[0]
         plain = layout.value_codec is None
         self.nbytes = layout.chunk_nbytes if plain else None
         codecs = self.chain.codecs
-        # What can be checked without decoding: a checksum behind everything, or the size of what nothing compresses.
+        # What can be checked without decoding: an outermost checksum, or the size of uncompressed chunks.
         checked = list(itertools.takewhile(lambda codec: codec.is_checksum, reversed(codecs)))
         self.proof = CodecChain(checked[::-1]) if checked else None
         self.fixed = len(checked) == len(codecs)
@@ -81,7 +81,7 @@ class ChunkChecker:
         self.decode(Sources(keys=Keys.of([key for key, _ in batch])), positions, lambda row: batch[row][0])
 
     def decode(self, sources: Sources, positions: Ints, name: Callable[[int], str]) -> list[int]:
-        """Decode chunks, in pieces that fit into memory; tell of those that cannot be. The rows that are broken."""
+        """Decode chunks, in pieces that fit into memory, and report those that cannot be. Returns the broken rows."""
         count = len(positions)
         step = max(1, min(count, _BYTES // max(1, self.nbytes or 1 << 20)))
         if self.fast and self.proof is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Overlap", "Span", "byte_map", "covered", "overlaps"]
 
 Uints = npt.NDArray[np.uint64]
-# First byte, end, and what lies there.
+# First byte, end, and what is there.
 Span = tuple[int, int, str]
 
 
@@ -60,7 +60,7 @@ def overlaps(begins: Uints, ends: Uints) -> Iterator[Overlap]:
 
 
 def byte_map(spans: Iterable[Span], size: int) -> list[Span]:
-    """An object from its beginning to its end: neighbours of one kind as one, and what lies between as dead."""
+    """The map of an object from beginning to end: neighbours of one kind are joined, and gaps are dead bytes."""
     found: list[Span] = []
     reach = 0
 

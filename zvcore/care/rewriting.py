@@ -1,4 +1,4 @@
-"""What repairs do to objects: work in a copy, or in place with a backup of each object beside it."""
+"""Where a repair works: on a copy, or in place with a backup of each object beside it."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Patient(NamedTuple):
         return cls(out, False)
 
     def within(self, store: Store) -> Patient:
-        """The same way of working, in another view of the store."""
+        """The same way of working for another view of the store."""
         return Patient(store, self.keep)
 
     def back_up(self, key: str) -> str:
-        """Keep an object that is about to be replaced; under which name, or its own where nothing is kept."""
+        """Keep an object that is about to be replaced. Returns the name of the backup; its own if there is none."""
         return back_up(self.store, key) if self.keep else key
 
     def drop(self, key: str) -> str:
-        """Take out an object; the words for where it is kept."""
+        """Remove an object. Returns the words that tell where it is kept."""
         kept = f"; it is kept as {back_up(self.store, key)}" if self.keep else ""
         self.store.delete(key)
         index_cache().invalidate(self.store, key)

@@ -49,7 +49,7 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Report:
-    """Look at all of an array, a group, a volume, a Zarr Vectors store, or one file of these.
+    """Check all of an array, a group, a volume, a Zarr Vectors store, or one file of these.
 
     fast             do not decode chunks: check structure, checksums, and the sizes that are known
     client           a dask.distributed `Client`: its workers look, each at some objects, with one thread unless
@@ -62,7 +62,7 @@ def verify(
     try:
         store, found, only = find(path, "r", format, storage_options)
     except (MetadataError, UnsupportedError) as error:
-        # Data without the document that describes it, or with one that cannot be read.
+        # There is data, but the document that describes it is missing or cannot be read.
         problem = replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)
         report = Report([replace(problem, where=problem.where.removeprefix(f"{_root(path)}/"))])
         _tell_unfinished(report, str(path), [unfinished_around(path, storage_options)])
@@ -76,7 +76,7 @@ def verify(
                 options["only"] = meant
             report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
     report.watch = None
-    # After the look: what a conversion wrote meanwhile is not blamed on one that has ended by now.
+    # Last: a conversion that wrote during the check may have ended by now.
     _tell_unfinished(
         report, store.root, [unfinished_around(_place(path, store), storage_options), *_unfinished_within(store, only)]
     )
@@ -84,7 +84,7 @@ def verify(
 
 
 def _root(path: Path) -> str:
-    """What stands before the keys of what lies there."""
+    """What the full names of the objects there begin with."""
     if isinstance(path, Store):
         return path.root
     text = os.fsdecode(path)
@@ -92,29 +92,29 @@ def _root(path: Path) -> str:
 
 
 def _place(path: Path, store: Store) -> Path:
-    """Where the note of an unfinished conversion is looked for: that into a single file lies beside it."""
+    """Where to look for the note of an unfinished conversion: that of a single file is beside it."""
     return path if store.file is None else store
 
 
 def _unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedConversion]:
-    """The unfinished conversions into what lies below the root of a store."""
+    """The unfinished conversions whose destination is below the root of a store."""
     try:
         for key in keys_of(store, None if only is None else [only]):
             if key.endswith(f"/{NOTE}") and (found := _unfinished_member(store, key[: -len(NOTE) - 1])) is not None:
                 yield found
     except UnsupportedError:
-        return  # what cannot be listed
+        return  # the store cannot be listed
 
 
 def _unfinished_member(store: Store, path: str) -> UnfinishedConversion | None:
     try:
         return unfinished_at(store.child(path))
     except InvalidKeyError:
-        return None  # a document names what nothing can be called
+        return None  # a document names a member that no object can have as its name
 
 
 def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConversion | None]) -> None:
-    """Chunks that are missing here are not fill values. The notes belong to no format, and are no oddities."""
+    """Report unfinished conversions: their missing chunks are not fill values. Their notes are not odd files."""
     report.problems = [
         problem for problem in report.problems if problem.fatal or problem.where.rpartition("/")[2] not in _NOTES
     ]
@@ -125,7 +125,7 @@ def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConver
         named = 0
         for left, units, arrays in one.missing:
             places = [f"{one.place.rstrip('/')}/{array}".rstrip("/") for array in arrays]
-            # Of a conversion into a place above, what lies elsewhere is of no interest here.
+            # Of a conversion into a folder above, only what concerns this place is reported.
             near = [place for place in places if f"{place}/".startswith(here) or here.startswith(f"{place}/")]
             if near and (named := named + 1) <= _NAMED:
                 where = ", ".join(f"{place}/".removeprefix(here).rstrip("/") for place in near)
@@ -184,10 +184,10 @@ def repair(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Report:
-    """Leave out what `verify` finds to be broken, and tell each loss.
+    """Leave out what `verify` finds broken, and report each loss.
 
-    With `out`, a sound copy of everything is made there and nothing is changed here. Without, what is replaced or taken
-    out stays beside it, `.bak` behind its name. Nothing is guessed: what is not proved good is left out.
+    With `out`, a sound copy of everything is made there, and nothing is changed here. Without it, whatever is replaced
+    or removed is kept beside its place with `.bak` behind its name. What cannot be proved good is left out.
     """
     here, there = shared_options(storage_options, path, path if out is None else out)
     store, found, only = find(path, "r" if out is not None else "r+", format, here)
@@ -213,7 +213,7 @@ def compact(
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Write shards anew that hold bytes which belong to nothing; the report counts the bytes that this saved."""
+    """Rewrite shards that hold dead bytes; the report counts the bytes that this saved."""
     store, found, only = find(path, "r+", format, storage_options)
     report: Report = found.care().compact(store, threads=threads, only=None if only is None else [only])
     return report
@@ -233,7 +233,7 @@ def inspect(
 
 
 def _mark_members(store: Store, found: dict[str, Any]) -> None:
-    """Say of what lies below a place, too, which of it is the destination of an unfinished conversion."""
+    """Mark the members, too, that are the destination of an unfinished conversion."""
     below = [*_below("", found)]
     for (_, one), unfinished in zip(
         below, store.each(lambda item: _unfinished_member(store, item[0]), below), strict=True
@@ -292,7 +292,7 @@ def find(
 
 
 def _opened(text: str, mode: str, storage_options: Mapping[str, Any] | None, format: str | None = None) -> Store | None:
-    """The store there, None if it is none or has nothing."""
+    """The store there; None if there is none, or if it is empty."""
     try:
         store = store_at(text, mode, storage_options, format)
     except NotFoundError:

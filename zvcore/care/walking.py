@@ -1,4 +1,4 @@
-"""The way through the nodes of a dataset and the objects of an array, all of them or those that are meant."""
+"""Walking through the nodes of a dataset and the objects of an array: all of them, or those that were asked for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEEPEST_GROUP = DEEPEST // 2
 
 
 def below(only: Sequence[str] | None, folder: str) -> Sequence[str] | None:
-    """What is meant of a folder: None for all of it, nothing if none of it is."""
+    """Which objects of a folder were asked for: None for all of them, an empty list for none."""
     if only is None:
         return None
     meant = within(only, folder)
@@ -37,9 +37,9 @@ def look_at_all(
 ) -> None:
     """Call `look(store, report, only)` for the node at the root of the store and for each one below.
 
-    It gives the names of the members that come next. With `only`, members in which none of these objects lie are passed
-    over; `look` gets what is left of the names within its own node, None for all of it. The way is by a list of what is
-    still to be seen, not by recursion, however deep groups lie.
+    It returns the names of the members to visit next. With `only`, members that contain none of these objects are
+    skipped; `look` gets the names within its own node, or None for all of it. The walk keeps a list of what is left
+    instead of recursing, so groups may be nested to any depth.
     """
     waiting = [("", only)]
     while waiting:
@@ -73,7 +73,7 @@ class Grid(NamedTuple):
 def objects(
     store: Store, grid: Grid, report: Report, only: Sequence[str] | None = None
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """(key, place in the grid) of every object that readers look for; tells of the others."""
+    """(key, place in the grid) of every object that readers look for; the others are reported."""
     for key in keys_of(store, only):
         position = grid.position(key)
         if position is None:
@@ -87,7 +87,7 @@ def objects(
 
 
 def stray_objects(names: Iterable[str], guests: Container[str], report: Report) -> None:
-    """Tell of what lies in a group beside its documents."""
+    """Report what is in a group besides its documents."""
     for name in names:
         if name not in guests and not is_backup(name):
             report.add(name, "not an object of a group", fatal=False, kind=What.STRAY)

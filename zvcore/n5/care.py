@@ -43,11 +43,11 @@ def verify(
     threads: int | None = None,
     watch: Callable[[int], Any] | None = None,
 ) -> Report:
-    """Look at a dataset, or a group with all that is in it.
+    """Check a dataset, or a group with everything in it.
 
     With `fast`, blocks are not decoded: only their headers are read, and their sizes checked where nothing compresses
-    them. With `only`, nothing but these objects (or what lies in these folders) is looked at; without any, the
-    documents. `watch` is told how many more objects have been looked at.
+    them. With `only`, only these objects (or what is in these folders) are checked; if it is empty, only the
+    documents. `watch` is called with the number of further objects checked.
     """
     report = Report(watch=watch)
     documents = only is not None and not only
@@ -64,14 +64,14 @@ def verify(
 
 
 class Checks(NamedTuple):
-    """How blocks are looked at."""
+    """How blocks are checked."""
 
     fast: bool
     threads: int | None
 
 
 def _node(store: Store, report: Report, only: Sequence[str] | None, checks: Checks | None) -> list[str]:
-    """Look at a dataset, or at a group without its members, whose names it gives. Without checks, blocks are passed."""
+    """Check a dataset, or a group without its members, and return their names. Without `checks`, blocks are skipped."""
     document = read_document(store)
     if is_dataset(document):
         assert document is not None
@@ -92,7 +92,7 @@ def _node(store: Store, report: Report, only: Sequence[str] | None, checks: Chec
 
 
 def _strangers(document: dict[str, Any] | None, names: list[str], report: Report) -> None:
-    """Files that no group has. Blocks among them belong to a dataset whose attributes are gone."""
+    """Report files that do not belong in a group. Blocks among them belong to a dataset that lost its attributes."""
     blocks = [name for name in names if name.isdecimal()]
     if blocks:
         missing = "no attributes.json" if document is None else "attributes.json that describe no dataset"
@@ -102,7 +102,7 @@ def _strangers(document: dict[str, Any] | None, names: list[str], report: Report
 
 
 def _scales(group: N5Group, report: Report) -> None:
-    """The levels that a pyramid names are there."""
+    """Check that the levels a pyramid names are there."""
     try:
         group.multiscale()
     except MissingLevelError as error:
@@ -111,7 +111,7 @@ def _scales(group: N5Group, report: Report) -> None:
         problem = Problem.of(error, ATTRIBUTES)
         report.add(problem.where, problem.what, fatal=False, kind=What.DOCUMENT)
     except ZvcoreError:
-        pass  # a convention that says more than is read here
+        pass  # a convention of which zvcore reads only a part
 
 
 def _grid(array: N5Array) -> Grid:
@@ -130,7 +130,7 @@ def _grid(array: N5Array) -> Grid:
 
 
 class Checker:
-    """Looks at the blocks of one dataset."""
+    """Checks the blocks of one dataset."""
 
     def __init__(self, array: N5Array, report: Report, fast: bool = False, threads: int | None = None) -> None:
         self.array = array
@@ -140,12 +140,12 @@ class Checker:
         self.threads = threads or default_thread_count()
         self.metadata = array.metadata
         self.grid = _grid(array)
-        # A codec that is not installed is missed here, before any block is read.
+        # A codec that is not installed is an error here, before any block is read.
         self.plain = not array.layout.chains[0].codecs
         self.items = self.metadata.numeric and array.attrs.document.get("isLabelMultiset") is not True
 
     def all(self, only: Sequence[str] | None = None) -> None:
-        """Every block, on several threads; their number bounds the memory."""
+        """Check every block, on several threads; their number bounds the memory."""
         stored = 0
         entries = objects(self.store, self.grid, self.report, only)
         with ThreadPoolExecutor(self.threads) as pool:
@@ -201,9 +201,9 @@ class Checker:
 def repair(
     store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
 ) -> Report:
-    """Take out blocks that cannot be decoded; they read as zeros afterwards.
+    """Remove blocks that cannot be decoded; they read as zeros afterwards.
 
-    With `out`, that is done in a copy of everything; without, each such block stays beside its place with `.bak`
+    With `out`, that is done in a copy of everything; without it, each such block is kept beside its place with `.bak`
     behind its name. Documents are never changed.
     """
     patient = Patient.of(store, out)
@@ -227,7 +227,7 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
 
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
-    """What lies at the root of a store, or what one block is."""
+    """Describe what is at the root of a store, or one block."""
     return _inspected(store, only, 0)
 
 

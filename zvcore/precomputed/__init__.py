@@ -75,7 +75,7 @@ def create(store: Store, **options: Any) -> ScaleArray:
 
 
 def detect(store: Store) -> bool:
-    """Whether something precomputed lies at the root of this store."""
+    """Whether there is precomputed data at the root of this store."""
     from zvcore.errors import MetadataError, NotFoundError
     from zvcore.precomputed.metadata import read_info
 
@@ -88,7 +88,7 @@ def detect(store: Store) -> bool:
 
 
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
-    """What lies at the root of a store: `Volume`, `Skeletons` or `Meshes`; with `scale` (number or key) an array."""
+    """Open what is at the root of a store: `Volume`, `Skeletons` or `Meshes`; with `scale` (number or key) an array."""
     from zvcore.precomputed.group import Volume
     from zvcore.precomputed.kinds import MESHES, SKELETONS, kind_of, not_opened
     from zvcore.precomputed.metadata import INFO, read_info

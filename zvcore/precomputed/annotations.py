@@ -42,7 +42,7 @@ _SIZES = {
 }  # fmt: skip
 _PROPERTY_ID = re.compile(r"[a-z][a-zA-Z0-9_]*")
 _PROPERTY = Table(Member("id", Text()), Member("type", Text(*_SIZES)))
-# How many positions an annotation has; a polyline says so itself.
+# How many positions an annotation has; the record of a polyline says so itself.
 _POSITIONS = {"point": 1, "line": 2, "axis_aligned_bounding_box": 2, "ellipsoid": 2, "polyline": None}
 _KIND = Text(*_POSITIONS, otherwise=UnsupportedError)
 _DOCUMENT = Table(
@@ -58,13 +58,13 @@ _DOCUMENT = Table(
 
 
 def _small(value: Any) -> Any:
-    """Types are written in capitals by some, and in small letters by others."""
+    """Some programs write types in capitals, others in small letters."""
     return value.lower() if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
 class Records:
-    """How annotations lie in bytes: positions (of a polyline, how many first), then properties, padded to fours."""
+    """How annotations are stored: positions (of a polyline, their number first), then properties, padded to 4 bytes."""
 
     rank: int
     positions: int | None
@@ -72,7 +72,7 @@ class Records:
     relationships: int
 
     def check_one(self, data: bytes | memoryview) -> None:
-        """A single annotation, with the ids of what it is related to behind it."""
+        """Check a single annotation, which is followed by the ids of related segments."""
         end = self._end(data, 0)
         for _ in range(self.relationships):
             (count,) = struct.unpack_from("<I", self._within(data, end, 4), end)
@@ -80,7 +80,7 @@ class Records:
         self._refuse_other_length(data, end)
 
     def check_list(self, data: bytes | memoryview) -> None:
-        """A list of annotations, then their ids."""
+        """Check a list of annotations, which is followed by their ids."""
         (count,) = struct.unpack_from("<Q", self._within(data, 0, 8))
         if self.positions is not None:
             self._check_fixed(data, int(count))
@@ -93,7 +93,7 @@ class Records:
         self._refuse_other_length(data, end + 8 * count)
 
     def _check_fixed(self, data: bytes | memoryview, count: int) -> None:
-        """A list of records of one length."""
+        """Check a list of records that have the same length."""
         rest = len(data) - 8 - 8 * count
         if count and rest != count * self._fixed and rest > 0 and rest % count == 0:
             raise CorruptDataError(
@@ -107,7 +107,7 @@ class Records:
         return 4 * self.rank * (self.positions or 0) + self.properties
 
     def _end(self, data: bytes | memoryview, at: int) -> int:
-        """Where the record ends that begins there."""
+        """Where the record that begins there ends."""
         if self.positions is not None:
             return at + self._fixed
         (count,) = struct.unpack_from("<I", self._within(data, at, 4), at)
@@ -149,7 +149,7 @@ class Index:
 
 
 def read_annotations(info: Mapping[str, Any], where: str) -> tuple[Records, list[Index]]:
-    """What the document says, checked."""
+    """Read and check the document."""
     place = Place(where)
     found = _DOCUMENT.load(info, place)
     rank = len(found["dimensions"])
@@ -197,7 +197,7 @@ def _refuse_other_rank(values: Sequence[Any], rank: int, place: Place) -> None:
 
 
 class AnnotationJudge(Judge):
-    """Annotations in shards: values have the length that their types require, and cells are of the grid."""
+    """Annotations in shards: values have the length that their types require, and cells belong to the grid."""
 
     looks = True
 
@@ -215,7 +215,7 @@ class AnnotationJudge(Judge):
 
 
 class AnnotationFiles(FilePart):
-    """One index in files that are named after ids, or after cells."""
+    """One index whose files are named after ids or cells."""
 
     loss = "the annotations of the file are left out"
 
@@ -237,7 +237,7 @@ class AnnotationFiles(FilePart):
         report.count("values", count)
 
     def files(self, only: Sequence[str] | None, report: Report) -> Iterator[str]:
-        """The names of files, without `.gz`; tells of those that mean nothing."""
+        """The names of files, without `.gz`; others are reported."""
         grid = self.index.grid
         for name in self.names(only):
             stem = name.removesuffix(".gz")

@@ -1,4 +1,4 @@
-"""One scale of a precomputed volume: the one Array plus its place in space."""
+"""One scale of a precomputed volume: an Array with a place in space."""
 
 from __future__ import annotations
 

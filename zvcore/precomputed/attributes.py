@@ -20,7 +20,7 @@ class VolumeAttributes(Attributes):
     """The members of `info` that describe no scale.
 
     What the format says of the data is shown, but cannot be changed here; `mesh`, `skeletons` and `segment_properties`
-    can, since somebody has to name what was made later. Neuroglancer's JSON has no NaN.
+    can, so that what is made later can be named. Neuroglancer's JSON has no NaN.
     """
 
     reserved = frozenset({"@type", "type", "data_type", "num_channels", "scales", "redirect"})

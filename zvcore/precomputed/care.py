@@ -38,11 +38,11 @@ def verify(
     watch: Callable[[int], Any] | None = None,
     spec: ShardingSpec | Mapping[str, Any] | str | None = None,
 ) -> Report:
-    """Look at all of what lies in a folder and in the folders that it names, or, with `spec`, at bare shards.
+    """Check everything in a folder and in the folders that it names, or, with `spec`, bare shards.
 
-    With `fast`, values are not decoded: shards are checked by their indexes only. With `only`, nothing but these
-    objects (or what lies in these folders) is looked at; without any, the documents. `watch` is told how many more
-    objects have been looked at.
+    With `fast`, values are not decoded: shards are checked by their indexes only. With `only`, only these
+    objects (or what is in these folders) are checked; if it is empty, only the documents. `watch` is called with the
+    number of further objects checked.
     """
     report = Report(watch=watch)
 
@@ -61,7 +61,7 @@ def repair(
     threads: int | None = None,
     spec: ShardingSpec | Mapping[str, Any] | str | None = None,
 ) -> Report:
-    """Rewrite shards with what is sound of them, and take out files that cannot be decoded.
+    """Rewrite damaged shards with their sound values, and remove files that cannot be decoded.
 
     With `out`, that is done in a copy of everything; without, the damaged files stay beside the new ones with `.bak`
     behind their names. Values that no reader finds where they are go where they belong, unless there is one already.
@@ -82,9 +82,10 @@ def repair(
 
 
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
-    """Write shards again that hold bytes which belong to nothing.
+    """Rewrite shards that hold dead bytes.
 
-    Damaged shards are left alone, and told. So are those of meshes: what their index does not mention is fragments.
+    Damaged shards are left alone, and reported. Shards of meshes are left alone because the bytes that their index does
+    not mention are fragments.
     """
     report = Report()
     if kind_of(read_info(store), INFO) != MESHES:
@@ -103,7 +104,7 @@ def _visit_all(
     spec: ShardingSpec | Mapping[str, Any] | str | None,
     visit: Callable[[Part, Report, Sequence[str] | None], None],
 ) -> None:
-    """Look at each part that is meant, in this folder and in those that its document names."""
+    """Visit each part that was asked for, in this folder and in those that its document names."""
     if spec is not None:
         visit(Shards(Judge(ShardReader(store, as_spec(spec)), threads)), report, only)
         return
@@ -129,7 +130,7 @@ def _visit_all(
 
 
 def _tell_strays(report: Report, only: Sequence[str] | None, known: Sequence[str]) -> None:
-    """Of what is meant, tell what lies in none of the folders."""
+    """Report what was asked for and is in none of the folders."""
     for key in only or ():
         inside = any(not folder or key == folder or key.startswith(f"{folder}/") for folder in known)
         if not inside and key != INFO and not is_backup(key):

@@ -1,4 +1,4 @@
-"""Looking after scales without shards: files that are named after the voxels of their chunks."""
+"""Looking after scales without shards: files named after the voxels of their chunks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ChunkFiles(FilePart):
             keys = [key for key, _ in batch]
             places = np.array([place for _, place in batch], np.int64)
             files += len(keys)
-            # Readers prefer the file that is not packed: of both there is one chunk.
+            # Readers prefer the file that is not packed: the two are one chunk.
             stored += sum(not key.endswith(GZIP_SUFFIX) or not self.store.exists(key[:-3]) for key in keys)
             self._check(keys, places, report, fast)
             report.looked_at(len(keys))
@@ -61,7 +61,7 @@ class ChunkFiles(FilePart):
             report.count("chunks not stored", math.prod(self.layout.grid) - stored)
 
     def _files(self, only: Sequence[str] | None, report: Report) -> Iterator[tuple[str, Place]]:
-        """(key, chunk) of every file that readers look for; tells of the others."""
+        """(key, chunk) of every file that readers look for; the others are reported."""
         foreign = False
         for name in self.names(only):
             key = f"{self.prefix}{name}"
@@ -96,7 +96,7 @@ class ChunkFiles(FilePart):
                     raise NotFoundError("the file was removed meanwhile", key=key)
 
         def measure(first: int, last: int) -> None:
-            """The sizes of files that nothing compresses are known."""
+            """The sizes of uncompressed files are known."""
             for row in range(first, last):
                 plain = not self.layout.chains[0 if chain is None else int(chain[row])].codecs
                 size = self.store.size(keys[row]) if plain else None

@@ -1,4 +1,4 @@
-"""What precomputed data there is: scales, meshes, annotations..., their sizes on disk, and the map of a shard."""
+"""Describing precomputed data: scales, meshes, annotations and so on, their sizes on disk, and the map of a shard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["inspect"]
 
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
-    """What lies at the root of a store; with `only`, what one scale (by its folder) or one file is."""
+    """Describe what is at the root of a store, or with `only` one scale (by its folder) or one file."""
     info = read_info(store)
     if only is not None:
         return _inspect_part(store, info, only)
@@ -124,7 +124,7 @@ def _inspect_objects(store: Store, info: Mapping[str, Any], kind: str) -> dict[s
 
 
 def _count_others(store: Store, info: Mapping[str, Any], kind: str) -> int:
-    """How many there are of what zvcore does not read."""
+    """How many items there are of a kind that zvcore does not read."""
     if kind == LEGACY_MESHES:
         return LegacyMeshes(store, "").count()
     if kind == SEGMENT_PROPERTIES:

@@ -1,4 +1,4 @@
-"""What the values of shards must be: chunks of a grid, skeletons, manifests of meshes."""
+"""Checking the values of shards: chunks of a grid, skeletons, manifests of meshes."""
 
 from __future__ import annotations
 

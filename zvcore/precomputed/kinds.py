@@ -1,4 +1,4 @@
-"""What the `@type` of an info document says that lies in a folder."""
+"""What is in a folder, according to the `@type` of its info document."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = {
     "neuroglancer_annotations_v1": ANNOTATIONS,
     "neuroglancer_segment_properties": SEGMENT_PROPERTIES,
 }
-# What is looked after here, listed and served, but has no object of its own to be opened as.
+# Kinds that are verified, listed and served, but for which zvcore has no reader.
 _UNOPENED = (LEGACY_MESHES, ANNOTATIONS, SEGMENT_PROPERTIES)
 
 
@@ -37,7 +37,7 @@ def kind_of(info: Mapping[str, Any], where: str) -> str:
     """One of the words above; UnsupportedError for types that are none of these."""
     found = info.get("@type")
     if not isinstance(found, str):
-        return VOLUME  # volumes of old have none; whatever else is wrong with it is told by what reads it
+        return VOLUME  # old volumes have none; other faults are found when it is read
     kind = KINDS.get(found)
     if kind is None and found.startswith("neuroglancer_"):
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""Looking after meshes of the oldest form: a manifest `ID:LOD` for each, and the fragments that it names, as files."""
+"""Looking after legacy meshes: for each a file `ID:LOD`, the manifest, and the files of fragments that it names."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _VERTEX = 12
 
 
 class LegacyMeshes(FilePart):
-    """All manifests are read, and each fragment that they name is there and as long as its vertices require.
+    """Every manifest can be read, and each fragment that it names is there and as long as its vertices require.
 
-    Other files in the folder belong to other programs, and are none of ours.
+    Other files in the folder belong to other programs, and are ignored.
     """
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         meshes = fragments = 0
-        # Fragments that several manifests name are looked at once.
+        # A fragment that several manifests name is checked once.
         seen: set[str] = set()
 
         def look(item: tuple[str, str]) -> None:
@@ -65,7 +65,7 @@ class LegacyMeshes(FilePart):
         report.count("fragments", fragments)
 
     def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
-        """Nothing is taken out: a mesh without a fragment is no mesh, and manifests are documents."""
+        """Nothing is removed: a mesh that lacks a fragment is not sound either, and manifests are documents."""
         self.verify(report, only, fast=False)
 
     def count(self) -> int:
@@ -94,7 +94,7 @@ class LegacyMeshes(FilePart):
         return names
 
     def _fragment(self, manifest: str, key: str, fast: bool) -> None:
-        """The bytes of a fragment: vertices, each of three floats, then triangles of three of their numbers."""
+        """Check the bytes of a fragment: vertices of three floats each, then triangles of three vertex numbers each."""
         size = self.store.size(key) if fast else None
         data = stored_file(self.store, key) if size is None else self.store.get(key, 0, 4)
         if data is None:

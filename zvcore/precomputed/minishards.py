@@ -1,7 +1,7 @@
 """Reading the indices of a shard's minishards: all of a file's, or those that are asked for, in bounded memory.
 
-A compressed index of a few bytes can stand for any number of entries. But values do not share bytes, so that a file has
-at most as many as it has bytes, beside empty ones: what is unpacked is bounded by what is there, not by what it claims.
+A compressed index of a few bytes can stand for any number of entries. But values do not share bytes, so a file has at
+most as many values as bytes, apart from empty ones: this bounds what is unpacked, whatever an index claims.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["each_table", "most_entries", "stored_minishards"]
 U64 = npt.NDArray[np.uint64]
 
 ENTRY = 24
-# So many values without a byte may be in one file.
+# How many empty values one file may have.
 _EMPTY_VALUES = 1 << 16
 # From this many minishard indices on, the engine's threads decode them.
 _BATCH_FROM = 8
@@ -86,7 +86,7 @@ def each_table(
     most = most_entries(file)
     room = most - known
     for first, last in pieces_of(ranges[:, 1], _LISTED_BYTES):
-        # What has no room is not even read.
+        # Indexes for which there is no room left are not even read.
         decoded, wrong = _decoded(reader, file, ranges[first:last], room, threads) if room > 0 else ({}, {})
         for row, number in enumerate(numbers[first:last]):
             place = {"key": file.data_key, "chunk": f"minishard {number}"}
@@ -116,7 +116,7 @@ def _decoded(
 
     def decode(first: int, last: int) -> None:
         nonlocal left
-        # One after the other may take all that is left; together, each has its share.
+        # Alone, an index may take everything that is left; several together get equal shares.
         values = _decode(reader, file, ranges[first:last], max(ENTRY, left // (last - first)), threads)
         found.update(enumerate(values, first))
         left -= sum(map(len, values))

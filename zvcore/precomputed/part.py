@@ -1,4 +1,4 @@
-"""What a folder consists of for those who look after it: each scale, kind of object and index is a part."""
+"""What a folder consists of, for verify and repair: each scale, kind of object, and index is a part."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GZIP = ".gz"
 
 
 class Part(ABC):
-    """A part of what lies in a store: all its objects are in one folder of it.
+    """A part of what is in a store: all its objects are in one folder.
 
     folder   the folder's key, "" for the root of the store
     threads  how many look at once; None: as many as zvcore uses
@@ -47,20 +47,20 @@ class Part(ABC):
 
     @abstractmethod
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
-        """Look at all of it, or at `only` these names within the folder. With `fast`, nothing is decoded."""
+        """Check all of it, or `only` these names within the folder. With `fast`, nothing is decoded."""
 
     @abstractmethod
     def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
-        """Take out of `patient.store`, which this part is of, what cannot be decoded.
+        """Remove from `patient.store`, to which this part belongs, what cannot be decoded.
 
-        `original` has everything as it was, if it is another store.
+        `original` still has everything as it was, if it is another store.
         """
 
 
 class FilePart(Part):
-    """A part whose objects stand for themselves: what is wrong with one has no consequence for another."""
+    """A part whose objects are independent of each other: a fault of one has no consequence for another."""
 
-    # What a loss of one of them means.
+    # What it means to lose one of them.
     loss = "the file is left out"
 
     def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
@@ -78,11 +78,11 @@ class FilePart(Part):
                         report.count("files dropped")
 
     def files_of(self, problem: Problem) -> Sequence[str]:
-        """What is taken out on account of a problem."""
+        """The files to remove because of a problem."""
         return [problem.where]
 
     def names(self, only: Sequence[str] | None) -> Iterator[str]:
-        """The names of the files in the folder, or those of them that are meant."""
+        """The names of the files in the folder, or of those that were asked for."""
         if only is None:
             for key in self.store.list(self.folder):
                 name = key.removeprefix(self.prefix)
@@ -112,7 +112,7 @@ class FilePart(Part):
 
 
 def stored_file(store: Store, key: str) -> bytes | None:
-    """What a file holds; CloudVolume's compressed ones, which have another name, are unpacked."""
+    """The content of a file. CloudVolume's compressed files, which have another name, are unpacked."""
     data = store.get(key)
     if data is None and store.of_files:
         packed = store.get(f"{key}{_GZIP}")

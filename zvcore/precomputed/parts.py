@@ -1,4 +1,4 @@
-"""What lies in a folder, as its info document tells: the parts to look at, and the folders that come next."""
+"""What is in a folder, according to its info document: the parts to check, and the folders that come next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.precomputed.annotations import AnnotationFiles, AnnotationJudge, read_annotations
 from zvcore.precomputed.chunk_files import ChunkFiles
 from zvcore.precomputed.judging import ChunkJudge, ManifestJudge, SkeletonJudge
-from zvcore.precomputed.kinds import ANNOTATIONS, LEGACY_MESHES, MESHES, SEGMENT_PROPERTIES, SKELETONS, kind_of
+from zvcore.precomputed.kinds import ANNOTATIONS, LEGACY_MESHES, MESHES, SEGMENT_PROPERTIES, SKELETONS, VOLUME, kind_of
 from zvcore.precomputed.layout import ShardedLayout, UnshardedLayout, layout_of
 from zvcore.precomputed.legacy_meshes import LegacyMeshes
 from zvcore.precomputed.meshes import Meshes
@@ -73,9 +73,9 @@ class Shards(Part):
 
 
 def parts_of(store: Store, info: Mapping[str, Any], threads: int | None, report: Report) -> Iterator[Part]:
-    """What there is to look at in a folder with this document. What cannot be looked at is told to the report."""
+    """The parts to check in a folder with this document. What cannot be checked is reported."""
     kind = kind_of(info, INFO)
-    if kind in (SKELETONS, MESHES) and isinstance(info.get("scales"), list):
+    if kind != VOLUME and isinstance(info.get("scales"), list):
         what = f"the document has scales, but its @type is {info.get('@type')!r}, so no reader finds them"
         report.add(INFO, what, kind=What.DOCUMENT)
     if kind == SKELETONS:
@@ -132,7 +132,7 @@ def members_of(store: Store, info: Mapping[str, Any]) -> list[str]:
 
 
 def folders_of(info: Mapping[str, Any], report: Report) -> dict[str, str]:
-    """The folders that the document of a volume names: what lies in each where it has no document."""
+    """The folders that the document of a volume names, with the kind of those that have no document of their own."""
     found: dict[str, str] = {}
     for name, kind in _FOLDERS.items():
         folder = info.get(name)
@@ -141,7 +141,7 @@ def folders_of(info: Mapping[str, Any], report: Report) -> dict[str, str]:
         try:
             found.setdefault(resolve_key(folder, INFO), kind)
         except (UnsupportedError, MetadataError) as error:
-            # A path that leads elsewhere is as good as any other; what is there is looked at there.
+            # A path may lead elsewhere; what is there has to be checked there.
             elsewhere = isinstance(folder, str) and folder != ""
             kind_of_problem = What.UNSUPPORTED if elsewhere else What.DOCUMENT
             report.add(INFO, f"$.{name}: {error.told}", fatal=not elsewhere, kind=kind_of_problem)

@@ -1,4 +1,4 @@
-"""Rewriting shards with some of their values: those that are sound, or without the bytes that belong to none.
+"""Rewriting shards: with their sound values only, or without dead bytes.
 
 Nothing is guessed: what is not proved good is left out and reported.
 """
@@ -115,7 +115,7 @@ def repair_shards(
 
 
 def _welcome(ids: U64, own: U64, near: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which strays a shard takes in. Two of one id contradict each other, unless a value of its own settles it."""
+    """Which strays a shard takes in: none whose id it has itself, and none of two that have the same id."""
     found, counts = np.unique(ids[near], return_counts=True)
     return near & np.isin(ids, found[counts == 1]) & ~np.isin(ids, own)
 
@@ -162,7 +162,7 @@ def _tell_losses(reader: ShardReader, found: Examination, report: Report, kept: 
 
 
 def _refuse_changed(reader: ShardReader, edit: Edit, found: Examination) -> None:
-    """Somebody else may have replaced the shard since it was looked at."""
+    """Raise ConflictError if another writer has replaced the shard since it was checked."""
     file = found.file
     stamp = edit.look()
     if file is not None and file.key == edit.key and stamp != file.stamp:
@@ -212,7 +212,7 @@ def _entries(values: _Values, read: Callable[[int, Ranges], Sequence[memoryview]
 
 
 def compact_shard(reader: ShardReader, judge: Judge, shard: int, report: Report) -> None:
-    """Write a shard again without the bytes that belong to nothing. A damaged one is left alone, and told."""
+    """Rewrite a shard without its dead bytes. A damaged one is left alone, and reported."""
     store, key = reader.store, reader.key(shard)
     report.count("shards")
     with store.edit(key) as edit:

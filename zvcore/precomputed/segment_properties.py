@@ -1,4 +1,4 @@
-"""Whether the document of segment properties is one: inline, with as many values of each property as ids."""
+"""Checking the document of segment properties: inline, with as many values of each property as there are ids."""
 
 from __future__ import annotations
 

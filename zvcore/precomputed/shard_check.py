@@ -1,4 +1,4 @@
-"""Looking at one shard file entry by entry: what is wrong with it, and which of its values are sound."""
+"""Checking one shard file entry by entry: what is wrong with it, and which of its values are sound."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Examination:
     def tell(
         self, rows: npt.NDArray[np.bool_], what: str | Callable[[int], str], kind: What, *, placed: bool = True
     ) -> None:
-        """Say this of some of the values; where it is about their bytes (`placed`), with these."""
+        """Report a fault of some of the values; with their byte ranges, if it is about these (`placed`)."""
         assert self.file is not None
         meant = np.flatnonzero(rows)
         for row in meant[:MOST_TOLD].tolist():
@@ -127,7 +127,7 @@ class Examination:
 
 
 def examine(reader: ShardReader, shard: int, judge: Judge, *, fast: bool = False) -> Examination:
-    """Look at everything in a shard file; with `fast` at all but the values."""
+    """Check everything in a shard file, or with `fast` everything except the values."""
     key = reader.key(shard)
     report = Report()
     report.count("files")
@@ -166,7 +166,7 @@ def _check_values(found: Examination, judge: Judge) -> None:
     file, report = found.file, found.report
     assert file is not None
     rows = np.flatnonzero(found.sound)
-    # Values without a byte are all alike, however many an index claims there are.
+    # Empty values are all alike: checking one is enough, however many the index claims there are.
     empty = rows[found.sizes[rows] == 0]
     rows = rows[found.sizes[rows] > 0]
     for some in (rows, empty[:1]):
@@ -176,7 +176,7 @@ def _check_values(found: Examination, judge: Judge) -> None:
             fault.chunk = int(found.ids[place])
             problem = Problem.of(fault, file.data_key)
             report.problems.append(problem)
-            # What cannot be read here may well be sound.
+            # A value that zvcore cannot read may well be sound.
             found.sound[place] = not problem.damage
     if len(empty) > 1 and not found.sound[empty[0]]:
         found.sound[empty] = False
@@ -245,14 +245,14 @@ def _check_entries(reader: ShardReader, found: Examination, owners: U64, judge: 
 
 
 def _drop_duplicates(reader: ShardReader, found: Examination, rows: npt.NDArray[np.int64]) -> None:
-    """Of several sound entries of one id keep one, if all that could be meant have the same bytes, else none."""
+    """Of several sound entries of one id, keep one if all candidates have the same bytes, and none otherwise."""
     file = found.file
     assert file is not None
     found.sound[rows] = False
-    # Where readers find them, those that stand there come first, and only these are meant.
+    # Entries where readers look come first; if there are any, only these are candidates.
     rows = rows[np.lexsort((rows, found.astray[rows], found.ids[rows]))]
     first = np.flatnonzero(np.concatenate([[True], found.ids[rows[1:]] != found.ids[rows[:-1]]])) if len(rows) else rows
-    # Values that are what they were written as share no bytes: more than the file has need not be compared.
+    # Sound values do not share bytes, so no more bytes than the file has need be compared.
     room = file.limit
     for start, end in zip(first.tolist(), [*first[1:].tolist(), len(rows)], strict=False):
         group = rows[start:end]
@@ -265,7 +265,7 @@ def _drop_duplicates(reader: ShardReader, found: Examination, rows: npt.NDArray[
 
 
 def _same_bytes(reader: ShardReader, file: ShardFile, places: list[tuple[int, int]]) -> bool:
-    """Whether the same bytes lie at these places (offset, size). They are read one after the other."""
+    """Whether these places (offset, size) hold the same bytes. They are read one after the other."""
     if len({size for _, size in places}) > 1:
         return False
     stored = (reader.store.get_ranges(file.data_key, [place], stamp=file.stamp) for place in places)
@@ -274,7 +274,7 @@ def _same_bytes(reader: ShardReader, file: ShardFile, places: list[tuple[int, in
 
 
 def _check_overlaps(found: Examination) -> None:
-    """Values with the very same bytes are odd; those that share some of them cannot all be what was written."""
+    """Values with identical bytes are odd; values that share only some bytes cannot all be what was written."""
     file, report = found.file, found.report
     assert file is not None
     rows = np.flatnonzero(found.inside & (found.sizes > 0))

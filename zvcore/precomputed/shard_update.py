@@ -50,7 +50,7 @@ def update_shards(
         twice = np.flatnonzero((changes.ids[1:] == changes.ids[:-1]) & (changes.hashes[1:] == changes.hashes[:-1]))
         if len(twice):
             raise ValueError(f"id {changes.ids[twice[0]]} is given more than once")
-    # Which ids have said what comes before them; the others keep what they have.
+    # For which ids the bytes before the value are given; the others keep what they have.
     told = np.isin(changes.ids, as_ids(unindexed.keys())) if unindexed else changes.before > 0
     gone = as_ids(deleted)
     changed_shards, _ = spec.split(changes.hashes)

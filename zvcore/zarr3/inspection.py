@@ -1,4 +1,4 @@
-"""What there is: arrays and groups, their sizes on disk, and what lies in shards: live bytes, dead bytes, order."""
+"""Describing what is there: arrays and groups, their sizes on disk, and the live and dead bytes and order of shards."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def walk(store: Store) -> Iterator[tuple[str, Zarr3Array]]:
 
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
-    """What lies at the root of a store, or what one object of an array is.
+    """Describe what is at the root of a store, or one object of an array.
 
     With `shards`, the index of every shard of an array is read.
     """
@@ -156,7 +156,7 @@ def inspect_shard(layout: ShardLayout, key: str) -> dict[str, Any]:
         return {"chunks": 0, "live": 0, "index": 0, "dead": 0, "size": 0, "order": None, "ratio": None}
     present = np.flatnonzero(index.lengths != np.uint64(ABSENT))
     offsets, lengths = index.offsets[present], index.lengths[present]
-    # Chunks may share bytes: those count once.
+    # Bytes that chunks share count once.
     live = covered(offsets, offsets + lengths)
     form = layout.levels[0].form
     stored = present[np.argsort(index.offsets[present], kind="stable")]

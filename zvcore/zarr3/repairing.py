@@ -1,4 +1,4 @@
-"""Taking out of Zarr v3 data what cannot be decoded. Nothing is guessed: what is not proved good is left out."""
+"""Repairing Zarr v3 data: what cannot be proved good is left out. Nothing is guessed."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _PIECE_BYTES = 8 << 20
 def repair(
     store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
 ) -> Report:
-    """Take out chunks that cannot be decoded, and rewrite shards with the chunks that can.
+    """Remove chunks that cannot be decoded, and rewrite shards with the chunks that can.
 
-    What is left out reads as the fill value afterwards. With `out`, that is done in a copy of everything; without, the
-    damaged objects stay beside the new ones, `.bak` behind their names. Documents are never changed. The report's
-    problems are all that was found, its losses what is gone.
+    What is left out reads as the fill value afterwards. With `out`, that is done in a copy of everything; without it,
+    the damaged objects are kept beside the new ones with `.bak` behind their names. Documents are never changed. The
+    report's problems are everything that was found, its losses what is gone.
     """
     patient = Patient.of(store, out)
     report = Report()
@@ -52,7 +52,7 @@ def repair(
 
 
 def _arrays(store: Store, only: Sequence[str] | None) -> Iterator[tuple[str, Zarr3Array, Sequence[str] | None]]:
-    """(path, array, what is meant of it) for each array of which anything is."""
+    """(path, array, which of its objects were asked for) for each array of which any were."""
     for path, array in walk(store):
         meant = below(only, path)
         if meant is None or meant:
@@ -73,7 +73,7 @@ def _repair_array(
             else:
                 report.count("chunks kept")
             continue
-        # The copy that is repaired elsewhere is nobody else's.
+        # In a copy, the lock is never contended.
         with patient.store.edit(key) as edit:
             if layout.simple:
                 _repair_shard(checker, layout, edit, position, patient)
@@ -103,7 +103,7 @@ def _repair_shard(checker: Checker, layout: ShardLayout, edit: Edit, shard: tupl
     if len(sound) != len(found.slots):
         raise ConflictError("the shard was changed while it was being repaired", key=key)
     if checker.fixed and checker.proof is None:
-        # Nothing proves which of two chunks with common bytes is right.
+        # Nothing shows which of two chunks that share bytes is right.
         sound = sound & ~found.tangled
     for row in np.flatnonzero(~sound).tolist():
         report.lose(
@@ -121,7 +121,7 @@ def _repair_shard(checker: Checker, layout: ShardLayout, edit: Edit, shard: tupl
 
 
 def write_shard(layout: ShardLayout, edit: Edit, found: ShardExamination, keep: npt.NDArray[np.bool_]) -> None:
-    """Write a shard anew with some of its chunks, as they are stored, in the order in which they lie."""
+    """Rewrite a shard with some of its chunks, as they are stored, in their present order."""
     store, key, form = layout.store, edit.key, layout.levels[0].form
     edit.made_from(found.stamp)
     rows = np.flatnonzero(keep)
@@ -186,7 +186,7 @@ def _repair_nested(
 
 
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
-    """Write shards anew that hold bytes which belong to nothing. Shards that are damaged are left alone, and told."""
+    """Rewrite shards that hold dead bytes. Damaged shards are left alone, and reported."""
     report = Report()
     for path, array, meant in _arrays(store, only):
         layout: Any = array.layout

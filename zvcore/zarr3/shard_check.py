@@ -1,4 +1,4 @@
-"""Looking at one shard entry by entry: what is wrong with its index, and where its bytes go."""
+"""Checking one shard entry by entry: what is wrong with its index, and how its bytes are used."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ShardExamination:
     positions  the chunks' places in the array's grid, one row per slot
     offsets    where they lie, and
     lengths    how long they are
-    dead       bytes that belong to nothing
+    dead       bytes that belong to no chunk
     tangled    which chunks share some of their bytes with others
     """
 
@@ -52,7 +52,7 @@ class ShardExamination:
 
 
 def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> ShardExamination | None:
-    """Look at the index of a shard; None if there is no such object."""
+    """Check the index of a shard; None if there is no such object."""
     store, level = layout.store, layout.levels[0]
     form = level.form
     stamp = store.stamp(key)

@@ -49,11 +49,11 @@ def verify(
     threads: int | None = None,
     watch: Callable[[int], Any] | None = None,
 ) -> Report:
-    """Look at an array, or a group with all that is in it.
+    """Check an array, or a group with everything in it.
 
     With `fast`, chunks are not decoded: only shard indexes, checksums and the sizes that are known are checked. With
-    `only`, nothing but these objects (or what lies in these folders) is looked at; without any, the documents.
-    `watch` is told how many more objects have been looked at.
+    `only`, only these objects (or what is in these folders) are checked; if it is empty, only the documents.
+    `watch` is called with the number of further objects checked.
     """
     report = Report(watch=watch)
     documents = only is not None and not only
@@ -82,7 +82,7 @@ def check_documents(store: Store) -> Report:
 
 
 def _group(store: Store, metadata: GroupMetadata, report: Report, only: Sequence[str] | None) -> list[str]:
-    """Look at a group without its members, whose names it gives."""
+    """Check a group without its members, and return their names."""
     folders, names = store.list_dir()
     if only is None:
         stray_objects(names, _GUESTS, report)
@@ -118,13 +118,13 @@ def _no_member(store: Store, name: str, report: Report) -> None:
 
 
 def _consolidated(store: Store, metadata: GroupMetadata, report: Report) -> None:
-    """What the group says of its members against what they say themselves."""
+    """Compare what the group says of its members with what they say themselves."""
     for name, told in (metadata.consolidated or {}).items():
         where = f"consolidated_metadata of {name}"
         try:
             own = read_document(store, name)
         except ZvcoreError:
-            continue  # told with the member itself
+            continue  # reported with the member itself
         if own is None:
             report.add(DOCUMENT, f"{where}: there is no such member", kind=What.MISSING)
             continue
@@ -139,7 +139,7 @@ def _consolidated(store: Store, metadata: GroupMetadata, report: Report) -> None
 
 
 def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
-    """The levels that OME metadata name are there."""
+    """Check that the levels OME metadata name are there."""
     ome = metadata.attributes.get("ome")
     scales = ome.get("multiscales") if isinstance(ome, dict) else None
     for scale in scales if isinstance(scales, list) else ():
@@ -159,7 +159,7 @@ def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
 
 
 class Checker(ChunkChecker):
-    """Looks at the objects of one array: chunks, or shards of them."""
+    """Checks the objects of one array: chunks, or shards of them."""
 
     def __init__(self, array: Zarr3Array, report: Report, fast: bool = False, threads: int | None = None) -> None:
         self.array = array
@@ -181,14 +181,14 @@ class Checker(ChunkChecker):
     # --- shards
 
     def shard(self, key: str, shard: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
-        """Look at a shard; which of the chunks of its examination are sound, None where there is nothing to tell."""
+        """Check a shard. Returns which of the chunks of its examination are sound; None if that is unknown."""
         if not self.layout.simple:
             self._nested(key, shard)
             return None
         mark = len(self.report.problems)
         found, sound = None, None
         for attempt in again(key, BEING_REPLACED, on=(ConflictError, StaleSourcesError)):
-            # What was found of one that was replaced meanwhile is not so any more.
+            # The shard was replaced in the meantime: what was found before no longer holds.
             del self.report.problems[mark:]
             with attempt:
                 found = examine_shard(self.layout, key, shard)
@@ -222,7 +222,7 @@ class Checker(ChunkChecker):
             return
         raw = memoryview(found.data)
         try:
-            # All indexes first: a shard of which one cannot be read has that problem alone.
+            # All indexes first: if one cannot be read, that is the only problem reported.
             count = sum(len(chunks) for _, chunks in stored_chunks(self.layout, raw, shard, key))
         except ZvcoreError as error:
             self.report.problems.append(Problem.of(error, key, shard, What.INDEX))

@@ -1,4 +1,4 @@
-"""Looking after stores as a whole: their arrays as Zarr has them, then what they say of each other."""
+"""Looking after whole stores: their arrays as Zarr arrays, then whether these agree with each other."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def verify(
     threads: int | None = None,
     watch: Callable[[int], Any] | None = None,
 ) -> Report:
-    """Look at all arrays, then at what they say of each other, as `validate` does.
+    """Check all arrays, then whether they agree with each other, as `validate` does.
 
-    With `fast`, neither chunks nor cells are decoded: structure, metadata and checksums are looked at. `watch` is told
-    how many more objects have been looked at.
+    With `fast`, neither chunks nor cells are decoded: structure, metadata and checksums are checked. `watch` is
+    called with the number of further objects checked.
     """
     report = arrays.verify(store, only=only, fast=fast, threads=threads, watch=watch)
     if only:
         return report
-    # What cannot be read is told once, by its bytes.
+    # What cannot be read is reported once, with its bytes.
     broken = [problem for problem in report.problems if problem.fatal]
     for finding in validate(VectorStore(store), level=2 if fast else 5).problems:
         if not any(_leads_to(problem, finding) for problem in broken):
@@ -47,7 +47,7 @@ def verify(
 
 
 def _leads_to(problem: Problem, finding: Problem) -> bool:
-    """Whether a finding is no more than what follows from a problem with an array's bytes."""
+    """Whether a finding merely follows from a problem with an array's bytes."""
     if not finding.fatal or not finding.where or (isinstance(finding, Finding) and finding.object_id is not None):
         return False
     if problem.where == finding.where:
@@ -65,10 +65,10 @@ def repair(
     only: Sequence[str] | None = None,
     threads: int | None = None,
 ) -> Report:
-    """Take out chunks that cannot be decoded, as for Zarr, and what makes no sense without them.
+    """Remove chunks that cannot be decoded, as for Zarr, and everything that makes no sense without them.
 
-    A chunk that lost its vertices or fragments is given up with its attributes, and so is every object that had a part
-    in it: its manifest is empty then, as that of an object that never was. The losses name each.
+    A chunk that lost its vertices or fragments is removed with its attributes, and so is every object that had a part
+    in it: its manifest becomes empty, as if the object had never existed. Each is reported as a loss.
     """
     report = arrays.repair(store, out, only=only, threads=threads)
     try:
@@ -79,7 +79,7 @@ def repair(
 
 
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
-    """Write shards anew that hold bytes which belong to nothing."""
+    """Rewrite shards that hold dead bytes."""
     return arrays.compact(store, only=only, threads=threads)
 
 

@@ -1,7 +1,7 @@
-"""Bringing a store back in order after chunks of its vertices were lost: nothing then speaks of what is gone.
+"""Making a store consistent after chunks of its vertices were lost: nothing refers to them afterwards.
 
-A chunk without vertices or without its fragments is given up as a whole. Objects that had a part in it are given up
-too: a line with a piece missing would pass for another line. What they have in other chunks stays there, ownerless.
+A chunk without its vertices or its fragments is removed as a whole, and so are the objects that had a part in it: a
+line with a piece missing would pass for another line. What these have in other chunks stays there, without an owner.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Coords = tuple[int, ...]
 
 
 def settle(patient: Patient, report: Report) -> None:
-    """Give up what lost chunks leave without sense, in every level. Stores of before 0.9 are left as they are."""
+    """Remove what makes no sense without the lost chunks, in every level. Stores older than 0.9 stay as they are."""
     opened = VectorStore(patient.store)
     for number in opened.levels:
         level = opened.level(number)
@@ -46,7 +46,7 @@ def settle(patient: Patient, report: Report) -> None:
 
 
 def _gone(grid: CellGrid) -> set[Coords]:
-    """Chunks that the presence list names and the store does not have."""
+    """The chunks that the presence list names and the store lacks."""
     listed = grid.listed()
     if listed is None:
         return set()
