@@ -16,6 +16,10 @@ from zvcore.codecs.workers cimport give_worker, take_worker
 from zvcore.system.scratch cimport Scratch, reserve, trim
 
 
+cdef enum:
+    LARGE_CLAIM = 128 << 20         # what a chunk's shape claims beyond this is not reserved before it is decoded
+
+
 # -- one codec ------------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +230,15 @@ cdef int decode_stage(Runner *runner, int chain, int stage, const Wanted *wanted
     if wanted.size == ZV_SIZE_UNKNOWN:
         attempt.limit = wanted.most
         if decode_growing(&attempt, out, &runner.failure) != ZV_OK:
+            return -1
+        target = out.data
+    elif wanted.into == NULL and wanted.size > LARGE_CLAIM:
+        # Whoever says how long it is may be wrong: the stream is given room as it needs it.
+        attempt.limit = wanted.size
+        if decode_growing(&attempt, out, &runner.failure) != ZV_OK:
+            return -1
+        if attempt.size != wanted.size:
+            fail_size(&runner.failure, WRONG_SIZE, wanted.size, attempt.size)
             return -1
         target = out.data
     else:

@@ -245,7 +245,8 @@ class Exchange:
                 f"that it is {'an image' if image.kind == 'image' else 'a segmentation'} has no place in {title}"
             )
         told = [name for name in image.words if name != "image-label"]
-        told += [f"image-label.{name}" for name in image.words.get("image-label", {})]
+        label = image.words.get("image-label", {})
+        told += [f"image-label.{name}" for name in label] if isinstance(label, dict) else ["image-label"]
         told += [f"multiscales[0].{name}" for name in image.rest]
         lost += [f"{name} of OME-Zarr has no place in {title}" for name in told]
         for axis in image.axes[0]:
