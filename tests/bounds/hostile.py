@@ -1,4 +1,4 @@
-"""Documents of every format with each member in turn replaced by what no program writes, and all that can be asked then.
+"""Documents of every format, each member in turn replaced by what no program writes, and all that can be asked then.
 
     python -m tests.bounds.hostile [--share 1] [KIND...]
 

@@ -11,6 +11,8 @@ import pytest
 import zvcore
 from tests.bounds import hostile
 from tests.processes import run
+from zvcore.errors import MetadataError
+from zvcore.zarr3.dtypes import parse_data_type
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +29,14 @@ def test_no_other_errors_come_from_documents_than_those_of_zvcore(kind: str) -> 
         sys.exit(hostile.main())
     """
     assert run(script, "--share", SHARE, kind).splitlines()[-1] == "0 failures of 0 kinds"
+
+
+@pytest.mark.parametrize("value", [2**40, 2**62, {}, True])
+def test_a_fill_value_of_bytes_is_no_number_of_them(value: object) -> None:
+    """`bytes(n)` would make so many of them."""
+    for name in ("variable_length_bytes", "r16"):
+        with pytest.raises(MetadataError, match="fill value"):
+            parse_data_type(name).parse_fill(value)
 
 
 def test_an_image_label_that_is_none(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ class DataType:
                 raise TypeError("a string is needed")
             return value
         if self.kind == "bytes" or dtype.kind == "V":
+            if not isinstance(value, str | list):
+                raise TypeError("a list of bytes, or base64, is needed")
             raw = base64.b64decode(value, validate=True) if isinstance(value, str) else bytes(value)
             if dtype.kind == "V" and len(raw) != dtype.itemsize:
                 raise ValueError(f"{dtype.itemsize} bytes are needed, not {len(raw)}")
