@@ -17,9 +17,8 @@ import tempfile
 import traceback
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +27,9 @@ from zvcore import zvf
 from zvcore.errors import ZvcoreError
 from zvcore.pictures import preview
 from zvcore.precomputed import Skeleton, write_skeletons
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 MISSING = object()
 DEEP: Any = 1
