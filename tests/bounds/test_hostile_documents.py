@@ -1,4 +1,4 @@
-"""Some of what `python -m tests.bounds.hostile` asks, which takes long: each member of each document, each bad value."""
+"""Some of what `python -m tests.bounds.hostile` asks of each member of each document and each bad value."""
 
 from __future__ import annotations
 

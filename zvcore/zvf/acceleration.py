@@ -18,7 +18,7 @@ ENCODERS = (
     "encode_object_manifest_blocks", "decode_object_manifest_blocks", "encode_object_manifests_many",
     "decode_object_manifests_many", "encode_object_manifests_csr", "decode_object_manifests_csr", "encode_fragments",
 )  # fmt: skip
-SHARDING = ("shard_store", "unshard_store", "reshard", "get_shard_info")
+SHARDING = ("is_sharded", "shard_store", "unshard_store", "reshard", "get_shard_info")
 
 
 class Acceleration:
