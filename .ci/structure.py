@@ -57,7 +57,7 @@ MAY_IMPORT = {
         "placement",
     },
     "images": {*BASICS, "documents", "array"},
-    "exchange": {*BASICS, "documents", "array", "images", "stores"},
+    "exchange": {*BASICS, "codecs", "documents", "array", "images", "stores"},
     "n5": BELOW_FORMATS,
     "zarr2": BELOW_FORMATS,
     "zarr3": BELOW_FORMATS,

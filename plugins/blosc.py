@@ -77,6 +77,12 @@ class Blosc(LibraryCodec):
             self.cname, self.clevel, self.shuffle_number, self.item_size, self.blocksize
         )
 
+    def reads_as(self, data: memoryview, size: int) -> bool:
+        # The header says how many bytes there are, and how many they become.
+        header = bytes(data[:16])
+        found = int.from_bytes(header[4:8], "little"), int.from_bytes(header[12:16], "little")
+        return len(header) == 16 and found == (size, len(data))
+
     def to_n5(self) -> dict[str, Any]:
         return {**super().to_n5(), "shuffle": self.shuffle_number}
 

@@ -44,6 +44,8 @@ class Lz4(LibraryCodec):
     sniff: bool = param(False, zarr2=None, zarr3=None)
 
     def reads_as(self, data: memoryview, size: int) -> bool:
+        if self.framing == SIZED and not self.sniff:
+            return int.from_bytes(data[:4], "little") == size
         return self.sniff or self.framing != STREAM or bytes(data[:8]) == b"LZ4Block"
 
     def __zv_codec__(self) -> Any:

@@ -150,9 +150,10 @@ class Codec:
         return type(self) is type(other) and self._decoding() == other._decoding()
 
     def reads_as(self, data: memoryview, size: int) -> bool:
-        """Whether these bytes, which stand for `size` bytes with a codec that `decodes_alike`, do so with this one.
+        """Whether these bytes, which stand for `size` bytes with a codec that `decodes_alike`, do so with this one, as
+        far as it can be seen without decoding them.
 
-        For codecs that are strict where others are lenient.
+        For codecs that are strict where others are lenient, and to find streams that were cut.
         """
         return True
 

@@ -17,6 +17,7 @@ from zvcore.images.ome import attributes_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from zvcore.array import Array
     from zvcore.converting.drafts import Draft
     from zvcore.converting.sources import Beside, Folder, Leaf, Pyramid
     from zvcore.exchange import Exchange
@@ -109,6 +110,17 @@ class Carrying:
                 self._companion(node, name, True, made)
             for name in node.objects:
                 self._companion(node, name, False, made)
+
+    def notes(self, path: str, options: Mapping[str, Any]) -> None:
+        """Name what to know of an array that is made with these options."""
+        for what in self.target.notes(options):
+            self.draft.note(path, what)
+
+    def no_fill_value(self, path: str, array: Array, made: Any) -> None:
+        """Name that what is missing gets a value, where it has none."""
+        if self.source.has_no_fill(array) and not self.target.keeps_no_fill:
+            title = self.draft.format.title
+            self.draft.lose(path, f"the fill value null: what is missing has no value, and reads as {made} in {title}")
 
     # --- parts
 

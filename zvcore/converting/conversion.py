@@ -83,7 +83,7 @@ class Conversion(ABC):
         arrays = planned(self.draft, made, self.store, scratch)
         return Plan(
             self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, left_out, self.finished,
-            planned_beside(made),
+            planned_beside(made), self.draft.notes,
         )  # fmt: skip
 
     def refuse_losses(self) -> None:

@@ -64,12 +64,18 @@ class DraftImage:
 
 @dataclass
 class Draft:
-    """All that a conversion will make, in this order, what is copied beside, and what has no place there."""
+    """All that a conversion will make, in this order, what is copied beside, what has no place there, and what else to
+    know.
+    """
 
     format: Format
     entries: list[DraftFolder | DraftArray | DraftImage] = field(default_factory=list)
     losses: list[Problem] = field(default_factory=list)
     companions: list[Companion] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+
+    def note(self, where: str, what: str) -> None:
+        self.notes.append(Problem(where, what, fatal=False))
 
     def lose(self, where: str, what: str) -> None:
         self.losses.append(Problem(where, what, fatal=False))

@@ -120,6 +120,8 @@ def _draft_array(carrying: Carrying, leaf: Leaf, request: Request, around: Mappi
     if not (exact and carrying.within_format):
         attrs.update(request.exchange.placing_attributes(axes))
     carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
+    carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
+    carrying.notes(leaf.path, options)
     attrs.update(options.pop("attrs", None) or {})
     path = leaf.path if request.exchange.holds == "group" else ""
     carrying.draft.entries.append(DraftArray(path, leaf.path, options, attrs, view))
@@ -149,6 +151,8 @@ def _draft_image(carrying: Carrying, node: Pyramid, request: Request) -> None:
     for leaf, view, place, name in zip(node.levels, views, axes, names, strict=False):
         options = exchange.array_options(view, request.target, Place(place, axes[0], kind))
         carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
+        carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
+        carrying.notes(leaf.path, options)
         levels.append(_level(below + name, options, view, attrs=carrying.level(node.path, leaf)))
     made = _coarser_levels(request, last, axes, shapes, kind)
     levels.extend(_level(below + name, *one) for name, one in zip(names[len(views) :], made, strict=True))

@@ -112,13 +112,13 @@ class Verbatim(Way):
         source, target = self.source, self.target
         if source.form.dtype.itemsize > 1 and source.form.swapped != target.form.swapped:
             return False
-        if source.value_codec is None and target.value_codec is None:
+        ours, theirs = source.value_codec, target.value_codec
+        if ours is None or theirs is None:
+            return ours is theirs
+        said = getattr(ours, "alike", None)
+        if said is not None and said == getattr(theirs, "alike", None):
             return True
-        return (
-            source.value_codec is not None
-            and type(source.value_codec) is type(target.value_codec)
-            and vars(source.value_codec) == vars(target.value_codec)
-        )
+        return type(ours) is type(theirs) and vars(ours) == vars(theirs)
 
     def _any_chain(self) -> bool:
         return any(
@@ -221,7 +221,10 @@ class Verbatim(Way):
             return None
         size = int(np.prod(shape, dtype=np.int64)) * self.source.form.dtype.itemsize
         codecs = [codec for codec in self.target.chains[0].codecs if not codec.identity]
-        if len(codecs) == 1 and not codecs[0].reads_as(payload, size):
+        # Nobody decodes what is taken over: what is known of its size is looked at.
+        if not codecs and len(payload) != size and self.source.value_codec is None:
+            return None
+        if len(codecs) == 1 and self.source.value_codec is None and not codecs[0].reads_as(payload, size):
             return None
         return self.target.framed(payload, theirs)
 

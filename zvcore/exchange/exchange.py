@@ -48,6 +48,7 @@ class Exchange:
     documents       names of the objects in a group's folder that are its documents; none: what else lies there is not
                     asked
     keeps_fill      whether what is missing in an array may stand for another value than 0
+    keeps_no_fill   whether what is missing in an array may stand for no value at all
     keeps_kind      whether it says itself that an image is a segmentation
     ome_version     the version of OME-Zarr in whose words groups describe images, among their attributes; None: they
                     have none of its words
@@ -66,6 +67,7 @@ class Exchange:
     understood: ClassVar[frozenset[str] | None] = None
     documents: ClassVar[frozenset[str]] = frozenset()
     keeps_fill: ClassVar[bool] = False
+    keeps_no_fill: ClassVar[bool] = False
     keeps_kind: ClassVar[bool] = False
     ome_version: ClassVar[str | None] = None
     axes_by_place: ClassVar[bool] = False
@@ -79,6 +81,18 @@ class Exchange:
         """The codecs of bytes by which chunks are compressed."""
         chains = array.layout.chains
         return [codec for codec in chains[0].codecs if not codec.identity] if chains else []
+
+    def filters_of(self, array: Array) -> list[Codec]:
+        """The codecs in front of those that arrays go through: they see items, and not bytes."""
+        return []
+
+    def has_no_fill(self, array: Array) -> bool:
+        """Whether what is missing in an array has no value, so that everybody may read another one."""
+        return False
+
+    def masks_fill(self, array: Array) -> bool:
+        """Whether readers that know missing values take the fill value for one."""
+        return False
 
     def spare_axes(self, array: Array) -> Collection[int]:
         """Axes of length 1 that are there because the format has them; other formats leave them out."""
@@ -231,6 +245,10 @@ class Exchange:
     def level_names(self, wanted: Sequence[str | None]) -> list[str]:
         """What the levels of an image are called; `wanted` are their names in the source, where they have some."""
         return distinct(wanted, "")
+
+    def notes(self, options: Mapping[str, Any]) -> list[str]:
+        """What to know of an array that is made with these options of `create`: who will not be able to read it."""
+        return []
 
     def image_losses(self, image: Described) -> list[str]:
         """What of an image cannot be said here, in words: where its levels lie, what it is called, its channels..."""

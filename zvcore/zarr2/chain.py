@@ -12,6 +12,7 @@ import numpy.typing as npt
 import zvcore.codecs
 from zvcore.casting import as_dtype
 from zvcore.codecs import CodecChain
+from zvcore.codecs.filters import plainly_filtered
 from zvcore.codecs.variable_items import VariableItems
 from zvcore.errors import CorruptDataError, UnsupportedError
 
@@ -50,9 +51,9 @@ class Pipeline:
         return max((number + 1 for number, kind in enumerate(kinds) if kind != "bytes"), default=0)
 
     @property
-    def filters(self) -> tuple[Mapping[str, Any], ...]:
+    def filters(self) -> list[Codec]:
         """Those that the chain does not have."""
-        return self.codecs[: self._split]
+        return self._made[: self._split]
 
     @cached_property
     def chain(self) -> CodecChain:
@@ -99,6 +100,14 @@ class Filtered:
             buffer = _decoded(codec, buffer)
         stored = tuple(shape[axis] for axis in self.axes)
         return self._values(buffer, stored).reshape(stored).transpose(np.argsort(self.axes))
+
+    @property
+    def alike(self) -> Any:
+        """Equal for codecs that make the same bytes of the same values; None where that is not known."""
+        if self.data_type.swapped or self.data_type.kind != "fixed":
+            return None
+        said = plainly_filtered(self.codecs, self.data_type.dtype)
+        return None if said is None else (self.axes, said)
 
     def _values(self, buffer: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """What the filters have made, as the array's items one behind the other."""

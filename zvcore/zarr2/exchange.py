@@ -1,4 +1,4 @@
-"""Zarr v2 in conversions: groups of arrays."""
+"""Zarr v2 in conversions: groups of arrays, images as OME-Zarr 0.4."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 from zvcore import codecs
 from zvcore.errors import ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
+from zvcore.exchange.stored import given_dtype, in_little_endian, is_big_endian, stored_axes
 from zvcore.exchange.target import chunk_shape, fill_value
 from zvcore.exchange.writer import ImageWriter
 from zvcore.format import get_format
 from zvcore.images.axes import known
 from zvcore.images.cosem import transform
-from zvcore.zarr2.attributes import DIMENSIONS
+from zvcore.images.ome import MOST_AXES, attributes_of, members_of
+from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
 from zvcore.zarr2.group import create_group
-from zvcore.zarr2.metadata import DOCUMENT, GROUP, document_key
+from zvcore.zarr2.metadata import DOCUMENT, GROUP, ArrayMetadata, document_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
-    from zvcore.images import Axes
+    from zvcore.images import Axes, Described
     from zvcore.stores import Store
 
 __all__ = ["Zarr2Exchange"]
@@ -36,6 +38,26 @@ class Zarr2Exchange(Exchange):
     has_attributes = True
     axes_by_place = True
     placing = frozenset({"transform", "multiscales", DIMENSIONS})
+    keeps_fill = True
+    keeps_no_fill = True
+    ome_version = "0.4"
+
+    # --- as a source
+
+    def filters_of(self, array: Array) -> list[Codec]:
+        metadata = _metadata(array)
+        kind = metadata.data_type.kind
+        return [] if kind in ("text", "bytes") else metadata.pipeline.filters
+
+    def has_no_fill(self, array: Array) -> bool:
+        return _metadata(array).undefined
+
+    def masks_fill(self, array: Array) -> bool:
+        # As xarray has it, for the arrays that it can open.
+        named = dimension_names(array.attrs, array.ndim) is not None
+        return named and not self.has_no_fill(array) and array.dtype.kind in "biufcSmM"
+
+    # --- as a destination
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
@@ -46,48 +68,71 @@ class Zarr2Exchange(Exchange):
 
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         chunks = chunk_shape(view, target.chunks)
-        options: dict[str, Any] = {"dtype": view.value_dtype, "chunks": chunks, "fill_value": fill_value(view)}
+        fill = None if view.dtype is None and view.source.has_no_fill(view.array) else fill_value(view)
+        options: dict[str, Any] = {"dtype": given_dtype(view), "chunks": chunks, "fill_value": fill}
         options.update(self.codec_option(view, target))
         options.update(self.shard_option(view, target, chunks))
-        if view.source.axes_by_place and view.order == "F":
-            options["order"] = "F"
         names = [axis.name for axis in place.axes]
         if names and all(name is not None for name in names):
             options["dimension_names"] = names
-        metadata: Any = getattr(view.array, "metadata", None)
-        if view.source.format is self.format:
-            options["dimension_separator"] = metadata.separator
-            if metadata.undefined and view.dtype is None:
-                options["fill_value"] = None
+        # What images demand; arrays of this format keep what they have.
+        same = view.source.format is self.format
+        options["dimension_separator"] = _metadata(view.array).separator if same else "/"
         options.update(target.options)
         options["shape"] = place.shape or view.shape
         return options
 
+    def codec_option(self, view: View, target: Target) -> dict[str, Any]:
+        if target.codec is None and view.source.axes_by_place:
+            return self.own_codecs(view, view.source.codecs_of(view.array))
+        return super().codec_option(view, target)
+
     def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
-        """Filters and byte order stay too."""
-        metadata: Any = getattr(view.array, "metadata", None)
-        options: dict[str, Any] = {"codec": list(own)}
-        if view.dtype is None:
-            options["filters"] = list(metadata.pipeline.filters)
-            if metadata.data_type.swapped:
-                options["dtype"] = metadata.data_type.stored
+        """The order of items in chunks, filters and byte order stay too."""
+        within = view.source.format is self.format
+        filters = [] if view.dtype is not None else view.source.filters_of(view.array)
+        big = is_big_endian(view)
+        if not within and not all(map(self.spells, filters)):
+            filters = []  # only values go along then
+        if not within and filters and big:
+            filters, big = in_little_endian(filters), False
+        if not all(map(self.spells, own)):
+            own = [codecs.get(self.default_codec)]
+        options: dict[str, Any] = {"codec": list(own), "filters": filters}
+        axes = stored_axes(view)
+        if len(axes) > 1 and axes == sorted(axes, reverse=True):
+            options["order"] = "F"
+        if big:
+            options["endian"] = "big"
         return options
 
     def spells(self, codec: Codec) -> bool:
         try:
-            return codecs.from_zarr2(codec.to_zarr2()).decodes_alike(codec)
+            return codec.identity or codecs.from_zarr2(codec.to_zarr2()).decodes_alike(codec)
         except ZvcoreError:
             return False
 
     def placing_attributes(self, axes: Axes) -> dict[str, Any]:
         return {"transform": transform(axes, short=False)} if known(axes) else {}
 
+    def image_losses(self, image: Described) -> list[str]:
+        if 2 <= image.rank <= MOST_AXES:
+            return []
+        what = f"OME-Zarr has images of 2 to {MOST_AXES} axes; nothing describes the levels of {image.rank}"
+        return [what, *(f"{word} of OME-Zarr is not carried" for word in image.words)]
+
     def writer(self, store: Store, found: bool) -> ImageWriter:
         return Zarr2Writer(self.format, store, found)
 
 
+def _metadata(array: Array) -> ArrayMetadata:
+    metadata = getattr(array, "metadata", None)
+    assert isinstance(metadata, ArrayMetadata)
+    return metadata
+
+
 class Zarr2Writer(ImageWriter):
-    """Groups, and arrays in them."""
+    """Groups, arrays in them, and images as OME-Zarr."""
 
     def _exists(self, path: str) -> bool:
         return any(self.store.exists(document_key(mark, path)) for mark in (DOCUMENT, GROUP))
@@ -103,3 +148,10 @@ class Zarr2Writer(ImageWriter):
             if not self._exists(above):
                 create_group(self.child(above))
         return super().create(path, options, attrs)
+
+    def image(self, path: str, image: Described) -> None:
+        if not 2 <= image.rank <= MOST_AXES:
+            return
+        group: Any = self.format.open(self.child(path), "r+")
+        called = path.rpartition("/")[2] or self.store.root.rstrip("/").rpartition("/")[2]
+        group.attrs.update(attributes_of(members_of(image, called), "0.4"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.format import Format, ViewerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from zvcore.array import Array
     from zvcore.exchange import Exchange
@@ -46,16 +46,32 @@ class Zarr2(Format):
 
         return read_axes(array)
 
+    def places(self, array: Array) -> tuple[Axes, Axes]:
+        from zvcore.zarr2.image import described_places
+
+        return described_places(array) or super().places(array)
+
     def read_image(self, node: Any) -> Image | None:
         from zvcore.zarr2.group import Zarr2Group
-        from zvcore.zarr2.image import read_image
+        from zvcore.zarr2.image import read_array, read_image
 
-        return read_image(node) if isinstance(node, Zarr2Group) else super().read_image(node)
+        return read_image(node) if isinstance(node, Zarr2Group) else read_array(node)
 
     def exchange(self) -> Exchange:
         from zvcore.zarr2.exchange import Zarr2Exchange
 
         return Zarr2Exchange(self)
+
+    def described_levels(self, attributes: Mapping[str, Any]) -> list[tuple[str, Axes]]:
+        from zvcore.images.ome import read_set, read_words
+
+        found = read_set(read_words(attributes).members, ".zattrs")
+        return [] if found is None else list(zip(found.paths, found.axes, strict=True))
+
+    def viewer_axes(self, image: Image) -> dict[str, tuple[float, str]] | None:
+        from zvcore.images.ome_image import viewer_axes
+
+        return viewer_axes(image)
 
     def care(self) -> Care:
         from zvcore.zarr2 import care

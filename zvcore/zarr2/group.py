@@ -88,7 +88,9 @@ class Zarr2Group(Mapping[str, Any]):
         if isinstance(metadata, ArrayMetadata):
             attributes = None if told is None else told.get(f"{name}/{ATTRIBUTES}", {})
             warn_if_misplaced(store, metadata)
-            return Zarr2Array(store, metadata, told=attributes, **options)
+            array = Zarr2Array(store, metadata, told=attributes, **options)
+            array.is_member(self.store, name)
+            return array
         within = None
         if told is not None:
             within = {key.removeprefix(f"{name}/"): one for key, one in told.items() if key.startswith(f"{name}/")}

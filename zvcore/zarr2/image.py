@@ -1,19 +1,22 @@
-"""What Zarr v2 data says of where voxels lie: the names that xarray gives to axes, and OME-Zarr."""
+"""Arrays and groups of Zarr v2 as images: the names that xarray gives to axes, COSEM's transform, and OME-Zarr."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from zvcore.images import Axis
-from zvcore.images.cosem import read_transform
-from zvcore.zarr2.attributes import dimension_names
+from zvcore import documents
+from zvcore.images import Axis, Image, Level, ome_image
+from zvcore.images.cosem import read_transform, understood
+from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
+from zvcore.zarr2.metadata import ATTRIBUTES
 
 if TYPE_CHECKING:
     from zvcore.array import Array
-    from zvcore.images import Axes, Image
+    from zvcore.images import Axes
+    from zvcore.stores import Store
     from zvcore.zarr2.group import Zarr2Group
 
-__all__ = ["read_axes", "read_image"]
+__all__ = ["described_places", "read_array", "read_axes", "read_image"]
 
 
 def read_axes(array: Array) -> Axes:
@@ -23,6 +26,23 @@ def read_axes(array: Array) -> Axes:
     return read_transform(found, array.attrs.get("transform"), fastest_first=False)
 
 
+def read_array(array: Array) -> Image:
+    """An array alone, with the attributes that say where it lies."""
+    taken, untold = understood(array.attrs, array.ndim)
+    if dimension_names(array.attrs, array.ndim) is not None:
+        taken = taken.union({DIMENSIONS})
+    return Image("", [Level("", array, read_axes(array), taken, untold)])
+
+
 def read_image(group: Zarr2Group) -> Image | None:
     """The first image that an OME-Zarr group describes; None if it describes none."""
-    return None
+    return ome_image.read_image(group, ATTRIBUTES)
+
+
+def described_places(array: Array) -> tuple[Axes, Axes] | None:
+    """(the axes of a level, those of the finest one) as an image around it says them."""
+    return ome_image.described_places(array, _attributes_at, ATTRIBUTES)
+
+
+def _attributes_at(store: Store) -> dict[str, Any] | None:
+    return documents.read(store, ATTRIBUTES)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import zvcore.codecs
 from zvcore.casting import as_dtype
 from zvcore.codecs import CodecChain
+from zvcore.codecs.filters import plainly_filtered
 from zvcore.documents import shown
 from zvcore.documents.members import Anything, Integer, Items, Member, Place, Table, named
 from zvcore.errors import CodecNotFoundError, CorruptDataError, UnsupportedError
@@ -207,6 +208,14 @@ class Filtered:
     def encoded_form(self) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Type and shape of what is stored of a whole chunk."""
         return self._forms(self.pipeline.shape)[-1]
+
+    @property
+    def alike(self) -> Any:
+        """Equal for codecs that make the same bytes of the same values; None where that is not known."""
+        if self.pipeline.endian == "big":
+            return None
+        said = plainly_filtered(self._filters, self.pipeline.data_type.dtype)
+        return None if said is None else (self.pipeline.axes, said)
 
     def _stored(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         return dtype.newbyteorder(">" if self.pipeline.endian == "big" else "<")

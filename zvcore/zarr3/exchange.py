@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from zvcore import codecs
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
+from zvcore.exchange.stored import given_dtype, in_little_endian, is_big_endian, mask_value, stored_axes
 from zvcore.exchange.target import advised_shards, carried_shards, chunk_shape, fill_value
 from zvcore.exchange.writer import ImageWriter
 from zvcore.format import get_format
@@ -32,7 +33,7 @@ __all__ = ["ZarrExchange"]
 class ZarrExchange(Exchange):
     holds = "group"
     common_codecs = ("gzip", "zstd", "blosc")
-    default_codec = "zstd"
+    default_codec: ClassVar[str] = "zstd"
     has_attributes = True
     axes_by_place = True
     placing = frozenset({"transform", "ome", "multiscales", "_ARRAY_DIMENSIONS"})
@@ -50,9 +51,11 @@ class ZarrExchange(Exchange):
 
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         chunks = chunk_shape(view, target.chunks)
-        options: dict[str, Any] = {"dtype": view.value_dtype, "chunks": chunks, "fill_value": fill_value(view)}
+        options: dict[str, Any] = {"dtype": given_dtype(view), "chunks": chunks, "fill_value": fill_value(view)}
         options.update(self.codec_option(view, target))
         options.update(self.shard_option(view, target, chunks))
+        if view.source.masks_fill(view.array) and "_FillValue" not in view.array.attrs:
+            options["attrs"] = {"_FillValue": mask_value(options["fill_value"])}
         names = [axis.name for axis in place.axes]
         if any(name is not None for name in names):
             options["dimension_names"] = names
@@ -60,30 +63,38 @@ class ZarrExchange(Exchange):
         options["shape"] = place.shape or view.shape
         return options
 
+    def codec_option(self, view: View, target: Target) -> dict[str, Any]:
+        if target.codec is None and view.source.axes_by_place:
+            return self.own_codecs(view, view.source.codecs_of(view.array))
+        return super().codec_option(view, target)
+
     def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
         """The order of axes in chunks, filters and byte order stay too."""
-        layout: Any = view.array.layout
-        pipeline = getattr(layout, "innermost", None) or layout.pipeline
-        options: dict[str, Any] = {"codec": list(own)}
-        kept = [axis for axis in view.axes if axis is not None]
-        axes = [kept.index(axis) for axis in layout.form.axes if axis in kept]
-        filters: list[Any] = []
+        within = view.source.format is self.format
+        filters = [] if view.dtype is not None else view.source.filters_of(view.array)
+        if not within and any(codec.kind != "array" or not _spelled_alike(codec) for codec in filters):
+            filters = []  # only values go along then
+        big = is_big_endian(view)
+        if not within and filters and big:
+            # No two readers agree on what big-endian items behind a filter are.
+            filters, big = in_little_endian(filters), False
+        if not all(map(_spelled_alike, own)):
+            own = [codecs.get(self.default_codec)]
+        options: dict[str, Any] = {"codec": list(own), "endian": "big" if big else "little"}
+        axes = stored_axes(view)
+        before: list[Any] = []
         if axes != sorted(axes):
-            filters.append({"name": "transpose", "configuration": {"order": axes}})
-        if view.dtype is None:
-            filters.extend(pipeline.filters)
-            if pipeline.endian is not None:
-                options["endian"] = pipeline.endian
-        if filters:
-            options["filters"] = filters
-        return options
+            before.append({"name": "transpose", "configuration": {"order": axes}})
+        before.extend(codec.to_zarr3() for codec in filters)
+        return {**options, **({"filters": before} if before else {})}
+
+    def filters_of(self, array: Array) -> list[Codec]:
+        layout: Any = array.layout
+        pipeline = getattr(layout, "innermost", None) or layout.pipeline
+        return [codecs.from_zarr3(one, pipeline.where) for one in pipeline.filters]
 
     def spells(self, codec: Codec) -> bool:
-        try:
-            spelled = codec.to_zarr3()
-            return bool(spelled["name"] == codec.name and codecs.from_zarr3(spelled).decodes_alike(codec))
-        except ZvcoreError:
-            return False
+        return _spelled_alike(codec) and bool(codec.to_zarr3()["name"] == codec.name)
 
     def shard_option(self, view: View, target: Target, chunks: tuple[int, ...]) -> dict[str, Any]:
         target.check_sharding()
@@ -100,6 +111,20 @@ class ZarrExchange(Exchange):
     def placing_attributes(self, axes: Axes) -> dict[str, Any]:
         return {"transform": transform(axes, short=False)} if known(axes) else {}
 
+    def notes(self, options: Mapping[str, Any]) -> list[str]:
+        """Codecs and filters by the names of numcodecs are known to zarr-python, and to few others."""
+        given = options.get("codec")
+        made: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+        spelled = [codec.to_zarr3() for codec in made if hasattr(codec, "to_zarr3") and not codec.identity]
+        spelled += [one for one in options.get("filters", ()) if isinstance(one, dict)]
+        names = sorted({one["name"] for one in spelled if one["name"].startswith("numcodecs.")})
+        if not names:
+            return []
+        return [
+            f"{', '.join(names)}: tensorstore and Neuroglancer do not read this; "
+            "with another codec (--codec zstd) chunks are encoded again, and everybody does"
+        ]
+
     def image_losses(self, image: Described) -> list[str]:
         if 2 <= image.rank <= MOST_AXES:
             return []
@@ -108,6 +133,14 @@ class ZarrExchange(Exchange):
 
     def writer(self, store: Store, found: bool) -> ImageWriter:
         return ZarrWriter(self.format, store, found)
+
+
+def _spelled_alike(codec: Codec) -> bool:
+    """Whether Zarr v3 has a name for a codec, so that others who know it decode the same."""
+    try:
+        return codec.identity or codecs.from_zarr3(codec.to_zarr3()).decodes_alike(codec)
+    except ZvcoreError:
+        return False
 
 
 class ZarrWriter(ImageWriter):

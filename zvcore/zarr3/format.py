@@ -77,7 +77,7 @@ class Zarr3(Format):
         return care
 
     def viewer_axes(self, image: Image) -> dict[str, tuple[float, str]] | None:
-        from zvcore.zarr3.image import viewer_axes
+        from zvcore.images.ome_image import viewer_axes
 
         return viewer_axes(image)
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from zvcore.array import Array
-from zvcore.errors import MetadataError, ZvcoreError
-from zvcore.images import Axis, Image, Level, kind_said
-from zvcore.images.axes import long_unit, nanometers
+from zvcore.images import Axis, Image, Level, ome_image
 from zvcore.images.cosem import read_transform, understood
-from zvcore.images.ome import Words, first_entry, read_set, read_words
 from zvcore.zarr3.metadata import DOCUMENT, read_document
 
 if TYPE_CHECKING:
+    from zvcore.array import Array
     from zvcore.images import Axes
+    from zvcore.stores import Store
     from zvcore.zarr3.array import Zarr3Array
     from zvcore.zarr3.group import Zarr3Group
 
-__all__ = ["described_places", "read_array", "read_axes", "read_image", "viewer_axes"]
-
-_SECONDS = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6}
+__all__ = ["described_places", "read_array", "read_axes", "read_image"]
 
 
 def read_axes(array: Zarr3Array) -> Axes:
@@ -37,60 +33,14 @@ def read_array(array: Zarr3Array) -> Image:
 
 def read_image(group: Zarr3Group) -> Image | None:
     """The first image that an OME-Zarr group describes; None if it describes none."""
-    where = f"{group.store.root}/zarr.json"
-    words = read_words(group.attrs)
-    found = read_set(words.members, where)
-    if found is None:
-        return None
-    levels = []
-    for path, axes in zip(found.paths, found.axes, strict=True):
-        array = group[path]
-        if not isinstance(array, Array):
-            raise MetadataError("multiscales names a group where an array should be", key=where, found=path)
-        if len(axes) != array.ndim:
-            raise MetadataError(
-                "multiscales has another number of axes than its arrays", key=f"{group.store.root}/{path}",
-                expected=array.ndim, found=len(axes),
-            )  # fmt: skip
-        levels.append(Level(path, array, axes))
-    _, others = first_entry(words.members)
-    return Image(
-        "", levels, group.attrs, kind_said(others, found.method, found.rest), found.name, found.method, "OME-Zarr",
-        others, found.rest, words.taken, found.untold,
-    )  # fmt: skip
+    return ome_image.read_image(group, DOCUMENT)
 
 
 def described_places(array: Array) -> tuple[Axes, Axes] | None:
     """(the axes of a level, those of the finest one) as an image around it says them."""
-    for store, name in array.surroundings():
-        try:
-            attributes = (read_document(store) or {}).get("attributes")
-            words = read_words(attributes) if isinstance(attributes, dict) else Words()
-            found = read_set(words.members, f"{store.root}/{DOCUMENT}")
-        except (ZvcoreError, OSError):
-            continue  # what lies around is not at fault for what is here
-        if found is not None and name in found.paths:
-            axes = found.axes[found.paths.index(name)]
-            return (axes, found.axes[0]) if len(axes) == array.ndim else None
-    return None
+    return ome_image.described_places(array, _attributes_at, DOCUMENT)
 
 
-def viewer_axes(image: Image) -> dict[str, tuple[float, str]] | None:
-    """{name: (size, unit)} of axes with x, y, z first, where all of them have names.
-
-    Neuroglancer puts the first axis of Zarr, usually z, where others have x, unless told otherwise. The sizes have to
-    be those that it finds by itself: it does not know the attributes of single arrays.
-    """
-    sizes = {}
-    for axis in image.axes:
-        if not axis.name:
-            return None
-        scale, unit = (1.0, None) if image.convention is None else (axis.scale or 1.0, long_unit(axis.unit))
-        if unit is None:
-            sizes[axis.name] = (scale, "")
-        elif unit in _SECONDS:
-            sizes[axis.name] = (scale * _SECONDS[unit], "s")
-        else:
-            sizes[axis.name] = (scale * nanometers(unit) * 1e-9, "m")
-    shown = [name for name in "xyz" if name in sizes]
-    return {name: sizes[name] for name in [*shown, *sizes]} if len(shown) > 1 else None
+def _attributes_at(store: Store) -> dict[str, Any] | None:
+    attributes = (read_document(store) or {}).get("attributes")
+    return attributes if isinstance(attributes, dict) else None
