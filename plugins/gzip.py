@@ -35,8 +35,9 @@ class Gzip(LibraryCodec):
     encoding_only = ("level", "single_member")
 
     def reads_as(self, data: memoryview, size: int) -> bool:
-        # A member ends with the size of what it holds: more than one would hold less each, and one that is cut other.
-        return self.use_zlib or int.from_bytes(data[-4:], "little") == size & 0xFFFFFFFF
+        # A member ends with the size of what it holds. The last of several holds less; what is cut ends with anything.
+        said, most = int.from_bytes(data[-4:], "little"), 0xFFFFFFFF
+        return self.use_zlib or said == size & most or (not self.single_member and said < size <= most)
 
     @property
     def effective_level(self) -> int:

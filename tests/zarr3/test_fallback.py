@@ -44,10 +44,10 @@ def ours() -> Iterator[None]:
         yield
 
 
-def version_2(path: Path, **options: Any) -> Any:
+def version_2(path: Path, native: bool = True, **options: Any) -> Any:
     array = zarr.create_array(path, shape=VALUES.shape, chunks=VALUES.shape, dtype="i4", zarr_format=2, **options)
     array[:] = VALUES
-    assert not zvcore.zarr3.explain(array)["native"]
+    assert zvcore.zarr3.explain(array)["native"] == native
     return array
 
 
@@ -64,8 +64,11 @@ def damages(chunk: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", COMPRESSORS)
 @pytest.mark.parametrize("place", ["compressors", "filters"])
-def test_damaged_chunks_of_version_2_are_errors_and_say_which(tmp_path: Path, name: str, place: str) -> None:
-    options = {"compressors": None, "filters": None, place: [COMPRESSORS[name]]}
+@pytest.mark.parametrize("fill_value", [0, None], ids=["engine", "fallback"])
+def test_damaged_chunks_of_version_2_are_errors_and_say_which(
+    tmp_path: Path, name: str, place: str, fill_value: Any
+) -> None:
+    options = {"compressors": None, "filters": None, "fill_value": fill_value, place: [COMPRESSORS[name]]}
     array = version_2(tmp_path, **options)
     np.testing.assert_array_equal(array[:], VALUES)
     array[3:5] = VALUES[3:5]
@@ -114,7 +117,7 @@ def test_other_codecs_of_version_2_stay_what_they_are(tmp_path: Path) -> None:
         codec_id = "somebody's own"
 
     numcodecs.register_codec(Own)
-    array = version_2(tmp_path, filters=[numcodecs.Delta("i4")], compressors=Own())
+    array = version_2(tmp_path, native=False, filters=[numcodecs.Delta("i4")], compressors=Own())
     np.testing.assert_array_equal(array[:], VALUES)
     (tmp_path / "0").write_bytes(b"")
     with pytest.raises(Exception, match="incomplete"):
@@ -124,6 +127,6 @@ def test_other_codecs_of_version_2_stay_what_they_are(tmp_path: Path) -> None:
 def test_what_ours_decodes_is_written_as_zarr_python_writes_it(tmp_path: Path) -> None:
     version_2(tmp_path / "ours", compressors=numcodecs.Blosc("zstd", clevel=7), filters=None)
     with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
-        version_2(tmp_path / "theirs", compressors=numcodecs.Blosc("zstd", clevel=7), filters=None)
+        version_2(tmp_path / "theirs", native=False, compressors=numcodecs.Blosc("zstd", clevel=7), filters=None)
     for name in ("0", ".zarray"):
         assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()

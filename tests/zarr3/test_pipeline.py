@@ -169,9 +169,9 @@ def test_variable_length_text(tmp_path):
 @pytest.mark.filterwarnings("ignore:.*is not currently part in the Zarr format 3")
 @pytest.mark.filterwarnings("ignore:The data type")
 def test_what_it_cannot_do_goes_to_zarr_python_and_is_said(tmp_path):
-    version2 = zarr.create_array(tmp_path / "2", shape=(4,), chunks=(2,), dtype="u1", zarr_format=2)
-    version2[...] = 5
-    assert (version2[...] == 5).all()
+    version2 = zarr.create_array(tmp_path / "2", shape=(4,), chunks=(2,), dtype=str, zarr_format=2)
+    version2[...] = "x"
+    assert (version2[...] == "x").all()
     said = zvcore.zarr3.explain(version2)
     assert not said["native"]
     assert "v2" in said["reason"]

@@ -16,7 +16,7 @@ from zvcore.images.cosem import transform
 from zvcore.images.ome import MOST_AXES, attributes_of, members_of
 from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
 from zvcore.zarr2.group import create_group
-from zvcore.zarr2.metadata import DOCUMENT, GROUP, ArrayMetadata, document_key
+from zvcore.zarr2.metadata import DOCUMENT, DOCUMENTS, GROUP, ArrayMetadata, document_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +41,7 @@ class Zarr2Exchange(Exchange):
     keeps_fill = True
     keeps_no_fill = True
     ome_version = "0.4"
+    documents = DOCUMENTS
 
     # --- as a source
 

@@ -20,6 +20,7 @@ import numpy as np
 from zarr.abc.codec import Codec
 from zarr.abc.codec import CodecPipeline as AbstractPipeline
 from zarr.codecs import ShardingCodec
+from zarr.codecs._v2 import V2Codec
 from zarr.storage import LocalStore
 
 from zvcore import transfer
@@ -102,7 +103,7 @@ class CodecPipeline(AbstractPipeline):
         parsed = as_metadata(array_metadata)
         if isinstance(parsed, str):
             raise NotImplementedError(parsed)
-        made = cls(parsed, tuple(array_metadata.codecs), store)
+        made = cls(parsed, _codecs_of(array_metadata), store)
         # Checks the chain as zarr-python does, with its warnings.
         made.__dict__["_own"] = LockedPipeline.from_codecs(made.codecs)
         return made
@@ -150,7 +151,7 @@ class CodecPipeline(AbstractPipeline):
             layout = self._layout_of(batch)
             selection, _ = self._understood(layout, batch, drop_axes, tuple(out.shape))
             target = out.as_ndarray_like()
-            if not isinstance(target, np.ndarray) or target.dtype != layout.form.dtype:
+            if not isinstance(target, np.ndarray) or not _same_items(target.dtype, layout.form.dtype):
                 raise _NotOurs("the output is not a numpy array of the array's type")
             await self._run(layout, target.nbytes, _read, layout, selection, target)
         except _NotOurs:
@@ -429,6 +430,18 @@ class CodecPipeline(AbstractPipeline):
 CodecPipeline.__module__ = "zvcore.zarr3"
 
 
+def _same_items(held: np.dtype[Any], ours: np.dtype[Any]) -> bool:
+    """Whether items are the same, but for their byte order."""
+    return held == ours or (not held.isnative and held.newbyteorder("=") == ours)
+
+
+def _codecs_of(metadata: Any) -> tuple[Codec, ...]:
+    """What zarr-python's own pipeline runs."""
+    if hasattr(metadata, "codecs"):
+        return tuple(metadata.codecs)
+    return (V2Codec(filters=metadata.filters, compressor=metadata.compressor),)
+
+
 def _is_integer(one: Any) -> bool:
     return isinstance(one, (int, np.integer)) and not isinstance(one, bool)
 
@@ -459,8 +472,9 @@ def _rows(target: Any, count: int) -> Any:
 
 
 def _read(layout: Layout, selection: Selection, out: Any) -> None:
-    if selection.is_points and not out.flags.c_contiguous:
-        values = np.empty(selection.result_shape, out.dtype)
+    # zarr-python has big-endian arrays of v2 so in memory, too.
+    if not out.dtype.isnative or (selection.is_points and not out.flags.c_contiguous):
+        values = np.empty(selection.result_shape, layout.form.dtype)
         transfer.read(layout, selection, values, Work())
         out[...] = values
     else:

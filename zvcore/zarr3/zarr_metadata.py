@@ -10,6 +10,7 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 from zvcore.errors import ZvcoreError
 from zvcore.zarr3.dtypes import data_type_of
 from zvcore.zarr3.metadata import ArrayMetadata
+from zvcore.zarr3.version_2 import as_version_3
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,7 @@ _BUILT_IN = frozenset(
 def as_metadata(metadata: Any) -> ArrayMetadata | str:
     """Our view of zarr-python's metadata, or why there is none."""
     if not isinstance(metadata, ArrayV3Metadata):
-        return "Zarr v2 arrays work by zarr-python's own pipeline"
+        return _of_version_2(metadata)
     replaced = _replaced(metadata.codecs)
     if replaced is not None:
         return f"the codec {replaced} took the place of zarr-python's own: what it does is not known here"
@@ -43,6 +44,15 @@ def as_metadata(metadata: Any) -> ArrayMetadata | str:
     ours, theirs = parsed.data_type.dtype, metadata.data_type.to_native_dtype()
     if ours != theirs and (parsed.data_type.kind != "fixed" or ours != theirs.newbyteorder("=")):
         return f"data type {metadata.data_type}: zarr-python holds it as {theirs}, zvcore as {ours}"
+    return parsed
+
+
+def _of_version_2(metadata: Any) -> ArrayMetadata | str:
+    try:
+        parsed = ArrayMetadata.parse(as_version_3(metadata), ".zarray")
+        _ = parsed.pipeline.chain
+    except (ZvcoreError, TypeError, ValueError) as error:
+        return str(error)
     return parsed
 
 

@@ -1,0 +1,97 @@
+"""Arrays of Zarr v2 in zarr-python, with zvcore's pipeline: the same values and chunks as with its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+
+import zvcore.zarr3
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SHAPE, CHUNKS = (9, 10, 7), (4, 4, 4)
+OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+KEYS: list[Any] = [..., np.s_[3:8, 2:9:3, 1], np.s_[8], np.s_[0, 0, 0], np.s_[2:5, :, 6:7]]
+
+
+@pytest.fixture(autouse=True)
+def ours() -> Iterator[None]:
+    with zarr.config.set({"codec_pipeline.path": "zvcore.zarr3.CodecPipeline"}):
+        yield
+
+
+@pytest.mark.filterwarnings("ignore:The data type")
+@pytest.mark.parametrize(
+    "dtype", ["|b1", "|u1", "<u2", ">u2", ">i4", "<f4", ">f8", "<c8", "|S5", ">U3", "<M8[ns]", ">m8[s]"]
+)
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("separator", "./")
+def test_every_data_type_is_read_and_written_by_the_engine(
+    tmp_path: Path, dtype: str, order: str, separator: str
+) -> None:
+    values = np.random.default_rng(0).integers(1, 99, SHAPE).astype("i8")
+    given = values.view(np.dtype(dtype).newbyteorder("=")) if dtype[1] in "mM" else values.astype(dtype)
+    options: dict[str, Any] = {
+        "shape": SHAPE, "chunks": CHUNKS, "dtype": np.dtype(dtype), "zarr_format": 2, "order": order,
+        "compressors": numcodecs.Zlib(1), "filters": None,
+        "chunk_key_encoding": {"name": "v2", "separator": separator},
+    }  # fmt: skip
+    array = zarr.create_array(tmp_path / "a", **options)
+    assert zvcore.zarr3.explain(array)["native"]
+    array[...] = given
+    array[2:5, 3, 1:] = given[2:5, 3, 1:]
+    for key in KEYS:
+        found = np.asarray(array[key])
+        assert (found == given[key]).all() and found.dtype == np.dtype(dtype)
+    with zarr.config.set({"codec_pipeline.path": OWN}):
+        assert (np.asarray(zarr.open_array(tmp_path / "a", zarr_format=2)[...]) == given).all()
+        zarr.create_array(tmp_path / "b", **options)[...] = given
+    assert (np.asarray(zarr.open_array(tmp_path / "b", zarr_format=2)[...]) == given).all()
+    assert (zvcore.open(tmp_path / "b")[...] == given).all()
+
+
+@pytest.mark.parametrize(
+    ("filters", "native"),
+    [
+        ([numcodecs.Delta("<u2")], True),
+        ([numcodecs.Delta("<u2", "<i4"), numcodecs.Shuffle(4)], True),
+        ([numcodecs.Shuffle(2)], True),
+        ([numcodecs.Delta("|u1")], False),
+        ([numcodecs.Shuffle(2), numcodecs.Delta("|u1")], False),
+    ],
+)
+@pytest.mark.parametrize("order", "CF")
+def test_filters_are_those_of_zarr_python(tmp_path: Path, filters: Any, native: bool, order: str) -> None:
+    if order == "F" and not native:
+        pytest.skip("numcodecs itself refuses such chunks")
+    values = np.random.default_rng(0).integers(1, 60000, SHAPE).astype("<u2")
+    options: dict[str, Any] = {
+        "shape": SHAPE, "chunks": CHUNKS, "dtype": "<u2", "zarr_format": 2, "order": order, "filters": filters,
+        "compressors": None,
+    }  # fmt: skip
+    array = zarr.create_array(tmp_path / "a", **options)
+    assert zvcore.zarr3.explain(array)["native"] == native
+    array[...] = values
+    array[2:5, 3, 1:] = values[2:5, 3, 1:]
+    assert (array[...] == values).all()
+    with zarr.config.set({"codec_pipeline.path": OWN}):
+        zarr.create_array(tmp_path / "b", **options)[...] = values
+    for path in (tmp_path / "b").glob("[0-9]*"):
+        assert path.read_bytes() == (tmp_path / "a" / path.name).read_bytes()
+    assert (zarr.open_array(tmp_path / "b", zarr_format=2)[...] == values).all()
+
+
+@pytest.mark.parametrize(("shape", "chunks"), [((), ()), ((7,), (3,))])
+def test_arrays_of_few_axes_work(tmp_path: Path, shape: Any, chunks: Any) -> None:
+    array = zarr.create_array(tmp_path, shape=shape, chunks=chunks, dtype="<u2", zarr_format=2)
+    assert zvcore.zarr3.explain(array)["native"]
+    array[...] = 5
+    assert (array[...] == 5).all() and (tmp_path / "0").exists()
+    array.resize((9,) * len(shape))
+    assert np.asarray(array[...]).sum() == 5 * int(np.prod(shape))
