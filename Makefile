@@ -71,11 +71,14 @@ native: $(libraries)
 linked := $(if $(wildcard $(libraries))$(filter native bench bench-% wheel,$(MAKECMDGOALS)),$(libraries))
 export PKG_CONFIG_PATH := $(CURDIR)/build/native/lib/pkgconfig:$(PKG_CONFIG_PATH)
 
-$(stamps)/modules: setup.py $(compiled) $(stamps)/system $(linked)
+# By what the sources hold, not by their dates, which say little after a checkout.
+content := $(shell cat setup.py $(sort $(compiled)) | cksum | tr " " -)
+$(stamps)/modules-$(content): $(stamps)/system $(linked)
 	$(py) setup.py -q build_ext --inplace
+	rm -f $(stamps)/modules*
 	touch $@
 
-$(stamps)/installed: pyproject.toml setup.py zvcore/_version.py $(stamps)/modules
+$(stamps)/installed: pyproject.toml setup.py zvcore/_version.py $(stamps)/modules-$(content)
 	ZVCORE_PREBUILT=1 $(py) -m pip install -q --no-build-isolation --no-deps --editable .
 	touch $@
 

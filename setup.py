@@ -14,6 +14,7 @@ Generated C and object files go to `build/<kind of build>/`, so the kinds do not
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import json
 import os
 import shlex
@@ -47,6 +48,8 @@ PREBUILT = switch("ZVCORE_PREBUILT")
 FUZZER = os.environ.get("ZVCORE_SANITIZE") == "fuzzer"
 KIND = "fuzzer" if FUZZER else "sanitize" if SANITIZE else "debug" if DEBUG else "release"
 BUILD = f"build/{KIND}"
+# What the sources held when they were last built.
+BUILT_FROM = Path(BUILD, "contents.json")
 
 # The one place for compiler directives. None of them may change what a program means, only what is checked.
 DIRECTIVES = {
@@ -214,7 +217,32 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
+def contents() -> dict[str, str]:
+    """What the sources of native code hold, by their paths."""
+    found = [
+        file
+        for kind in ("pyx", "pxd", "h", "c")
+        for top in ("zvcore", "plugins")
+        for file in ROOT.glob(f"{top}/**/*.{kind}")
+    ]
+    return {str(file.relative_to(ROOT)): hashlib.sha256(file.read_bytes()).hexdigest() for file in found}
+
+
+def date_by_content() -> None:
+    """Give sources that do not hold what they were last built from the present date.
+
+    Cython and setuptools compare dates, which say little after a checkout or a copy.
+    """
+    if not BUILT_FROM.exists():
+        return
+    before = json.loads(BUILT_FROM.read_text())
+    for name, content in contents().items():
+        if before.get(name) != content:
+            os.utime(ROOT / name)
+
+
 def modules() -> list[Extension]:
+    date_by_content()
     return cythonize(
         extensions(),
         compiler_directives=DIRECTIVES,
@@ -228,7 +256,7 @@ def modules() -> list[Extension]:
 
 
 class BuildExtensions(build_ext):
-    """Several modules at a time; rebuilds when flags change, not only when sources do."""
+    """Several modules at a time; rebuilds when the content of sources changes, or the flags."""
 
     def initialize_options(self) -> None:
         super().initialize_options()
@@ -244,7 +272,9 @@ class BuildExtensions(build_ext):
             stamp.write_text(text)
         for module in self.extensions:
             module.depends = [*module.depends, str(stamp)]
+        built_from = contents()
         super().build_extensions()
+        BUILT_FROM.write_text(json.dumps(built_from, indent=1))
         # What an earlier build left of modules that are gone would go into the wheel.
         current = {Path(self.get_ext_fullpath(module.name)).resolve() for module in self.extensions}
         for package in ("zvcore", "zvcore_plugins"):

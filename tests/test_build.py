@@ -1,9 +1,13 @@
 """The switches of setup.py, without compiling anything."""
 
+import importlib.util
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -55,3 +59,25 @@ def test_no_flag_depends_on_the_processor_of_the_builder() -> None:
     text = (ROOT / "setup.py").read_text()
     assert "-march" not in text
     assert "-mtune" not in text
+
+
+def test_a_source_of_another_content_is_newer_than_what_was_built_whatever_its_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = importlib.util.spec_from_file_location("zvcore_setup", ROOT / "setup.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "zvcore_setup", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "BUILT_FROM", tmp_path / "contents.json")
+    sources = [tmp_path / "zvcore" / "engine" / name for name in ("same.pyx", "other.pxd", "new.h")]
+    sources[0].parent.mkdir(parents=True)
+    for source in sources[:2]:
+        source.write_text("cdef int a")
+    (tmp_path / "contents.json").write_text(json.dumps(module.contents()))
+    sources[1].write_text("cdef int b")
+    sources[2].write_text("int c;")
+    for source in sources:
+        os.utime(source, (1, 1))
+    module.date_by_content()
+    assert [source.stat().st_mtime > 1 for source in sources] == [False, True, True]
