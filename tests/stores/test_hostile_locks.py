@@ -13,7 +13,7 @@ import pytest
 import zvcore
 from tests.processes import PATIENCE
 from zvcore.errors import CorruptDataError
-from zvcore.stores.partial_writes import _HEAD, _Note
+from zvcore.stores.partial_writes import _HEAD, Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def a_gigabyte(lock: Path) -> None:
 
 def a_gigabyte_that_begins_as_a_note(lock: Path) -> None:
     inode = os.stat(lock.parent / "0").st_ino
-    note = _Note(b"0", inode, 100, 100, 0, b"", b"").pack()
+    note = Note(b"0", inode, 100, 100, 0, b"", b"").pack()
     head = bytearray(note[: _HEAD.size])
     head[-16:-8] = (1 << 29).to_bytes(8, "little")
     head[-8:] = ((1 << 29) - len(note)).to_bytes(8, "little")
@@ -65,11 +65,11 @@ def a_folder(lock: Path) -> None:
 
 
 def a_note_without_an_end(lock: Path) -> None:
-    lock.write_bytes(_Note(b"0", 1, 100, 100, 0, b"abc", b"def").pack()[:-2])
+    lock.write_bytes(Note(b"0", 1, 100, 100, 0, b"abc", b"def").pack()[:-2])
 
 
 def a_note_about_a_name_that_is_none(lock: Path) -> None:
-    lock.write_bytes(_Note(b"\0", 1, 100, 100, 0, b"", b"").pack())
+    lock.write_bytes(Note(b"\0", 1, 100, 100, 0, b"", b"").pack())
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from tests.processes import PATIENCE
 from zvcore.errors import ConflictError, NotFoundError
-from zvcore.stores import LocalStore, files, local
+from zvcore.stores import LocalStore, file_writes, files
 
 
 @pytest.fixture
@@ -319,14 +319,14 @@ def test_what_is_no_stamp(stamp: bytes) -> None:
 
 
 def test_create_without_hard_links(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = files.replace
+    real = file_writes.replace
 
     def replace(path: bytes, parts: tuple[object, ...], sync: bool, exclusive: bool) -> None:
         if exclusive:
             raise OSError(errno.EOPNOTSUPP, "no links here")
         real(path, parts, sync, exclusive)
 
-    monkeypatch.setattr(files, "replace", replace)
+    monkeypatch.setattr(file_writes, "replace", replace)
     store.put_if_unchanged("x", b"1", None)
     assert store.get("x") == b"1"
     with pytest.raises(ConflictError):
@@ -380,15 +380,6 @@ def test_durable_writes(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError):
         store.put("a/b/c/d", b"")
     assert store.child("a").fsync
-
-
-def test_folders_that_a_lock_makes_are_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[str] = []
-    sync = local.sync_folder
-    monkeypatch.setattr(local, "sync_folder", lambda folder: (sync(folder), synced.append(os.fsdecode(folder))))
-    with LocalStore(tmp_path / "a", fsync=True).lock("b/c/d"):
-        pass
-    assert synced == [str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a/b")]
 
 
 def test_clean(store: LocalStore) -> None:

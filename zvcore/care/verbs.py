@@ -62,10 +62,15 @@ def verify(
     try:
         store, found, only = find(path, "r", format, storage_options)
     except (MetadataError, UnsupportedError) as error:
-        # There is data, but the document that describes it is missing or cannot be read.
-        problem = replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)
-        report = Report([replace(problem, where=problem.where.removeprefix(f"{_root(path)}/"))])
-        _tell_unfinished(report, str(path), [unfinished_around(path, storage_options)])
+        unfinished = unfinished_around(path, storage_options)
+        damage = []
+        if unfinished is None or isinstance(error, MetadataError):
+            # There is data, but the document that describes it is missing or cannot be read. A conversion that has
+            # not ended may not have come to writing one.
+            problem = replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)
+            damage.append(replace(problem, where=problem.where.removeprefix(f"{_root(path)}/")))
+        report = Report(damage)
+        _tell_unfinished(report, str(path), [unfinished])
         return report
     meant = None if only is None else [only]
     with shown(progress, keys_of(store, meant), "verifying", "object") as watch:

@@ -25,9 +25,8 @@ from zvcore.engine.failures cimport MEMORY_FAILURE
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.slots cimport Slot, fail, fail_system
-from zvcore.stores.files cimport begin_file, finish_file, write_all
+from zvcore.stores.file_writes cimport begin_file, finish_file, make_folders, write_all
 from zvcore.system.atomics cimport zv_fetch_add, zv_load64
-from zvcore.system.files cimport zv_make_parents
 from zvcore.system.mutex cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -245,7 +244,7 @@ cdef class Packer(Sink):
                 return ENOMEM
         fd = begin_file(path, packed.temporary, strlen(path) + 32)
         if fd == -ENOENT:
-            fd = -zv_make_parents(path)
+            fd = -make_folders(path, self.paths.length, self.sync)
             if fd == 0:
                 fd = begin_file(path, packed.temporary, strlen(path) + 32)
         if fd < 0:

@@ -11,8 +11,7 @@ from zvcore.engine.failures cimport MEMORY_FAILURE
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.slots cimport Slot, fail, fail_system
-from zvcore.stores.files cimport replace_file
-from zvcore.system.files cimport zv_make_parents, zv_remove_file
+from zvcore.stores.file_writes cimport make_folders, remove_file, replace_file
 
 
 cdef class Sink:
@@ -74,7 +73,7 @@ cdef class Files(Sink):
         parts[1].iov_len = body.size
         status = replace_file(path, parts, 2, self.sync, False)
         if status == ENOENT:
-            status = zv_make_parents(path)
+            status = make_folders(path, self.paths.length, self.sync)
             if status == 0:
                 status = replace_file(path, parts, 2, self.sync, False)
         return fail_system(slot, chunk, status) if status != 0 else 0
@@ -84,5 +83,5 @@ cdef class Files(Sink):
         cdef int status
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
-        status = zv_remove_file(path)
+        status = remove_file(path, self.sync)
         return fail_system(slot, chunk, status) if status != 0 else 0

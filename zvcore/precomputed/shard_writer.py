@@ -20,7 +20,7 @@ from zvcore.precomputed.ids import as_id, as_ids
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_reader import ShardReader, group_starts
 from zvcore.precomputed.sharding_spec import ShardingSpec
-from zvcore.stores import Store, open_store
+from zvcore.stores import LocalStore, Store, open_store
 from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def write_sharded(
         raise ConflictError(
             f"there are {len(before)} shards already; overwrite=True replaces them", key=reader.key(before[0])
         )
-    if scratch is None and store.local_root is not None:
-        os.makedirs(store.local_root, exist_ok=True)
-        scratch = os.fsdecode(store.local_root)
+    if scratch is None and isinstance(store, LocalStore):
+        store.make_folder()
+        scratch = store.root
     chain = CodecChain(()) if encoded else reader.data_chain if level is None else _at_level(reader.data_chain, level)
     count = 0
     with ExternalSort(memory, None if scratch is None else os.fspath(scratch)) as sort:

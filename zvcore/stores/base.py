@@ -197,8 +197,13 @@ class Store(ABC):
         encode_key(key)
         return SpooledWriter(self, key, unchanged)
 
-    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
-        """Lengthen an object in place. `at` is the size that it must have, else `ConflictError`."""
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int, *, ending: bool = False) -> None:
+        """Lengthen an object in place. `at` is the size that it must have, else `ConflictError`.
+
+        `ending`: readers look first at what the object ends with, of which the last part takes the place. They find the
+        old end or the new one at every moment, if it is no longer than 4096 bytes. Bytes that mean nothing may come to
+        lie between the last part and those before.
+        """
         raise UnsupportedError(f"{self.root}: objects here cannot be changed in place", key=key)
 
     def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:

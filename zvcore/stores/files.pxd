@@ -1,7 +1,6 @@
 """What native code needs to reach the objects of a `LocalStore` from threads without the GIL."""
 
 from libc.stdint cimport int64_t, uint64_t
-from posix.uio cimport iovec
 
 from zvcore.system.files cimport file_stamp
 
@@ -18,19 +17,11 @@ cdef int stamp_object(const char *path, file_stamp *stamp) noexcept nogil
 # How many bytes were read (fewer only at the end of the file), or minus errno.
 cdef int64_t read_at(int descriptor, void *into, uint64_t size, uint64_t offset) noexcept nogil
 
-# Put a file in place as a whole, or leave what was there: 0 or errno. ENOENT: the folder is missing.
-cdef int replace_file(
-    const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
-) noexcept nogil
-
-# The two halves of `replace_file`: an empty file beside `path`, whose name goes to `temporary` (the descriptor, or
-# minus errno); and what was written there in its place (0 or errno; the descriptor is closed, a failure leaves no
-# file).
-cdef int begin_file(const char *path, char *temporary, Py_ssize_t room) noexcept nogil
-cdef int finish_file(int descriptor, const char *temporary, const char *path, bint sync, bint exclusive) noexcept nogil
-
-# Write the parts one after the other from where the descriptor stands: 0 or errno.
-cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcept nogil
+# errno of a call that has just failed, never 0; it as an OSError; and whether it means that there is no such object, and
+# nothing worse.
+cdef int last_error() noexcept nogil
+cdef object failure(int code, bytes path)
+cdef bint absent(int code) noexcept nogil
 
 
 cdef class OpenFile:

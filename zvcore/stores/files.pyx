@@ -1,24 +1,18 @@
-"""Local files as objects: keys to paths, stamps, ranged reads, and replacement as a whole.
+"""Local files as objects: keys to paths, stamps, ranged reads. How they are written stands in `file_writes`.
 
 Every call to the system happens without the GIL and may be used from any thread at once. The C functions declared in
 `files.pxd` are for native code; the Python functions below them are for `LocalStore`.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EEXIST, EINTR, EIO, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, errno
+from libc.errno cimport EINTR, EIO, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, errno
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdio cimport rename
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
-from posix.fcntl cimport O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
+from posix.fcntl cimport O_RDONLY
 from posix.types cimport off_t
-from posix.uio cimport iovec, writev
-from posix.unistd cimport SEEK_SET, close, fsync, ftruncate, link, lseek, pread, unlink
+from posix.unistd cimport close, pread
 
-from zvcore.system.files cimport (
-    ZV_STAMP_TICK, file_stamp, zv_fstat, zv_open, zv_random_name, zv_stamp_clock, zv_stat, zv_touch,
-)
+from zvcore.system.files cimport ZV_STAMP_TICK, file_stamp, zv_fstat, zv_open, zv_stamp_clock, zv_stat
 
 import os
 
@@ -27,7 +21,6 @@ from zvcore.errors import InvalidKeyError
 
 cdef enum:
     LONGEST_PATH = 4096
-    PARTS_AT_ONCE = 256                 # below every system's IOV_MAX
     BYTES_AT_ONCE = 1 << 30             # below what one call may move anywhere (INT_MAX on macOS)
 
 
@@ -110,7 +103,7 @@ def is_key_name(name: bytes) -> bool:
     return check_key(PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name)) == FINE
 
 
-cdef inline int last_error() noexcept nogil:
+cdef int last_error() noexcept nogil:
     return errno if errno != 0 else EIO
 
 
@@ -118,7 +111,7 @@ cdef object failure(int code, bytes path):
     return OSError(code, os.strerror(code), os.fsdecode(path))
 
 
-cdef inline bint absent(int code) noexcept nogil:
+cdef bint absent(int code) noexcept nogil:
     """Whether this errno of open or stat means that there is no such object, and nothing worse."""
     return code == ENOENT or code == ENOTDIR or code == EISDIR or code == ENAMETOOLONG or code == ENXIO
 
@@ -322,223 +315,3 @@ cdef class OpenFile:
         if count < 0:
             raise failure(<int>-count, self.path)
         return into if <uint64_t>count == size else into[:count]
-
-
-# --- writing
-
-cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcept nogil:
-    """Write the parts one after the other from where the descriptor stands: 0 or errno."""
-    cdef iovec batch[PARTS_AT_ONCE]
-    cdef Py_ssize_t part = 0, next_part
-    cdef size_t skip = 0, length, total
-    cdef ssize_t written
-    cdef int filled
-    while True:
-        while part < count and skip == parts[part].iov_len:
-            part += 1
-            skip = 0
-        if part == count:
-            return 0
-        filled = 0
-        total = 0
-        next_part = part
-        while next_part < count and filled < PARTS_AT_ONCE and total < BYTES_AT_ONCE:
-            batch[filled].iov_base = <char *>parts[next_part].iov_base + (skip if filled == 0 else 0)
-            length = parts[next_part].iov_len - (skip if filled == 0 else 0)
-            if length > BYTES_AT_ONCE - total:
-                length = BYTES_AT_ONCE - total
-            batch[filled].iov_len = length
-            total += length
-            filled += 1
-            next_part += 1
-        written = writev(descriptor, batch, filled)
-        if written < 0:
-            if errno == EINTR:
-                continue
-            return last_error()
-        if written == 0:
-            return EIO
-        while written > 0:
-            length = parts[part].iov_len - skip
-            if <size_t>written < length:
-                skip += written
-                break
-            written -= length
-            part += 1
-            skip = 0
-
-
-cdef int sync_folder(const char *path) noexcept nogil:
-    """Make the entry of this file in its folder durable: 0 or errno."""
-    cdef char folder[LONGEST_PATH]
-    cdef Py_ssize_t i, end = 0
-    cdef int descriptor, code = 0
-    for i in range(LONGEST_PATH):
-        if path[i] == 0:
-            break
-        if path[i] == b"/":
-            end = i + 1
-    memcpy(folder, path, end)
-    folder[end] = 0
-    if end == 0:
-        folder[0] = b"."
-        folder[1] = 0
-    descriptor = zv_open(folder, O_RDONLY)
-    if descriptor < 0:
-        return last_error()
-    if fsync(descriptor) != 0:
-        code = last_error()
-    close(descriptor)
-    return code
-
-
-cdef int begin_file(const char *path, char *temporary, Py_ssize_t room) noexcept nogil:
-    cdef Py_ssize_t i, end = 0
-    cdef int descriptor, code
-    for i in range(LONGEST_PATH):
-        if path[i] == 0:
-            break
-        if path[i] == b"/":
-            end = i + 1
-    else:
-        return -ENAMETOOLONG
-    if end + 24 >= min(room, <Py_ssize_t> LONGEST_PATH):
-        return -ENAMETOOLONG
-    memcpy(temporary, path, end)
-    while True:
-        code = zv_random_name(temporary + end)
-        if code != 0:
-            return -code
-        descriptor = zv_open(temporary, O_WRONLY | O_CREAT | O_EXCL)
-        if descriptor >= 0:
-            return descriptor
-        if errno != EEXIST:
-            return -last_error()
-
-
-cdef int finish_file(int descriptor, const char *temporary, const char *path, bint sync, bint exclusive) noexcept nogil:
-    cdef int code = 0
-    zv_touch(descriptor)
-    if sync and fsync(descriptor) != 0:
-        code = last_error()
-    # Some file systems tell only here that there was no room.
-    if close(descriptor) != 0 and code == 0 and errno != EINTR:
-        code = last_error()
-    if code == 0 and exclusive:
-        if link(temporary, path) != 0:
-            code = last_error()
-        elif unlink(temporary) != 0:
-            pass
-    elif code == 0 and rename(temporary, path) != 0:
-        code = last_error()
-    if code != 0:
-        unlink(temporary)
-    elif sync:
-        code = sync_folder(path)
-    return code
-
-
-cdef int replace_file(
-    const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
-) noexcept nogil:
-    cdef char temporary[LONGEST_PATH]
-    cdef int descriptor = begin_file(path, temporary, LONGEST_PATH), code
-    if descriptor < 0:
-        return -descriptor
-    code = write_all(descriptor, parts, count)
-    if code != 0:
-        close(descriptor)
-        unlink(temporary)
-        return code
-    return finish_file(descriptor, temporary, path, sync, exclusive)
-
-
-cdef class Parts:
-    """The buffers of one write, held for as long as it takes."""
-
-    cdef iovec *vectors
-    cdef Py_buffer *views
-    cdef Py_ssize_t count
-
-    def __cinit__(self, parts) -> None:
-        cdef Py_ssize_t n = len(parts), i
-        self.count = 0
-        self.vectors = <iovec *>malloc((n + 1) * sizeof(iovec))
-        self.views = <Py_buffer *>malloc((n + 1) * sizeof(Py_buffer))
-        if self.vectors == NULL or self.views == NULL:
-            raise MemoryError()
-        for i in range(n):
-            PyObject_GetBuffer(parts[i], &self.views[i], PyBUF_SIMPLE)
-            self.count = i + 1
-            self.vectors[i].iov_base = self.views[i].buf
-            self.vectors[i].iov_len = <size_t>self.views[i].len
-
-    def __dealloc__(self) -> None:
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            PyBuffer_Release(&self.views[i])
-        free(self.views)
-        free(self.vectors)
-
-
-def replace(path: bytes, parts: tuple, sync: bool, exclusive: bool) -> None:
-    """Put a file in place as a whole. `exclusive`: FileExistsError if something is there.
-
-    FileNotFoundError: the folder is missing. Whatever fails, what was there stays and nothing is left over.
-    """
-    cdef Parts held = Parts(parts)
-    cdef const char *where = PyBytes_AS_STRING(path)
-    cdef bint durable = sync, new = exclusive
-    cdef int code
-    with nogil:
-        code = replace_file(where, held.vectors, held.count, durable, new)
-    if code != 0:
-        raise failure(code, path)
-
-
-def write_at(path: bytes, parts: tuple, uint64_t offset, appending: bool, sync: bool) -> tuple[bool, int]:
-    """Write into an existing file: (whether it was done, the file's size before).
-
-    Nothing is written unless the bytes lie within the file or, when appending, begin exactly at its end. An append that
-    fails half way is taken back.
-    """
-    cdef Parts held = Parts(parts)
-    cdef const char *where = PyBytes_AS_STRING(path)
-    cdef bint durable = sync, append = appending, fits
-    cdef file_stamp found
-    cdef uint64_t total = 0
-    cdef Py_ssize_t i
-    cdef int code = 0, descriptor
-    for i in range(held.count):
-        total += held.vectors[i].iov_len
-    with nogil:
-        descriptor = zv_open(where, O_WRONLY)
-        if descriptor < 0:
-            code = last_error()
-        else:
-            code = zv_fstat(descriptor, &found)
-    if code != 0:
-        if descriptor >= 0:
-            close(descriptor)
-        if absent(code):
-            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), os.fsdecode(path))
-        raise failure(code, path)
-    fits = offset == found.size if append else (offset <= found.size and total <= found.size - offset)
-    if not fits:
-        close(descriptor)
-        return False, found.size
-    with nogil:
-        if lseek(descriptor, <off_t>offset, SEEK_SET) < 0:
-            code = last_error()
-        else:
-            code = write_all(descriptor, held.vectors, held.count)
-        if code != 0 and append and ftruncate(descriptor, <off_t>found.size) != 0:
-            pass
-        zv_touch(descriptor)
-        if code == 0 and durable and fsync(descriptor) != 0:
-            code = last_error()
-        if close(descriptor) != 0 and code == 0 and errno != EINTR:
-            code = last_error()
-    if code != 0:
-        raise failure(code, path)
-    return True, found.size

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, NotFoundError
-from zvcore.stores import files
+from zvcore.stores import file_writes, files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
+from zvcore.stores.growing import Growth
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.open_files import pool
-from zvcore.stores.partial_writes import Unfinished, noted, unfinished
 from zvcore.stores.reading import keys_below, read_ranges
+from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 
 if TYPE_CHECKING:
@@ -239,7 +241,7 @@ class LocalStore(Store):
 
     def _replace(self, path: bytes, parts: tuple[Buffer, ...], exclusive: bool = False) -> None:
         try:
-            self._in_its_folder(path, lambda: files.replace(path, parts, self.fsync, exclusive))
+            self._in_its_folder(path, lambda: file_writes.replace(path, parts, self.fsync, exclusive))
         finally:
             pool.drop(path)
 
@@ -259,50 +261,46 @@ class LocalStore(Store):
             return super().writer(key, unchanged)
         return self._in_its_folder(path, lambda: FileWriter(path, self.fsync))
 
-    def _make_folder(self, folder: bytes) -> None:
-        missing = []
-        while True:
-            try:
-                os.mkdir(folder)
-            except FileNotFoundError:
-                missing.append(folder)
-                folder = os.path.dirname(folder)
-                continue
-            except FileExistsError:
-                pass
-            if self.fsync:
-                sync_folder(os.path.dirname(folder))
-            if not missing:
-                return
-            folder = missing.pop()
+    def make_folder(self, prefix: str = "") -> None:
+        """Make a folder, and those above it that are missing; the store's own if none is named."""
+        self._refuse_if_read_only(prefix)
+        self._make_folder(self._prefix_folder(prefix))
 
-    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
-        self._refuse_if_read_only(key)
-        done, size = self._write_at(key, as_parts(parts), at, appending=True, crash_safe=True)
+    def _make_folder(self, folder: bytes) -> None:
+        file_writes.make_folder(folder, self.local_root, self.fsync)
+
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int, *, ending: bool = False) -> None:
+        path = self._to_be_changed(key, at)
+        growth = Growth.planned(at, as_parts(parts), ending)
+        with self._noted(key, path, lambda: Note.of_growth(path, growth)):
+            done, size = file_writes.extend(path, growth.parts, at, growth.copy_at, growth.last_at, self.fsync)
         if not done:
             text = "the object was lengthened or cut by someone else in the meantime"
             raise ConflictError(text, key=key, expected=f"{at} bytes", found=size)
 
     def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
-        self._refuse_if_read_only(key)
+        path = self._to_be_changed(key, offset)
         parts = as_parts(data)
-        done, size = self._write_at(key, parts, offset, appending=False, crash_safe=crash_safe)
+        with self._noted(key, path, (lambda: Note.of_patch(path, offset, parts)) if crash_safe else None):
+            done, size = file_writes.write_at(path, parts, offset, self.fsync)
         if not done:
             raise outside(key, offset, sum(memoryview(part).nbytes for part in parts), size)
 
-    def _write_at(
-        self, key: str, parts: tuple[Buffer, ...], offset: int, appending: bool, crash_safe: bool
-    ) -> tuple[bool, int]:
+    def _to_be_changed(self, key: str, offset: int) -> bytes:
+        self._refuse_if_read_only(key)
         if not 0 <= offset < 2**63:
             raise ValueError(f"{key}: no object has an offset {offset}")
-        path = files.join(self._folder, key)
+        return files.join(self._folder, key)
+
+    @contextmanager
+    def _noted(self, key: str, path: bytes, make: Callable[[], Note] | None) -> Iterator[None]:
+        """A block that changes a file; if we hold its lock, under a note of what it is about."""
         try:
-            with (
-                noted(path, held_locks[lock_path(path)][1], offset, parts, appending, self.fsync)
-                if crash_safe and holds(path)
-                else nullcontext()
-            ):
-                return files.write_at(path, parts, offset, appending, self.fsync)
+            if make is None or not holds(path):
+                yield
+            else:
+                with noted(path, held_locks[lock_path(path)][1], make(), self.fsync):
+                    yield
         except FileNotFoundError:
             raise NotFoundError("there is no such object to change", key=key) from None
 
@@ -315,6 +313,8 @@ class LocalStore(Store):
         path = files.join(self._folder, key)
         try:
             os.unlink(path)
+            if self.fsync:
+                file_writes.sync_entry(path)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return False
         except PermissionError:
@@ -328,8 +328,39 @@ class LocalStore(Store):
     def delete_prefix(self, prefix: str) -> int:
         self._refuse_if_read_only(prefix)
         folder = self._prefix_folder(prefix)
-        pool.drop_below(self._folder if folder == self.local_root else folder + b"/")
-        return _remove_tree(folder, keep=folder == self.local_root)
+        if folder != self.local_root:
+            pool.drop_below(folder + b"/")
+            return self._remove([folder])
+        pool.drop_below(self._folder)
+        try:
+            with os.scandir(folder) as entries:
+                found = {entry.path: entry.is_dir(follow_symlinks=False) for entry in entries}
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        # Documents go first: without what says what the rest is, a part of the rest is nothing, and not data with holes.
+        documents = [
+            path for path, is_folder in found.items() if not is_folder and not os.path.basename(path).isdigit()
+        ]
+        return self._remove(documents) + self._remove([*(found.keys() - documents)])
+
+    def _remove(self, paths: builtins.list[bytes]) -> int:
+        """Remove files and folders that lie in one folder, each at once for all who look: how many objects went."""
+        removed = 0
+        doomed = []
+        for path in paths:
+            try:
+                try:
+                    os.unlink(path)
+                    removed += files.is_key_name(os.path.basename(path))
+                except (IsADirectoryError, PermissionError):
+                    if not os.path.isdir(path):
+                        raise
+                    doomed.append(_renamed(path))
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+        if self.fsync and paths:
+            file_writes.sync_entry(paths[0])
+        return removed + sum(map(_remove_tree, doomed))
 
     def clean(self, older_than: float = 3600.0) -> int:
         """Remove what killed writers left behind: how many files went.
@@ -339,7 +370,11 @@ class LocalStore(Store):
         """
         self._refuse_if_read_only("")
         removed = 0
-        for folder, _, names in os.walk(self.local_root):
+        for folder, below, names in os.walk(self.local_root):
+            for name in below:
+                if name.startswith(b".") and name.endswith(b".zvtmp"):
+                    _remove_tree(os.path.join(folder, name))
+                    removed += 1
             for name in names:
                 path = os.path.join(folder, name)
                 if name.startswith(b".") and name.endswith(b".zvlock"):
@@ -378,7 +413,24 @@ def sync_folder(folder: bytes) -> None:
         os.close(descriptor)
 
 
-def _remove_tree(folder: bytes, keep: bool) -> int:
+def _is_number(path: bytes) -> bool:
+    return os.path.basename(path).isdigit()
+
+
+def _renamed(folder: bytes) -> bytes:
+    """A folder under a name that nobody looks at, where it may go piece by piece."""
+    name = os.path.join(os.path.dirname(folder), f".{secrets.token_hex(8)}.zvtmp".encode())
+    try:
+        os.rename(folder, name)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # What something is mounted on cannot be renamed.
+        return folder
+    return name
+
+
+def _remove_tree(folder: bytes) -> int:
     """Remove a folder with all that is in it, following no links: how many objects went."""
     removed = 0
     pending = [folder]
@@ -386,10 +438,6 @@ def _remove_tree(folder: bytes, keep: bool) -> int:
     while pending:
         current = pending.pop()
         try:
-            if os.path.islink(current) and not (keep and current == folder):
-                os.unlink(current)
-                removed += 1
-                continue
             entries = os.scandir(current)
         except (FileNotFoundError, NotADirectoryError):
             continue
@@ -405,8 +453,6 @@ def _remove_tree(folder: bytes, keep: bool) -> int:
                     continue
                 removed += files.is_key_name(entry.name)
     for current in reversed(emptied):
-        if keep and current == folder:
-            continue
         try:
             os.rmdir(current)
         except FileNotFoundError:

@@ -179,7 +179,7 @@ class MemoryStore(Store):
                 raise changed(key, stamp)
             self._store(full, whole)
 
-    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int, *, ending: bool = False) -> None:
         self._refuse_if_read_only(key)
         full = self._full(key)
         _check_offset(key, at)

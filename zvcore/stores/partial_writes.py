@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zvcore.kernels.crc32c import crc32c
 from zvcore.stores.writing import write_all
 
 if TYPE_CHECKING:
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-__all__ = ["Unfinished", "mend", "noted", "unfinished", "unfinished_of"]
+    from zvcore.stores.growing import Growth
 
-_MAGIC = b"zvnote1\n"
-# Magic, inode, size before, size after, offset; lengths of the name, of what was there and of what will be.
-_HEAD = struct.Struct("<8sQQQQHQQ")
+__all__ = ["Note", "Unfinished", "mend", "noted", "unfinished", "unfinished_of"]
+
+_MAGIC = b"zvnote2\n"
+# Magic, inode, size before, size after, offset; how much is appended, how much of that at the end, and its checksum;
+# lengths of the name, of what was there and of what will be.
+_HEAD = struct.Struct("<8sQQQQQQIHQQ")
+_PIECE = 1 << 20
 # So much of what lies before appended bytes tells whether the file is still the one that the note is about.
 _WITNESS = 4096
 _LONGEST_NAME = 255
@@ -54,8 +59,11 @@ class Unfinished:
 
 
 @dataclass(frozen=True)
-class _Note:
-    """A note: bytes that lay at `offset`, followed by an append up to `after` (`new` is empty) or replaced by `new`."""
+class Note:
+    """A note: bytes that lay at `offset`, followed by an append up to `after` (`new` is empty) or replaced by `new`.
+
+    What is appended are `body` bytes behind the old ones and `tail` at the new end; `check` is the checksum of both.
+    """
 
     name: bytes
     inode: int
@@ -64,24 +72,44 @@ class _Note:
     offset: int
     old: bytes
     new: bytes
+    body: int = 0
+    tail: int = 0
+    check: int = 0
+
+    @classmethod
+    def of_growth(cls, path: bytes, growth: Growth) -> Note:
+        """About a file that will grow."""
+        at = max(0, growth.before - _WITNESS)
+        found, old = _look(path, at, growth.before - at)
+        name = os.path.basename(path)
+        parts = growth.body, growth.tail, growth.check()
+        return cls(name, found.st_ino, growth.before, growth.after, at, old, b"", *parts)
+
+    @classmethod
+    def of_patch(cls, path: bytes, offset: int, parts: Sequence[Buffer]) -> Note:
+        """About a file in which the parts will replace what lies at `offset`."""
+        new = b"".join(parts)
+        found, old = _look(path, offset, len(new))
+        return cls(os.path.basename(path), found.st_ino, found.st_size, found.st_size, offset, old, new)
 
     def pack(self) -> bytes:
         sizes = len(self.name), len(self.old), len(self.new)
-        head = _HEAD.pack(_MAGIC, self.inode, self.before, self.after, self.offset, *sizes)
+        appended = self.body, self.tail, self.check
+        head = _HEAD.pack(_MAGIC, self.inode, self.before, self.after, self.offset, *appended, *sizes)
         body = head + self.name + self.old + self.new
         return body + zlib.crc32(body).to_bytes(4, "little")
 
     @classmethod
-    def parse(cls, raw: bytes) -> _Note | None:
+    def parse(cls, raw: bytes) -> Note | None:
         """None if it is not a note, or was not written completely: then nothing was changed yet."""
         if len(raw) < _HEAD.size + 4 or raw[:8] != _MAGIC or zlib.crc32(raw[:-4]) != int.from_bytes(raw[-4:], "little"):
             return None
-        _, inode, before, after, offset, name, old, new = _HEAD.unpack_from(raw)
+        _, inode, before, after, offset, body, tail, check, name, old, new = _HEAD.unpack_from(raw)
         if len(raw) != _HEAD.size + name + old + new + 4:
             return None
         at = _HEAD.size
         names, olds = raw[at : at + name], raw[at + name : at + name + old]
-        return cls(names, inode, before, after, offset, olds, raw[at + name + old : -4])
+        return cls(names, inode, before, after, offset, olds, raw[at + name + old : -4], body, tail, check)
 
     def state(self, descriptor: int) -> Unfinished | None:
         """What is unfinished about the open file; None if it is done, or not the file that the note is about."""
@@ -90,8 +118,10 @@ class _Note:
             return None
         there = os.pread(descriptor, len(self.old), self.offset)
         if not self.new:
-            begun = self.before < found.st_size < self.after and there == self.old
-            return Unfinished(self.before, self.before, b"") if begun else None
+            begun = self.before < found.st_size <= self.after and there == self.old and bool(self.old)
+            if not begun or (found.st_size == self.after and self._is_complete(descriptor)):
+                return None
+            return Unfinished(self.before, self.before, b"")
         if found.st_size != self.before or there == self.new:
             return None
         if len(there) != len(self.new):
@@ -100,21 +130,27 @@ class _Note:
         begun = bool(((now == old) | (now == new)).all())
         return Unfinished(self.before, self.offset, self.new) if begun else None
 
+    def _is_complete(self, descriptor: int) -> bool:
+        """Whether all that was to be appended is there. After a power cut, the length alone may be."""
+        check = 0
+        for start, stop in ((self.before, self.before + self.body), (self.after - self.tail, self.after)):
+            for at in range(start, stop, _PIECE):
+                check = crc32c(os.pread(descriptor, min(_PIECE, stop - at), at), check)
+        return check == self.check
 
-@contextmanager
-def noted(path: bytes, lock: int, offset: int, parts: Sequence[Buffer], appending: bool, sync: bool) -> Iterator[None]:
-    """A block that appends the parts, or writes them at `offset`, under the lock whose descriptor this is."""
-    size = sum(memoryview(part).nbytes for part in parts)
+
+def _look(path: bytes, offset: int, size: int) -> tuple[os.stat_result, bytes]:
+    """What is known of a file, and some of its bytes."""
     file = os.open(path, _READING)
     try:
-        found = os.fstat(file)
-        at = max(0, offset - _WITNESS) if appending else offset
-        old = os.pread(file, (offset if appending else offset + size) - at, at)
+        return os.fstat(file), _read(file, size, offset)
     finally:
         os.close(file)
-    after = offset + size if appending else found.st_size
-    new = b"" if appending else b"".join(parts)
-    note = _Note(os.path.basename(path), found.st_ino, found.st_size, after, at, old, new)
+
+
+@contextmanager
+def noted(path: bytes, lock: int, note: Note, sync: bool) -> Iterator[None]:
+    """A block that does what the note says, under the lock whose descriptor this is."""
     packed = note.pack()
     # The last note under this lock means nothing any more once its change is done.
     if os.fstat(lock).st_size > len(packed):
@@ -184,34 +220,34 @@ def _noted_name(lock: int) -> bytes | None:
     start = os.pread(lock, _HEAD.size + _LONGEST_NAME, 0)
     if len(start) < _HEAD.size or start[:8] != _MAGIC:
         return None
-    length = _HEAD.unpack_from(start)[5]
+    length = _HEAD.unpack_from(start)[8]
     name = start[_HEAD.size : _HEAD.size + length]
     return name if len(name) == length > 0 and b"/" not in name and b"\0" not in name else None
 
 
-def _read_note(lock: int, file: os.stat_result) -> _Note | None:
+def _read_note(lock: int, file: os.stat_result) -> Note | None:
     """The note about a file; nothing is read of one that is longer than a note about such a file can be."""
     head = os.pread(lock, _HEAD.size, 0)
     if len(head) < _HEAD.size or not stat.S_ISREG(file.st_mode):
         return None
-    name, old, new = _HEAD.unpack(head)[5:]
+    before, after, _, body, tail, _, name, old, new = _HEAD.unpack(head)[2:]
     size = _HEAD.size + name + old + new + 4
-    if max(old, new) > file.st_size or size != os.fstat(lock).st_size:
+    if max(old, new) > file.st_size or body + tail > after - before or size != os.fstat(lock).st_size:
         return None
-    return _Note.parse(_read(lock, size))
+    return Note.parse(_read(lock, size))
 
 
-def _read(descriptor: int, size: int) -> bytes:
-    """The first bytes of a file: one call does not give more than 2 GiB."""
+def _read(descriptor: int, size: int, offset: int = 0) -> bytes:
+    """Bytes of a file: one call does not give more than 2 GiB."""
     parts = []
     done = 0
-    while done < size and (part := os.pread(descriptor, min(size - done, 1 << 30), done)):
+    while done < size and (part := os.pread(descriptor, min(size - done, 1 << 30), offset + done)):
         parts.append(part)
         done += len(part)
     return b"".join(parts)
 
 
-def _mend(path: bytes, note: _Note) -> None:
+def _mend(path: bytes, note: Note) -> None:
     try:
         # A symbolic link could lead to what is not the store's.
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -231,5 +267,7 @@ def _mend(path: bytes, note: _Note) -> None:
             os.ftruncate(descriptor, state.size)
         # Versions are distinguished by times in nanoseconds, which the kernel alone does not always give.
         os.utime(descriptor)
+        # The note, which goes now, may not be gone before this is done, whatever the machine does.
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)

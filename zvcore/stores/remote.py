@@ -421,7 +421,7 @@ class RemoteStore(Store):
 
     # What cannot be done refuses bad keys all the same, as the other stores do.
 
-    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int, *, ending: bool = False) -> None:
         self._check_write(key)
         super().append(key, parts, at)
 

@@ -118,8 +118,8 @@ class SingleFileStore(Store):
     def writer(self, key: str, unchanged: Stamp | Anything | None = ANYTHING) -> ObjectWriter:
         return self.folder.writer(self._place(key), unchanged)
 
-    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int) -> None:
-        self.folder.append(self._place(key), parts, at)
+    def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int, *, ending: bool = False) -> None:
+        self.folder.append(self._place(key), parts, at, ending=ending)
 
     def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
         self.folder.patch(self._place(key), offset, data, crash_safe=crash_safe)

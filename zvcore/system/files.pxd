@@ -21,5 +21,4 @@ cdef extern from "zv_files.h" nogil:
     void zv_touch(int descriptor)
     uint64_t zv_stamp_clock()
     int zv_random_name(char *out)
-    int zv_make_parents(char *path)
-    int zv_remove_file(const char *path)
+    int zv_make_parents(char *path, size_t *made)

@@ -130,21 +130,18 @@ static inline int zv_random_name(char out[24]) {
     return 0;
 }
 
-/* Makes the folders above an absolute `path`; path is changed while it works and is restored. */
-static inline int zv_make_parents(char *path) {
+/* Makes the folders above an absolute `path`; path is changed while it works and is restored. `made` becomes the length
+ * of the path of the first that was missing, 0 if all were there. */
+static inline int zv_make_parents(char *path, size_t *made) {
+    *made = 0;
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        int failed = mkdir(path, 0777) != 0 && errno != EEXIST ? errno : 0;
+        int failed = mkdir(path, 0777) != 0 ? errno : 0;
         *slash = '/';
-        if (failed) return failed;
+        if (failed && failed != EEXIST) return failed;
+        if (!failed && *made == 0) *made = (size_t)(slash - path);
     }
     return 0;
-}
-
-/* A file that is not there is removed already. */
-static inline int zv_remove_file(const char *path) {
-    if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR) return 0;
-    return errno;
 }
 
 #endif

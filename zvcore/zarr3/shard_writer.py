@@ -252,5 +252,5 @@ class ShardWriter:
         if assembler.live + self.form.size < (1 - self.layout.dead_bytes_threshold) * size:
             return False
         stored = [chunk for chunk in chunks if chunk is not None]
-        self.store.append(self.key, assembler.finish(stored), at=index.size)
+        self.store.append(self.key, assembler.finish(stored), at=index.size, ending=True)
         return True

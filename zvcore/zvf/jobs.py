@@ -121,8 +121,13 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
         made = place.make("0")
         with _assembling(store, made, wanted, shape) as job:
             yield job
-            _put_root(store, job)
-            place.replace(made)
+            if wanted.append:
+                _put_root(store, job)
+                place.replace(made)
+            else:
+                # A root says that there is a level.
+                place.replace(made)
+                _put_root(store, job)
 
 
 def _shape_of(store: Store, wanted: Wanted, ndim: int) -> tuple[float, ...]:

@@ -1,0 +1,85 @@
+"""Power that fails at any moment of any kind of write: what a disk may then hold is read as the old or the new.
+
+The calls to the system of each kind are recorded, and every state is made that a file system may leave of them
+(`powercut/`): ZVCORE_FAULT_CUTS says how many of each kind, 0 means all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.faults.powercut.disk import Disk
+from tests.faults.powercut.kinds import KINDS, folder_of
+from tests.faults.powercut.recording import Call, record, record_run
+from tests.faults.powercut.trials import cuts, moments, try_kind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_peers = pytest.mark.skipif(find_spec("zarr") is None or find_spec("tensorstore") is None, reason="no peers")
+CUTS = int(os.environ.get("ZVCORE_FAULT_CUTS", "20"))
+# Of those that chance chooses, for each moment.
+CHANCES = 20
+
+
+class Recorded(list[Call]):
+    def __repr__(self) -> str:
+        return f"<{len(self)} calls>"
+
+
+@pytest.fixture(scope="module")
+def durable(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """All kinds of writes, one after the other, as they are done with `fsync=True`."""
+    folder = tmp_path_factory.mktemp("durable") / "recorded"
+    calls = record(folder, list(KINDS), fsync=True)
+    disk = Disk(ordered=False)
+    for call in calls:
+        disk.take(call)
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert disk.live().files == found, "the recorder has missed something"
+    shutil.rmtree(folder)
+    return Recorded(calls)
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["no order", "as ext4"])
+@pytest.mark.parametrize("name", KINDS)
+def test_with_fsync_a_power_cut_leaves_the_old_or_the_new(durable: Recorded, name: str, ordered: bool) -> None:
+    for chances in (0, CHANCES):
+        outcome = try_kind(name, cuts(durable, name, ordered, chances, most=CUTS))
+        assert set(outcome.counts) == {"sound"}, outcome
+
+
+@needs_peers
+@pytest.mark.parametrize("how", ["raw", "zstd", "pages"])
+def test_an_append_that_is_killed_is_whole_for_every_program(durable: Recorded, tmp_path: Path, how: str) -> None:
+    """Whatever writer dies after whatever page: what others find is the old or the new, without any note of ours."""
+    import tensorstore
+    import zarr
+
+    name = f"zarr shards, append, {how}"
+    for number, (disk, written, begun) in enumerate(moments(durable, name, ordered=True)):
+        path = tmp_path / str(number)
+        path.mkdir()
+        disk.live(folder_of(name)).build(path)
+        for lock in path.rglob(".*.zvlock"):
+            lock.unlink()
+        spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}
+        for values in (zarr.open_array(path, mode="r")[...], tensorstore.open(spec).result()[...].read().result()):
+            assert {*np.unique(values).tolist()} <= {1, written, begun}
+        assert set(KINDS[name].check(path)) <= {written, begun}
+        shutil.rmtree(path)
+
+
+def test_folders_that_a_lock_makes_are_durable(tmp_path: Path) -> None:
+    script = (
+        "import sys; from zvcore.stores import LocalStore\nwith LocalStore(sys.argv[1], fsync=True).lock('b/c/d'): pass"
+    )
+    calls = record_run(tmp_path, ["-c", script, str(tmp_path / "a")])
+    synced = [call.inode for call in calls if call.kind == "s"]
+    assert synced == [os.stat(folder).st_ino for folder in (tmp_path, tmp_path / "a", tmp_path / "a/b")]
