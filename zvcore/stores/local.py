@@ -337,10 +337,8 @@ class LocalStore(Store):
                 found = {entry.path: entry.is_dir(follow_symlinks=False) for entry in entries}
         except (FileNotFoundError, NotADirectoryError):
             return 0
-        # Documents go first: without what says what the rest is, a part of the rest is nothing, and not data with holes.
-        documents = [
-            path for path, is_folder in found.items() if not is_folder and not os.path.basename(path).isdigit()
-        ]
+        # Documents go first: without what says what the rest is, a part of it is nothing, and not data with holes.
+        documents = [path for path, is_folder in found.items() if not is_folder and not _is_number(path)]
         return self._remove(documents) + self._remove([*(found.keys() - documents)])
 
     def _remove(self, paths: builtins.list[bytes]) -> int:
