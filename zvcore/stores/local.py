@@ -17,8 +17,8 @@ from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, out
 from zvcore.stores.growing import Growth
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.open_files import pool
-from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
+from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 
 if TYPE_CHECKING:
