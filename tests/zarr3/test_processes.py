@@ -126,6 +126,7 @@ def test_a_killed_writer_leaves_shards_old_or_new(tmp_path: Path, way: str, mode
         found = zvcore.open(tmp_path)[...]
         assert (found == found[0, 0]).all()
         assert found[0, 0] > last
+        # Other programs know of no notes: they find a whole index too, whatever was killed.
         np.testing.assert_array_equal(zarr.open_array(tmp_path, mode="r")[...], found)
         last = int(found[0, 0])
     # And nothing stands in the way of the next writer.
