@@ -53,10 +53,24 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "--set", dest="options", action="append", default=[], type=setting, metavar="KEY=VALUE",
         help="options of the format, as in zvcore.create: encoding=jpeg, resolution=[8,8,40]",
     )  # fmt: skip
+    image_options(parser)
     parser.add_argument("--strict", action="store_true", help="refuse to begin where anything would be lost")
     run_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and write nothing")
     return parser
+
+
+def image_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--image", metavar="PATH", help="one image among several in SRC; '' is that of SRC itself")
+    parser.add_argument(
+        "--ome", nargs="?", const=True, metavar="0.4|0.5", help="make an image (OME-Zarr) of a single array too"
+    )
+    parser.add_argument(
+        "--voxel-size", metavar="Z,Y,XUNIT", help="such as 0.5,0.1,0.1um, from the slowest axis to the fastest"
+    )
+    parser.add_argument("--axes", metavar="NAMES", help="names of axes, such as tczyx, from the slowest to the fastest")
+    parser.add_argument("--channels", metavar="NAME[:RRGGBB],...", help="names of channels, and colours")
+    parser.add_argument("--name", metavar="NAME", help="what the image is called")
 
 
 def pyramid_options(parser: argparse.ArgumentParser, levels: str) -> None:
@@ -89,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     if options.region is not None or options.at is not None:
         from zvcore.converting.sources import finest_array
 
-        region = chosen_region(options, finest_array(source))
+        region = chosen_region(options, finest_array(source, options.image))
     given: dict[str, Any] = dict(options.options)
     if options.sharding is not None:
         given["sharding"] = specification(options.sharding)
@@ -97,6 +111,8 @@ def run(options: argparse.Namespace) -> int:
         format=options.format, chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
         method=options.method, factors=options.factors, region=region, dtype=options.dtype, clip=options.clip,
         overwrite=options.overwrite, resume=not options.no_resume, strict=options.strict,
+        image=options.image, ome=options.ome, voxel_size=options.voxel_size, axes=options.axes,
+        channels=options.channels, name=options.name,
         **({} if options.memory is None else {"memory": options.memory}),
     )  # fmt: skip
     if options.dry_run:

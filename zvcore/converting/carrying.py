@@ -70,6 +70,12 @@ class Carrying:
             self.draft.lose(folder.path, f"{word} of OME-Zarr has no place in {self.draft.format.title}")
         return kept
 
+    def folder_around(self, folder: Folder) -> None:
+        """A group around or in an image, where there are no groups: what is said of it is lost."""
+        self._other_members(folder.path, folder.attrs)
+        for name in self.source.user_attributes(folder.attrs):
+            self.draft.lose(folder.path, f"the attribute {name!r} of a group has no place in {self.draft.format.title}")
+
     def image(self, node: Pyramid, names: Sequence[str], axes: Sequence[Axes], method: str | None) -> Described:
         """What becomes of an image, with the attributes of its group."""
         self._other_members(node.path, node.attrs)

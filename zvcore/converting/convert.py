@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore import opening
+from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
 from zvcore.converting.planning import Request
 from zvcore.errors import UnsupportedError
@@ -54,6 +55,13 @@ def convert(
     overwrite: bool = False,
     resume: bool = True,
     strict: bool = False,
+    image: str | None = None,
+    ome: bool | str | None = None,
+    voxel_size: str | Sequence[float] | None = None,
+    unit: str | None = None,
+    axes: str | Sequence[str] | None = None,
+    channels: str | Sequence[Any] | None = None,
+    name: str | None = None,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
@@ -81,6 +89,14 @@ def convert(
     overwrite   replace what is at `dst`; otherwise an existing destination is an error
     resume      resume a conversion that was interrupted, if it is the same
     strict      what would be lost is an error that names all of it, before anything is written
+    image       the path of one image among several, "" for that of the group itself
+    ome         True, or the version of OME-Zarr: an array becomes an image too; False: an image of one level an array
+    voxel_size  (0.5, 0.1, 0.1), or "0.5,0.1,0.1um": along the axes in space, or along all axes, and
+    unit        of these; like `axes` from the slowest axis in memory to the fastest
+    axes        names of the axes, such as "tczyx"
+    channels    names of the channels ("DAPI", or "DAPI:00FF00" with a colour), or what `omero` has of each; the range
+                of values to show is taken from the data
+    name        what the image is called
     source_options   for opening the source, as `zvcore.open` takes them
     storage_options  for whichever of the two lies in an object store, as in `zvcore.open`
     format_options  options of the destination's format, as in `zvcore.create`
@@ -88,6 +104,8 @@ def convert(
     started = time.monotonic()
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
+    request.image = image
+    request.asked = Asked.of(ome=ome, voxel_size=voxel_size, unit=unit, axes=axes, channels=channels, name=name)
     conversion = _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options)
     if strict:
         conversion.refuse_losses()
@@ -115,17 +133,26 @@ def plan(
     overwrite: bool = False,
     resume: bool = True,
     strict: bool = False,
+    image: str | None = None,
+    ome: bool | str | None = None,
+    voxel_size: str | Sequence[float] | None = None,
+    unit: str | None = None,
+    axes: str | Sequence[str] | None = None,
+    channels: str | Sequence[Any] | None = None,
+    name: str | None = None,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
 ) -> Plan:
     """What `convert` would do if it were asked the same: which arrays it would make, how it would fill them, and what
-    would be lost. Nothing is written or created, and of the source only metadata are read.
+    would be lost. Nothing is written or created, and of the source only metadata are read (and what `channels` needs).
 
     What `convert` refuses is refused here too. `print(plan)` shows it; `plan.to_json()` is for programs.
     """
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
+    request.image = image
+    request.asked = Asked.of(ome=ome, voxel_size=voxel_size, unit=unit, axes=axes, channels=channels, name=name)
     conversion = _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options)
     if strict:
         conversion.refuse_losses()

@@ -10,7 +10,7 @@ from zvcore.converting.finished import record_finished, was_finished
 from zvcore.converting.journal import Journal
 from zvcore.converting.note import KEY, read_note
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
-from zvcore.converting.sources import Leaf, Pyramid, collect
+from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
 from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ class Converting(Conversion):
         self.effort = request.target.effort
         super().__init__(store, memory)
         self.request = request
-        self.nodes = collect(source)
+        nodes = collect(source)
+        if request.image is not None:
+            nodes = chosen_image(nodes, request.image)
+        self.nodes = request.asked.applied(nodes, request.exchange.ome_version)
         self._leave_out()
         self._refuse_overlap()
         self._refuse_unclear()
@@ -76,7 +79,7 @@ class Converting(Conversion):
         if self.request.exchange.holds != "group" and len(images) > 1:
             names = ", ".join(repr(node.path) for node in images[:5])
             title = self.request.target.format.title
-            raise UnsupportedError(f"{title} holds one image; this group has several: {names}")
+            raise UnsupportedError(f"{title} holds one image; choose one with image=: this group has several: {names}")
 
     def _task(self) -> dict[str, Any]:
         """What was asked for, to know it again."""
@@ -94,6 +97,8 @@ class Converting(Conversion):
         ]
         there = [target.format.name, target.chunks, target.shards, target.codec, target.sharding, target.options]
         rest = [asked.region, asked.dtype, asked.clip, asked.levels, asked.method, asked.factors]
+        if asked.image is not None or asked.asked.anything:
+            rest += [asked.image, asked.asked]
         return {"arrays": arrays, "asked": [repr(one) for one in [*there, *rest]]}
 
     def _journal(self, overwrite: bool, resume: bool) -> Journal:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore.converting.asked import Asked
 from zvcore.converting.carrying import Carrying
 from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
 from zvcore.converting.geometry import seen
 from zvcore.converting.sources import Beside, Folder, Leaf, Node, Pyramid
-from zvcore.converting.view import View, make_view, parse_region, whole
+from zvcore.converting.view import Region, View, make_view, parse_region, whole
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Place, Target
 from zvcore.format import get_format
@@ -29,7 +30,7 @@ __all__ = ["Request", "draft_conversion", "draft_levels"]
 
 @dataclass
 class Request:
-    """What is asked of a conversion: a destination, a part of the source, and coarser levels."""
+    """What is asked of a conversion: a destination, a part of the source, what is said of it, and coarser levels."""
 
     target: Target
     region: Any = None
@@ -38,6 +39,8 @@ class Request:
     levels: int = 0
     method: str | None = None
     factors: tuple[int, ...] | None = None
+    image: str | None = None
+    asked: Asked = field(default_factory=Asked)
 
     def __post_init__(self) -> None:
         if self.levels < 0:
@@ -66,10 +69,7 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
         elif isinstance(held, Pyramid):
             _draft_image(carrying, held, request)
         elif request.exchange.holds != "group":
-            raise UnsupportedError(
-                f"{request.target.format.title} holds one image: choose one array or one multiscale set to convert",
-                key=node.path or None,
-            )
+            carrying.folder_around(held)
         else:
             draft.entries.append(DraftFolder(node.path, carrying.folder(held)))
     carrying.beside([node for node in nodes if isinstance(node, Beside)])
@@ -93,8 +93,7 @@ def _as_held(node: Leaf | Pyramid | Folder, request: Request) -> Leaf | Pyramid 
 
 
 def _view(leaf: Leaf | Level, region: Any, request: Request) -> View:
-    names = [axis.name for axis in leaf.axes]
-    channel = next((i for i, name in enumerate(names) if name in ("c", "channel")), None)
+    channel = _channel_axis(leaf.axes)
     parsed = parse_region(region, leaf.array.shape)
     leaf.array.check_items()
     return make_view(
@@ -156,8 +155,28 @@ def _draft_image(carrying: Carrying, node: Pyramid, request: Request) -> None:
         levels.append(_level(below + name, options, view, attrs=carrying.level(node.path, leaf)))
     made = _coarser_levels(request, last, axes, shapes, kind)
     levels.extend(_level(below + name, *one) for name, one in zip(names[len(views) :], made, strict=True))
+    node = replace(node, words=_shown_words(node, region))
     image = carrying.image(node, names, axes, node.method or (method if shapes else None))
     carrying.draft.entries.append(DraftImage(node.path, image, levels, method, folder=exchange.holds == "group"))
+
+
+def _shown_words(node: Pyramid, region: Region) -> dict[str, Any]:
+    """The words of an image, with those of the channels that a region shows."""
+    words = dict(node.words)
+    omero = words.get("omero")
+    finest = node.levels[0]
+    channel = _channel_axis(finest.axes)
+    if not isinstance(omero, dict):
+        return words
+    channels = omero.get("channels")
+    if channel is not None and isinstance(channels, list) and len(channels) == finest.array.shape[channel]:
+        first, stop, _ = region[channel]
+        words["omero"] = {**omero, "channels": channels[first:stop]}
+    return words
+
+
+def _channel_axis(axes: Axes) -> int | None:
+    return next((i for i, axis in enumerate(axes) if axis.name in ("c", "channel")), None)
 
 
 def _level(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
@@ -11,11 +11,11 @@ from zvcore.format import get_format
 from zvcore.images import Axis, Image, Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from zvcore.stores import Store
 
-__all__ = ["Beside", "Folder", "Leaf", "Node", "Pyramid", "collect", "finest_array"]
+__all__ = ["Beside", "Folder", "Leaf", "Node", "Pyramid", "chosen_image", "collect", "finest_array"]
 
 
 @dataclass
@@ -118,9 +118,27 @@ def _without(nodes: Iterator[Node], path: str, taken: set[str]) -> Iterator[Node
         yield node
 
 
-def finest_array(source: Any) -> Array:
-    """The array that a region of a source speaks of: itself, or the finest level of the one pyramid that it is."""
-    images = [node for node in collect(source) if isinstance(node, Leaf | Pyramid)]
+def chosen_image(nodes: Sequence[Node], path: str) -> list[Node]:
+    """One image among several; "" is the one that the group itself is. It is converted as if it stood alone."""
+    wanted = path.strip("/")
+    found = [node for node in nodes if node.path == wanted and isinstance(node, Leaf | Pyramid)]
+    if not found:
+        there = [node.path for node in nodes if isinstance(node, Leaf | Pyramid)]
+        raise NotFoundError(
+            f"there is no image {path!r} here; there are {', '.join(map(repr, there[:10]))}", key=wanted or None
+        )
+    beside = [replace(node, path="") for node in nodes if isinstance(node, Beside) and node.path == wanted]
+    return [replace(found[0], path=""), *beside]
+
+
+def finest_array(source: Any, image: str | None = None) -> Array:
+    """The array that a region of a source speaks of: itself, or the finest level of the one image that it is, or of the
+    one that is chosen.
+    """
+    nodes = collect(source)
+    if image is not None:
+        nodes = chosen_image(nodes, image)
+    images = [node for node in nodes if isinstance(node, Leaf | Pyramid)]
     if len(images) != 1:
         raise UnsupportedError("a region is of one array or one multiscale set; this is a group of several")
     only = images[0]

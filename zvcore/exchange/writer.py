@@ -20,13 +20,15 @@ __all__ = ["ImageWriter"]
 class ImageWriter:
     """Where a conversion writes. Paths count from the store's root; "" is the root itself.
 
-    found   whether an earlier run has begun here, so that what it made is used
+    found    whether an earlier run has begun here, so that what it made is used
+    implied  groups that had to be there for an array in them before anything was said of them
     """
 
     def __init__(self, format: Format, store: Store, found: bool) -> None:
         self.format = format
         self.store = store
         self.found = found
+        self.implied: set[str] = set()
 
     def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
         """Make a group."""

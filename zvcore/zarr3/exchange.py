@@ -150,7 +150,11 @@ class ZarrWriter(ImageWriter):
         return self.store.exists(f"{path}/zarr.json" if path else "zarr.json")
 
     def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
-        if not (self.found and self._exists(path)):
+        if path in self.implied:
+            # Made for an array further down, before it was its turn.
+            if attrs:
+                self.format.open(self.child(path), "r+").attrs.update(dict(attrs))
+        elif not (self.found and self._exists(path)):
             create_group(self.child(path), dict(attrs))
 
     def create(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
@@ -159,6 +163,7 @@ class ZarrWriter(ImageWriter):
             above = "/".join(parts[:depth])
             if not self._exists(above):
                 create_group(self.child(above))
+                self.implied.add(above)
         return super().create(path, options, attrs)
 
     def image(self, path: str, image: Described) -> None:
