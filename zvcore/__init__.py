@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zvcore.converting.convert import convert as convert
     from zvcore.converting.convert import plan as plan
     from zvcore.converting.downsample import downsample as downsample
+    from zvcore.converting.in_place import migrate as migrate
     from zvcore.format import formats as formats
     from zvcore.opening import create as create
     from zvcore.opening import open as open
@@ -50,6 +51,7 @@ _ORIGINS = {
     "get_include": "zvcore.versions",
     "inspect": "zvcore.care.verbs",
     "kernels": "zvcore",
+    "migrate": "zvcore.converting.in_place",
     "n5": "zvcore",
     "open": "zvcore.opening",
     "plan": "zvcore.converting.convert",

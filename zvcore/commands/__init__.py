@@ -27,6 +27,7 @@ COMMANDS = (
     "get",
     "convert",
     "downsample",
+    "migrate",
     "verify",
     "repair",
     "compact",

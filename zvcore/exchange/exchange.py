@@ -86,6 +86,10 @@ class Exchange:
         """The codecs in front of those that arrays go through: they see items, and not bytes."""
         return []
 
+    def separator_of(self, array: Array) -> str | None:
+        """What stands between the numbers by which an array's chunks are called; None for chunks with other names."""
+        return None
+
     def has_no_fill(self, array: Array) -> bool:
         """Whether what is missing in an array has no value, so that everybody may read another one."""
         return False

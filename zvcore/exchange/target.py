@@ -23,7 +23,10 @@ _SHARD_BYTES = 256 << 20
 
 @dataclass
 class Target:
-    """What the caller of a conversion asks of the destination; None: as the source has it."""
+    """What the caller of a conversion asks of the destination; None: as the source has it.
+
+    in_place  the source's chunks stay where they are, and have to be found by their names
+    """
 
     format: Format
     chunks: tuple[int, ...] | None = None
@@ -31,6 +34,7 @@ class Target:
     codec: Any = None
     sharding: Any = None
     options: dict[str, Any] = field(default_factory=dict)
+    in_place: bool = False
 
     @property
     def effort(self) -> bool:

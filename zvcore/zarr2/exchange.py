@@ -50,6 +50,9 @@ class Zarr2Exchange(Exchange):
         kind = metadata.data_type.kind
         return [] if kind in ("text", "bytes") else metadata.pipeline.filters
 
+    def separator_of(self, array: Array) -> str | None:
+        return _metadata(array).separator
+
     def has_no_fill(self, array: Array) -> bool:
         return _metadata(array).undefined
 

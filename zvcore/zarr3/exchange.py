@@ -56,6 +56,9 @@ class ZarrExchange(Exchange):
         options.update(self.shard_option(view, target, chunks))
         if view.source.masks_fill(view.array) and "_FillValue" not in view.array.attrs:
             options["attrs"] = {"_FillValue": mask_value(options["fill_value"])}
+        separator = view.source.separator_of(view.array) if target.in_place else None
+        if separator is not None:
+            options["chunk_key_encoding"] = {"name": "v2", "configuration": {"separator": separator}}
         names = [axis.name for axis in place.axes]
         if any(name is not None for name in names):
             options["dimension_names"] = names

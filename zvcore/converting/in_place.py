@@ -1,0 +1,126 @@
+"""Documents of another format beside those that are there, for the same chunks: nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore import opening
+from zvcore.converting.convert import writable
+from zvcore.converting.making import Made, make, path_in
+from zvcore.converting.planning import Request, draft_conversion
+from zvcore.converting.sources import collect
+from zvcore.converting.verbatim import Verbatim
+from zvcore.errors import ConflictError, NotFoundError, UnsupportedError
+from zvcore.exchange import Target
+from zvcore.format import formats
+from zvcore.report import Report
+from zvcore.stores import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zvcore.array import Array
+    from zvcore.converting.drafts import Draft, DraftArray
+    from zvcore.format import Format
+    from zvcore.stores import Store
+
+__all__ = ["migrate"]
+
+# Room for the values of one unit of a conversion, of which none is run.
+_MEMORY = 1 << 20
+
+
+def migrate(
+    path: opening.Path, *, format: str, undo: bool = False, storage_options: Mapping[str, Any] | None = None
+) -> Report:
+    """Add the documents of another format, so that its readers find the chunks where they lie.
+
+    What cannot be said of these chunks in the other format is an error that names it, before anything is written. With
+    `undo`, the documents that this would write are removed again, unless somebody has changed them since. The report
+    tells how many documents were added or removed.
+    """
+    target = writable(format)
+    store = opening.store_at(path, "r+", storage_options)
+    source = _described(store, target).open(store, "r")
+    draft = draft_conversion(collect(source), Request(Target(target, in_place=True)))
+    documents = _documents(store, draft)
+    report = Report()
+    report.losses.extend(draft.losses)
+    if undo:
+        _remove(store, documents, report)
+    else:
+        _add(store, documents, report)
+    return report
+
+
+def _described(store: Store, target: Format) -> Format:
+    """The format of the documents that are there already."""
+    for one in formats().values():
+        if one.name != target.name and one.detect(store):
+            return one
+    raise NotFoundError(f"no data of another format than {target.title} lies here", key=store.root)
+
+
+def _documents(store: Store, draft: Draft) -> dict[str, bytes]:
+    """What to write: made in memory first, and held against the chunks that are there."""
+    memory = MemoryStore()
+    made = Made(_MEMORY, False, rehearsing=True)
+    make(draft, draft.format.exchange().writer(memory, False), made)
+    wrong = [f"{draft.name or '.'}: {why}" for draft, array in made.arrays if (why := _unlike(store, draft, array))]
+    if wrong:
+        raise UnsupportedError(
+            f"these chunks cannot be read as {draft.format.title} where they lie; zvcore convert makes a copy that can:"
+            "\n  " + "\n  ".join(wrong),
+            key=store.root,
+        )
+    return {key: bytes(memory.get(key) or b"") for key in memory.list()}
+
+
+def _unlike(store: Store, draft: DraftArray, array: Array) -> str | None:
+    """Why an array that was made does not describe the chunks of its source."""
+    view = draft.view
+    if view is None or path_in(store, view.array) != draft.path or view.axes != tuple(range(view.array.ndim)):
+        return "it would not be the same array"
+    ours, theirs = view.array.layout, array.layout
+    as_they_are = ours.form.edge == theirs.form.edge and ours.framing is theirs.framing
+    if not (as_they_are and Verbatim(view, array, None, False).applies):
+        return "its chunks are stored in another way, or by codecs that have no name there"
+    places = [(0,) * array.ndim, tuple(range(9, 9 + array.ndim))]
+    if theirs.sharded or any(ours.chunk_name(place) != theirs.chunk_name(place) for place in places):
+        return "its chunks have other names"
+    fills = [np.asarray(one.fill_value, one.form.dtype).tobytes() for one in (ours, theirs)]
+    return None if fills[0] == fills[1] else "what is missing would read as another value"
+
+
+def _add(store: Store, documents: Mapping[str, bytes], report: Report) -> None:
+    for key, document in documents.items():
+        there = store.get(key)
+        if there is not None and not _same(bytes(there), document):
+            raise ConflictError("another document is here already", key=f"{store.root}/{key}")
+    # What lies outermost comes last: before, nobody sees anything.
+    for key in sorted(documents, key=lambda key: (-key.count("/"), key)):
+        if store.get(key) is None:
+            store.put(key, documents[key])
+            report.count("documents added")
+
+
+def _remove(store: Store, documents: Mapping[str, bytes], report: Report) -> None:
+    for key in sorted(documents, key=lambda key: (key.count("/"), key)):
+        there = store.get(key)
+        if there is None:
+            continue
+        if _same(bytes(there), documents[key]):
+            store.delete(key)
+            report.count("documents removed")
+        else:
+            report.add(key, "it says something else by now, and is left", fatal=True)
+
+
+def _same(there: bytes, document: bytes) -> bool:
+    try:
+        return bool(json.loads(there) == json.loads(document))
+    except ValueError:
+        return False
