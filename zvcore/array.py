@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.boxes import box_of, count_of, slices
 from zvcore.casting import as_dtype
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import Selection
@@ -144,7 +145,7 @@ class Array:
     @property
     def grid(self) -> tuple[int, ...]:
         """How many chunks there are along each axis."""
-        return tuple(-(-bound // extent) for bound, extent in zip(self.shape, self.chunks, strict=True))
+        return count_of(self.shape, self.chunks)
 
     @cached_property
     def order(self) -> Literal["C", "F"]:
@@ -319,10 +320,7 @@ class Array:
         return np.array([position], np.int64).reshape(1, self.ndim)
 
     def _block_region(self, position: tuple[int, ...]) -> tuple[slice, ...]:
-        return tuple(
-            slice(i * extent, min((i + 1) * extent, bound))
-            for i, extent, bound in zip(position, self.chunks, self.shape, strict=True)
-        )
+        return slices(box_of(position, self.chunks, self.shape))
 
     def block_exists(self, position: Any) -> bool:
         """Whether the chunk at this grid position is stored. Those that are not read as the fill value."""

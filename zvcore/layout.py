@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from zvcore.placement import Placement
     from zvcore.stores import Store
 
-__all__ = ["ABSENT", "Box", "ChunkForm", "Layout", "Sources", "StoredObject", "ValueCodec"]
-
-# Where a part of an array begins and ends along each axis.
-Box = tuple[tuple[int, int], ...]
+__all__ = ["ABSENT", "ChunkForm", "Layout", "Sources", "StoredObject", "ValueCodec"]
 
 
 @dataclass(frozen=True)

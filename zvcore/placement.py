@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from zvcore.boxes import Box
     from zvcore.engine.buffers import Buffers, Keys
-    from zvcore.layout import Box
     from zvcore.stores import Store
     from zvcore.stores.editing import Edit
 

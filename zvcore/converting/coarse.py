@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.boxes import count_of
 from zvcore.converting.parts import parts_of
 from zvcore.errors import UnsupportedError
 from zvcore.kernels.downsample import downsample_mean, downsample_mode
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zvcore.array import Array
-    from zvcore.converting.view import Box, View
+    from zvcore.boxes import Box
+    from zvcore.converting.view import View
 
 __all__ = ["CoarseView", "Factors", "downsampled"]
 
@@ -102,7 +104,7 @@ class CoarseView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(-(-n // f) for n, f in zip(self.finer.shape, self.factors, strict=True))
+        return count_of(self.finer.shape, self.factors)
 
     @property
     def axes(self) -> tuple[int | None, ...]:

@@ -9,8 +9,8 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from zvcore.boxes import count_of
 from zvcore.converting.companions import ComparingObjects
-from zvcore.converting.cutting import count_of
 from zvcore.converting.journal import StepNote
 from zvcore.converting.making import Made, Step, make, path_in
 from zvcore.converting.plan import Plan, planned, planned_beside

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from zvcore.array import Array
+    from zvcore.boxes import Box
     from zvcore.converting.coarse import CoarseView
-    from zvcore.converting.view import Box, View
+    from zvcore.converting.view import View
 
 __all__ = ["WAYS", "Copying", "plan_copy"]
 

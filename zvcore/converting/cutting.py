@@ -10,29 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.boxes import box_of, count_of
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from zvcore.array import Array
-    from zvcore.converting.view import Box
+    from zvcore.boxes import Box
 
-__all__ = ["Boxes", "ScatteredShards", "box_of", "count_of"]
+__all__ = ["Boxes", "ScatteredShards"]
 
 # Up to so many chunks, shards that are no boxes are counted one by one.
 _COUNTED = 1 << 20
-
-
-def count_of(shape: Sequence[int], extents: Sequence[int]) -> tuple[int, ...]:
-    """How many boxes of these extents there are along each axis."""
-    return tuple(-(-bound // extent) for bound, extent in zip(shape, extents, strict=True))
-
-
-def box_of(place: Sequence[int], extents: Sequence[int], shape: Sequence[int]) -> Box:
-    """The box at a place of a grid."""
-    return tuple(
-        (int(i) * extent, min((int(i) + 1) * extent, bound))
-        for i, extent, bound in zip(place, extents, shape, strict=True)
-    )
 
 
 class Boxes:

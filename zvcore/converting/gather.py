@@ -16,9 +16,10 @@ from zvcore.layout import ABSENT
 
 if TYPE_CHECKING:
     from zvcore.array import Array
+    from zvcore.boxes import Box
     from zvcore.converting.coarse import CoarseView
     from zvcore.converting.outcome import Outcome
-    from zvcore.converting.view import Box, View
+    from zvcore.converting.view import View
 
 __all__ = ["Gather"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.array import Array
-    from zvcore.converting.view import Box
+    from zvcore.boxes import Box
     from zvcore.converting.way import Positions
     from zvcore.engine import Buffers
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from zvcore.converting.view import Box
+    from zvcore.boxes import Box
 
 __all__ = ["PART_BYTES", "nbytes_of", "parts_of"]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.boxes import count_of
 from zvcore.converting.coarse import CoarseView
-from zvcore.converting.cutting import count_of
 from zvcore.converting.view import cast
 from zvcore.errors import UnsupportedError
 

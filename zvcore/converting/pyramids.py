@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.boxes import box_of, count_of
 from zvcore.converting.coarse import CoarseView, Factors, downsampled
 from zvcore.converting.copying import Copying, plan_copy
-from zvcore.converting.cutting import box_of, count_of
 from zvcore.converting.outcome import Outcome, store_values
 from zvcore.converting.parts import nbytes_of
 from zvcore.converting.view import View, whole

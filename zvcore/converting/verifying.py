@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.converting.cutting import box_of, count_of
+from zvcore.boxes import box_of, count_of
 from zvcore.converting.parts import nbytes_of
 from zvcore.converting.present import Units, compared_units
 from zvcore.errors import ZvcoreError
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.array import Array
+    from zvcore.boxes import Box
     from zvcore.converting.coarse import CoarseView
-    from zvcore.converting.view import Box, View
+    from zvcore.converting.view import View
 
 __all__ = ["Comparison", "compare"]
 

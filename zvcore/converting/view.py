@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.boxes import Box
 from zvcore.engine.fetching import reachable
 from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
 from zvcore.format import get_format
-from zvcore.layout import ABSENT, Box, Layout, Sources
+from zvcore.layout import ABSENT, Layout, Sources
 
 if TYPE_CHECKING:
     from zvcore.array import Array

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zvcore.array import Array
+    from zvcore.boxes import Box
     from zvcore.converting.coarse import CoarseView
     from zvcore.converting.outcome import Outcome
-    from zvcore.converting.view import Box, View
+    from zvcore.converting.view import View
     from zvcore.engine import Buffers
 
 __all__ = ["Encoded", "Part", "Positions", "Way", "chosen"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from zvcore.boxes import count_of
 from zvcore.images.axes import coarser, comparable_sizes, is_spatial
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def level_shapes(
         here = tuple(1 if n == 1 else factor for n, factor in zip(last, wanted, strict=True))
         if math.prod(here) == 1:
             break
-        last = tuple(-(-n // factor) for n, factor in zip(last, here, strict=True))
+        last = count_of(last, here)
         axes = coarser(axes, here)
         found.append((last, here))
     return found

@@ -8,6 +8,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zvcore.boxes import count_of
 from zvcore.care.checking import WrongSizeError
 from zvcore.care.rewriting import Patient
 from zvcore.care.walking import DEEPEST_GROUP, Grid, look_at_all, objects, stray_objects
@@ -125,8 +126,7 @@ def _grid(array: N5Array) -> Grid:
         return tuple(int(text) for text in match.groups()) if array.ndim else ()
 
     metadata = array.metadata
-    extents = [-(-n // size) for n, size in zip(metadata.dimensions, metadata.block_size, strict=True)]
-    return Grid(extents, position, _GUESTS, "block", "dataset")
+    return Grid(list(count_of(metadata.dimensions, metadata.block_size)), position, _GUESTS, "block", "dataset")
 
 
 class Checker:

@@ -19,8 +19,8 @@ from zvcore.stores.indexes import index_cache
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from zvcore.boxes import Box
     from zvcore.engine.buffers import Buffers
-    from zvcore.layout import Box
     from zvcore.precomputed.layout import ShardedLayout
     from zvcore.stores.editing import Edit
 

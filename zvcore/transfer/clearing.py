@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.boxes import count_of
 from zvcore.transfer.batches import BATCH_POSITIONS
 from zvcore.transfer.windows import position_windows
 
@@ -86,7 +87,7 @@ def _chosen(
         everything = selection.covered(np.zeros((1, ndim), np.int64), tuple(max(1, n) for n in layout.shape))[0]
         return (stored, []) if everything else ([], stored)
     extent = layout.form.shape if layout.shard_shape is None else layout.shard_shape
-    bounds = [-(-bound // size) for bound, size in zip(layout.shape, extent, strict=True)]
+    bounds = count_of(layout.shape, extent)
     # As Python numbers: names may have more digits than a number of 64 bits.
     stored = [one for one in stored if all(i < n for i, n in zip(one.place or (), bounds, strict=True))]
     places = _places(stored, ndim)

@@ -17,7 +17,8 @@ from zvcore.transfer.replacing import replace_groups
 from zvcore.transfer.writing import write
 
 if TYPE_CHECKING:
-    from zvcore.layout import Box, Layout
+    from zvcore.boxes import Box
+    from zvcore.layout import Layout
     from zvcore.stores.editing import Edit
 
 __all__ = ["write_gathered"]

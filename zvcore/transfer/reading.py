@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs
+from zvcore.boxes import box_of, slices
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import at_hand, fetch
@@ -141,7 +142,7 @@ def _read_block(layout: Layout, positions: Positions, row: int) -> npt.NDArray[A
     if sources.blobs is None or sources.blobs[0] is None:
         return None
     place = tuple(position[0].tolist())
-    region = tuple(slice(i * n, min((i + 1) * n, end)) for i, n, end in zip(place, layout.form.shape, layout.shape))
+    region = slices(box_of(place, layout.form.shape, layout.shape))
     selection = Selection.basic(region, layout.shape)
     out = np.empty(selection.result_shape, layout.form.dtype)
     _decode(layout, Chunks(layout.prepared, position, sources), selection, out, Work(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.boxes import box_of, slices, without
 from zvcore.engine.selection import Selection
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from zvcore.array import Array
-    from zvcore.layout import Box
+    from zvcore.boxes import Box
 
 __all__ = ["ShardWriter"]
 
@@ -34,8 +34,8 @@ class _Gathered:
         return int(self.values.nbytes)
 
     def put(self, box: Box, values: npt.NDArray[Any]) -> None:
-        self.values[_within(box, self.box)] = values
-        self.missing = [rest for one in self.missing for rest in _without(one, box)]
+        self.values[slices(box, self.box)] = values
+        self.missing = [rest for one in self.missing for rest in without(one, box)]
 
 
 class ShardWriter:
@@ -88,15 +88,11 @@ class ShardWriter:
     def _put(self, shard: tuple[int, ...], region: Box, values: npt.NDArray[Any]) -> None:
         gathered = self._gathered.get(shard)
         if gathered is None:
-            box = tuple(
-                (i * unit, min((i + 1) * unit, bound))
-                for i, unit, bound in zip(shard, self._unit, self._array.shape, strict=True)
-            )
-            gathered = self._gathered[shard] = _Gathered(box, self._array)
+            gathered = self._gathered[shard] = _Gathered(box_of(shard, self._unit, self._array.shape), self._array)
             self._held += gathered.nbytes
         self._gathered.move_to_end(shard)
         part = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(region, gathered.box, strict=True))
-        gathered.put(part, values[_within(part, region)])
+        gathered.put(part, values[slices(part, region)])
         if not gathered.missing:
             self._write(shard)
         while self._held > self._memory and self._gathered:
@@ -134,22 +130,3 @@ def _region(key: Any, shape: tuple[int, ...]) -> Box:
             place = int(item) + (bound if int(item) < 0 else 0)
             box.append((place, place + 1))
     return tuple(box)
-
-
-def _within(box: Box, frame: Box) -> tuple[slice, ...]:
-    return tuple(slice(start - base, stop - base) for (start, stop), (base, _) in zip(box, frame, strict=True))
-
-
-def _without(box: Box, taken: Box) -> list[Box]:
-    """What is left of a box when another is taken out of it, as boxes that do not overlap."""
-    if any(max(a, c) >= min(b, d) for (a, b), (c, d) in zip(box, taken, strict=True)):
-        return [box]
-    left = []
-    rest = list(box)
-    for axis, ((a, b), (c, d)) in enumerate(zip(box, taken, strict=True)):
-        if a < c:
-            left.append((*rest[:axis], (a, c), *rest[axis + 1 :]))
-        if d < b:
-            left.append((*rest[:axis], (d, b), *rest[axis + 1 :]))
-        rest[axis] = (max(a, c), min(b, d))
-    return [one for one in left if math.prod(stop - start for start, stop in one)]

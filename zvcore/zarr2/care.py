@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.boxes import box_of
 from zvcore.care.chunks import ChunkChecker
 from zvcore.care.rewriting import Patient
 from zvcore.care.walking import DEEPEST_GROUP, Grid, look_at_all, stray_objects
@@ -275,7 +276,7 @@ def _inspect_chunk(array: Zarr2Array, key: str) -> dict[str, Any]:
         "kind": "chunk",
         "key": key,
         "position": list(position),
-        "region": [[i * n, min((i + 1) * n, end)] for i, n, end in zip(position, array.chunks, array.shape)],
+        "region": [list(span) for span in box_of(position, array.chunks, array.shape)],
         "shape": array.chunks,
         "dtype": str(array.dtype),
         "size": size,

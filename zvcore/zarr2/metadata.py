@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
+from zvcore.boxes import count_of
 from zvcore.documents.members import Anything, Integer, Items, Made, Member, Object, Optional, Place, Table, Text
 from zvcore.documents.values import shown
 from zvcore.engine.chunk_keys import ChunkKeys
@@ -127,7 +128,7 @@ class ArrayMetadata:
     @cached_property
     def grid(self) -> tuple[int, ...]:
         """How many chunks there are along each axis."""
-        return tuple(-(-bound // extent) for bound, extent in zip(self.shape, self.chunks, strict=True))
+        return count_of(self.shape, self.chunks)
 
     def resized(self, shape: Sequence[int]) -> ArrayMetadata:
         return replace(self, shape=tuple(shape), document={**self.document, "shape": [int(n) for n in shape]})

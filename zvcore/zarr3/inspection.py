@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.boxes import box_of
 from zvcore.care.intervals import Span, byte_map, covered
 from zvcore.care.walking import DEEPEST_GROUP
 from zvcore.engine import ABSENT
@@ -89,7 +90,7 @@ def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:
         "kind": "chunk" if array.shards is None else "shard",
         "key": key,
         "position": position,
-        "region": [[i * n, min((i + 1) * n, bound)] for i, n, bound in zip(position, extent, array.shape, strict=True)],
+        "region": [list(span) for span in box_of(position, extent, array.shape)],
         "shape": extent,
         "dtype": str(array.dtype),
         "size": size,

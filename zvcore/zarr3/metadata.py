@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
+from zvcore.boxes import count_of
 from zvcore.documents import shown
 from zvcore.documents.members import (
     Anything,
@@ -138,7 +139,7 @@ class ArrayMetadata:
     @cached_property
     def grid(self) -> tuple[int, ...]:
         """How many chunks (or shards) there are along each axis."""
-        return tuple(-(-bound // extent) for bound, extent in zip(self.shape, self.chunk_shape, strict=True))
+        return count_of(self.shape, self.chunk_shape)
 
     def key(self, position: Sequence[int]) -> str:
         """The key of the chunk (or shard) at this grid position."""

@@ -165,9 +165,7 @@ class Checker(ChunkChecker):
         self.array = array
         self.metadata = array.metadata
         self.sharded = isinstance(array.layout, ShardLayout)
-        shapes = zip(self.metadata.shape, self.metadata.chunk_shape, strict=True)
-        extents = [-(-bound // extent) for bound, extent in shapes]
-        grid = Grid(extents, self.metadata.position, _GUESTS, "shard" if self.sharded else "chunk")
+        grid = Grid(list(self.metadata.grid), self.metadata.position, _GUESTS, "shard" if self.sharded else "chunk")
         super().__init__(array.layout, grid, report, fast, threads)
 
     def objects(self, batch: Sequence[tuple[str, tuple[int, ...]]]) -> None:

@@ -1,0 +1,49 @@
+"""Boxes of an array, and the grids that cut it into boxes: of chunks, of shards, of units of work."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Box", "box_of", "count_of", "slices", "without"]
+
+# Where a part of an array begins and ends along each axis.
+Box: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def count_of(shape: Sequence[int], extents: Sequence[int]) -> tuple[int, ...]:
+    """How many boxes of these extents there are along each axis."""
+    return tuple(-(-bound // extent) for bound, extent in zip(shape, extents, strict=True))
+
+
+def box_of(place: Sequence[int], extents: Sequence[int], shape: Sequence[int]) -> Box:
+    """The box at a place of a grid, cut at the end of the array."""
+    return tuple(
+        (int(i) * extent, min((int(i) + 1) * extent, bound))
+        for i, extent, bound in zip(place, extents, shape, strict=True)
+    )
+
+
+def slices(box: Box, frame: Box | None = None) -> tuple[slice, ...]:
+    """A box as slices of the array, or of the values of the box `frame` around it."""
+    if frame is None:
+        return tuple(slice(start, stop) for start, stop in box)
+    return tuple(slice(start - base, stop - base) for (start, stop), (base, _) in zip(box, frame, strict=True))
+
+
+def without(box: Box, taken: Box) -> list[Box]:
+    """What is left of a box when another is taken out of it, as boxes that do not overlap."""
+    if any(max(a, c) >= min(b, d) for (a, b), (c, d) in zip(box, taken, strict=True)):
+        return [box]
+    left = []
+    rest = list(box)
+    for axis, ((a, b), (c, d)) in enumerate(zip(box, taken, strict=True)):
+        if a < c:
+            left.append((*rest[:axis], (a, c), *rest[axis + 1 :]))
+        if d < b:
+            left.append((*rest[:axis], (d, b), *rest[axis + 1 :]))
+        rest[axis] = (max(a, c), min(b, d))
+    return [one for one in left if math.prod(stop - start for start, stop in one)]
