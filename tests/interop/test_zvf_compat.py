@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from zarr_vectors.types.polylines import read_polylines, write_polylines
 import zvcore.zvf as zvf
 import zvcore.zvf.compat as compat
 from zvcore.errors import ZvcoreError
+from zvcore.zvf import acceleration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,3 +148,13 @@ def test_the_package_does_not_import_the_reference_by_itself() -> None:
     text = "import sys, zvcore.zvf; print('zarr_vectors' in sys.modules, 'zarr' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_no_module_keeps_the_reference_s_own_functions() -> None:
+    """`is_sharded` stayed in the three modules that hold a copy of the name."""
+    own = {name: getattr(reference_sharding, name) for name in acceleration.SHARDING}
+    with zvf.accelerate():
+        for name, module in list(sys.modules.items()):
+            if name.startswith("zarr_vectors"):
+                assert not [what for what, original in own.items() if getattr(module, what, None) is original], name
+    assert reference_sharding.is_sharded is own["is_sharded"]

@@ -248,7 +248,7 @@ class LocalStore(Store):
     def _in_its_folder(self, path: bytes, write: Callable[[], T]) -> T:
         for _ in range(10):
             try:
-                return write()
+                return pool.making_room(write)
             except FileNotFoundError:
                 self._make_folder(os.path.dirname(path))
         # Someone removes the folder as fast as we make it.

@@ -12,9 +12,11 @@ import hashlib
 import os
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.stores.open_files import pool
 from zvcore.stores.partial_writes import mend
 
 if TYPE_CHECKING:
@@ -42,7 +44,8 @@ def _close_after_fork() -> None:
 def _let_go(descriptor: int) -> None:
     """Give up a lock that is held, waited for, or of a file that is gone."""
     # Closing alone would not do if a child process has inherited the descriptor: it might wait for its own lock.
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    with suppress(OSError):  # where there are no locks, there is nothing to give up
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
     _descriptors.discard(descriptor)
     os.close(descriptor)
 
@@ -117,7 +120,7 @@ class FileLock:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         for _ in range(10):
             try:
-                descriptor = os.open(self._path, flags, 0o666)
+                descriptor = pool.making_room(lambda: os.open(self._path, flags, 0o666))
                 break
             except FileNotFoundError:
                 self._make_folder(os.path.dirname(self._path))

@@ -12,10 +12,16 @@ import os
 import resource
 import threading
 from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
 
 from zvcore.stores.files import OpenFile
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["HandlePool", "pool"]
+
+T = TypeVar("T")
 
 
 class HandlePool:
@@ -53,14 +59,18 @@ class HandlePool:
 
     def open_once(self, path: bytes) -> OpenFile:
         """Open a file that is not to be kept."""
+        return self.making_room(lambda: OpenFile(path))
+
+    def making_room(self, use: Callable[[], T]) -> T:
+        """What `use` gives, which needs a descriptor or two: if there is none left, those of kept files are closed."""
         try:
-            return OpenFile(path)
+            return use()
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._kept:
                 raise
         # Others need the descriptors more than the next read does.
         self.clear()
-        return OpenFile(path)
+        return use()
 
     def drop(self, path: bytes, file: OpenFile | None = None) -> None:
         """Keep this path's file no longer; with `file`, only if it is that one."""

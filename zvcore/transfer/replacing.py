@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,10 +38,24 @@ def replace(assignment: Assignment, rows: Rows, steps: Steps) -> None:
         window.append(Group(group.key, rows[group.rows]))
         held += len(group.rows) * layout.chunk_nbytes
         if held >= limit or len(window) >= BATCH_OBJECTS:
-            replace_groups(assignment, window, steps)
+            _replace_window(assignment, window, steps)
             window, held = [], 0
     if window:
+        _replace_window(assignment, window, steps)
+
+
+def _replace_window(assignment: Assignment, window: list[Group], steps: Steps) -> None:
+    """Replace these objects at once, or in parts if the process may not have as many open files."""
+    before = steps.before
+    try:
         replace_groups(assignment, window, steps)
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE) or len(window) == 1:
+            raise
+        steps.before = before
+        middle = len(window) // 2
+        _replace_window(assignment, window[:middle], steps)
+        _replace_window(assignment, window[middle:], steps)
 
 
 def replace_groups(assignment: Assignment, groups: list[Group], steps: Steps, complete: Complete | None = None) -> None:
