@@ -35,7 +35,7 @@ _NOTES = (NOTE, FINISHED)
 _NAMED = 100
 # How many objects one task on a cluster looks at.
 _OBJECTS_PER_TASK = 16
-_COUNTED_ONCE = ("arrays", "groups", "datasets", "scales")
+_COUNTED_ONCE = ("arrays", "groups", "datasets", "scales", "segments")
 
 
 def verify(

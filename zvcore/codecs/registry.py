@@ -121,8 +121,12 @@ def _find_or_numcodecs(name: str, format: str, where: str | None) -> type[Codec]
 def _is_first_party(name: str) -> bool:
     """Whether a codec of this name comes with zvcore, whose plugins lie beside it, installed or not."""
     beside = Path(__file__).parents[2]
-    return name.isidentifier() and any(
-        (beside / place / f"{name}.py").exists() for place in ("zvcore_plugins", "plugins")
+    # The name comes from a document: it may be longer than that of any file.
+    return (
+        len(name) < 100
+        and name.isascii()
+        and name.isidentifier()
+        and any((beside / place / f"{name}.py").exists() for place in ("zvcore_plugins", "plugins"))
     )
 
 

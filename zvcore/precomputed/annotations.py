@@ -13,7 +13,7 @@ from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, Unsupp
 from zvcore.precomputed.metadata import INFO, resolve_key
 from zvcore.precomputed.part import FilePart, stored_file
 from zvcore.precomputed.shard_check import Judge
-from zvcore.precomputed.sharding_spec import ShardingSpec
+from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits
 from zvcore.report import What
 from zvcore.stores.copying import is_backup
 
@@ -188,6 +188,9 @@ def _index(what: str, document: Any, place: Place, **facts: Any) -> Index:
     except MetadataError as error:
         # A path may lead anywhere from the folder of the document; zvcore stays within it.
         raise UnsupportedError(error.message, key=error.key, member=error.member, found=error.found) from None
+    grid = facts.get("grid")
+    if grid is not None and found["sharding"] is not None and sum(grid_bits(grid)) > 64:
+        raise place.member("grid_shape").error("the ids of the cells do not fit into 64 bits", found=list(grid))
     return Index(what, folder, found["sharding"], **facts)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.care.rewriting import Patient
 from zvcore.care.walking import below, look_at_all
-from zvcore.errors import ZvcoreError
+from zvcore.errors import InvalidKeyError, MetadataError, ZvcoreError
 from zvcore.precomputed.inspection import inspect
 from zvcore.precomputed.kinds import MESHES, kind_of
 from zvcore.precomputed.metadata import INFO, read_info
@@ -47,7 +47,10 @@ def verify(
     report = Report(watch=watch)
 
     def visit(part: Part, report: Report, only: Sequence[str] | None) -> None:
-        part.verify(report, only, fast)
+        try:
+            part.verify(report, only, fast)
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, part.folder or INFO))
 
     _visit_all(open_store(store, "r"), report, only, threads, spec, visit)
     return report
@@ -75,7 +78,11 @@ def repair(
     def visit(part: Part, report: Report, only: Sequence[str] | None) -> None:
         within = part.store.root.removeprefix(patient.store.root).strip("/")
         source = original.child(within) if within else original
-        part.repair(patient.within(part.store), source, report, only)
+        try:
+            part.repair(patient.within(part.store), source, report, only)
+        except (InvalidKeyError, MetadataError) as error:
+            # Documents are not repaired.
+            report.problems.append(Problem.of(error, part.folder or INFO))
 
     _visit_all(patient.store, report, only, threads, spec, visit)
     return report

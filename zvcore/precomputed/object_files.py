@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.precomputed.meshes import Mesh
 from zvcore.precomputed.part import FilePart
+from zvcore.precomputed.skeletons import Skeletons
 from zvcore.report import Problem, What
 from zvcore.stores.copying import is_backup
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from zvcore.precomputed.meshes import Meshes
-    from zvcore.precomputed.skeletons import Skeletons
     from zvcore.report import Report
 
 __all__ = ["ObjectFiles"]
@@ -36,15 +36,17 @@ class ObjectFiles(FilePart):
         def look(id: int) -> None:
             nonlocal count
             count += 1
-            self._look(id)
+            self._look(id, fast)
 
         self.look_at_each(ids, look, report)
         report.count("values", count)
 
-    def _look(self, id: int) -> None:
+    def _look(self, id: int, fast: bool) -> None:
+        if fast and isinstance(self.objects, Skeletons):
+            return
         try:
             found = self.objects[id]
-            if isinstance(found, Mesh):
+            if isinstance(found, Mesh) and not fast:
                 for level in range(len(found.manifest.levels)):
                     found.fragments(level)
         except NotFoundError:

@@ -143,7 +143,9 @@ class ShardingSpec:
         """
         place = place or _ALONE
         if isinstance(document, (str, bytes, bytearray)):
-            document = parse(document.encode() if isinstance(document, str) else bytes(document), "sharding")
+            document = parse(
+                document.encode("utf-8", "surrogatepass") if isinstance(document, str) else bytes(document), "sharding"
+            )
         found = _SPEC.load(document, place)
         extra = {name: value for name, value in document.items() if name not in _SPEC.names}
         if strict and extra:
