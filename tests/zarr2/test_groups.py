@@ -137,3 +137,35 @@ def test_info_ls_and_tree_show_what_is_there(tmp_path: Path, capsys: pytest.Capt
     assert main(["tree", str(tmp_path)]) == 0
     assert "b" in capsys.readouterr().out
     assert main(["verify", str(tmp_path)]) == 0
+
+
+class Far(MemoryStore):
+    """A store over a network, which counts what is asked of it."""
+
+    remote = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def get(self, key: str, *args: Any, **options: Any) -> Any:
+        self.asked.append(key)
+        return super().get(key, *args, **options)
+
+
+def test_what_is_told_is_used_where_looking_is_slow() -> None:
+    store = Far()
+    tree(store)
+    told = {key: json.loads(bytes(store.get(key))) for key in store.list() if key.rpartition("/")[2].startswith(".z")}
+    store.put(".zmetadata", json.dumps({"zarr_consolidated_format": 1, "metadata": told}).encode())
+    group = zvcore.open(store)
+    store.asked.clear()
+    assert list(group) == ["a", "deep"] and list(group["deep"]["er"]) == ["b"] and "deep/er/b" in group
+    assert dict(group["a"].attrs) == {"kind": "outer"} and group["deep/er/b"].shape == (3,)
+    assert store.asked == [".zmetadata"]
+    with pytest.raises(NotFoundError):
+        group["c"]
+    # Who writes looks at the documents themselves.
+    writer = zvcore.open(store, "r+")
+    store.asked.clear()
+    assert writer["a"].shape == (4, 4) and store.asked == ["a/.zarray"]
