@@ -72,7 +72,7 @@ def by_tensorstore(path: Path, **options: Any) -> Any:
 
 
 def test_others_read_ours(tmp_path: Path, kind: tuple[str, str, int, bool], sharding: ShardingSpec | None) -> None:
-    a = create(tmp_path, kind, sharding)
+    a = create(tmp_path, kind, sharding, **({} if sharding is not None else {"codec": "raw"}))
     values = voxels(kind[1], kind[2])
     a[...] = values
     ours = a[...]
@@ -83,6 +83,21 @@ def test_others_read_ours(tmp_path: Path, kind: tuple[str, str, int, bool], shar
     np.testing.assert_array_equal(theirs.read().result(), ours)
     if kind[3]:
         np.testing.assert_array_equal(np.asarray(CloudVolume(f"file://{tmp_path}", progress=False)[:]), ours)
+
+
+def test_cloud_volume_reads_our_compressed_files(tmp_path: Path, kind: tuple[str, str, int, bool]) -> None:
+    if not kind[3]:
+        pytest.skip("CloudVolume reads these in another way")
+    a = create(tmp_path, kind, None)
+    values = voxels(kind[1], kind[2])
+    a[...] = values
+    np.testing.assert_array_equal(np.asarray(CloudVolume(f"file://{tmp_path}", progress=False)[:]), a[...])
+    if kind[:3:2] == ("compressed_segmentation", 2):
+        return  # it packs the labels of one channel only
+    theirs = CloudVolume(f"file://{tmp_path}", progress=False, fill_missing=True)
+    theirs[:] = values[::-1]
+    if kind[0] != "jpeg":
+        np.testing.assert_array_equal(a[...], values[::-1])
 
 
 def test_ours_reads_tensorstore(
@@ -155,7 +170,7 @@ def test_scales_of_several_kinds_are_read_by_others(tmp_path: Path) -> None:
     raw = ("raw", "uint8", 1, True)
     first = create(tmp_path, raw, BOXES)
     second = zvcore.create(tmp_path, format="precomputed", shape=(35, 23, 33), dtype="uint8", chunks=(16, 16, 16),
-                           resolution=(16, 16, 40), voxel_offset=(-3, 5, 20))  # fmt: skip
+                           resolution=(16, 16, 40), voxel_offset=(-3, 5, 20), codec="raw")  # fmt: skip
     first[...] = voxels("uint8", 1)
     second[...] = voxels("uint8", 1)[::2, ::2]
     for number, array in enumerate((first, second)):

@@ -209,7 +209,8 @@ def volume(tmp_path: Path) -> Path:
     values = np.random.default_rng(0).integers(1, 99, (40, 30, 20, 1)).astype("u1")
     for key, sharding in (("shards", spec), ("files", None)):
         a = zvcore.create(tmp_path, format="precomputed", shape=(40, 30, 20), dtype="uint8", chunks=(16, 16, 16),
-                          sharding=sharding, key=key, voxel_offset=(5, 6, 7))  # fmt: skip
+                          sharding=sharding, key=key, voxel_offset=(5, 6, 7),
+                          **({} if sharding else {"codec": "raw"}))  # fmt: skip
         a[...] = values
     return tmp_path
 

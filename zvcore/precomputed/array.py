@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from zvcore import codecs
 from zvcore.array import Array
 from zvcore.precomputed.attributes import ScaleAttributes
-from zvcore.precomputed.layout import ScaleLayout, layout_of
+from zvcore.precomputed.layout import ScaleLayout, UnshardedLayout, layout_of
 from zvcore.precomputed.metadata import Scale, VolumeInfo
 
 if TYPE_CHECKING:
+    from zvcore.codecs import Codec
     from zvcore.documents import Document
     from zvcore.precomputed.encodings import ChunkEncoding
     from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -25,13 +26,11 @@ class ScaleArray(Array):
 
     def __init__(self, layout: ScaleLayout, document: Document, *, read_only: bool, threads: int | None = None) -> None:
         scale = layout.scale
-        storing = None if scale.sharding is None else codecs.from_neuroglancer(scale.sharding.data_encoding)
         super().__init__(
             layout,
             format="precomputed",
             attrs=ScaleAttributes(document, scale.key, type(scale.encoding)),
             document=document,
-            codec=storing,
             read_only=read_only or len(scale.chunk_sizes) > 1,
             threads=threads,
         )
@@ -48,6 +47,14 @@ class ScaleArray(Array):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self._layout, self._document, self._read_only, self._work.threads))
+
+    @property
+    def codec(self) -> Codec | None:
+        """What encoded chunks are compressed with: in shards as the specification says, in files of their own gzip."""
+        sharding = self.scale.sharding
+        if sharding is not None:
+            return codecs.from_neuroglancer(sharding.data_encoding)
+        return self._layout.codec if isinstance(self._layout, UnshardedLayout) else None
 
     @property
     def key(self) -> str:

@@ -31,7 +31,9 @@ class VolumeAttributes(Attributes):
 class ScaleAttributes(Attributes):
     """The members of one scale. Those of the format are shown, but cannot be changed here."""
 
-    reserved = frozenset({"key", "size", "resolution", "voxel_offset", "chunk_sizes", "encoding", "sharding"})
+    reserved = frozenset(
+        {"key", "size", "resolution", "voxel_offset", "chunk_sizes", "encoding", "sharding", "zvcore_compression"}
+    )
     nan = False
 
     def __init__(self, document: Document, key: str, encoding: type[ChunkEncoding]) -> None:

@@ -14,7 +14,7 @@ from zvcore.errors import NotFoundError
 from zvcore.layout import Sources
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.judging import chunk_columns
-from zvcore.precomputed.layout import CHUNK_NAME, FOREIGN_SUFFIXES, GZIP_SUFFIX
+from zvcore.precomputed.layout import CHUNK_NAME, FOREIGN_SUFFIXES, PACKED
 from zvcore.precomputed.part import FilePart
 from zvcore.report import Problem, What
 from zvcore.stores.copying import is_backup
@@ -53,7 +53,7 @@ class ChunkFiles(FilePart):
             places = np.array([place for _, place in batch], np.int64)
             files += len(keys)
             # Readers prefer the file that is not packed: the two are one chunk.
-            stored += sum(not key.endswith(GZIP_SUFFIX) or not self.store.exists(key[:-3]) for key in keys)
+            stored += sum(not key.endswith(PACKED) or not self.store.exists(key[:-3]) for key in keys)
             self._check(keys, places, report, fast)
             report.looked_at(len(keys))
         report.count("files", files)
@@ -70,7 +70,7 @@ class ChunkFiles(FilePart):
             place = self.layout.place_of(name)
             if place is not None:
                 yield key, place
-            elif CHUNK_NAME.fullmatch(name) or name.endswith(GZIP_SUFFIX):
+            elif CHUNK_NAME.fullmatch(name) or name.endswith(PACKED):
                 report.add(key, "the name is that of no chunk of the grid", kind=What.STRAY)
             elif not name.endswith(FOREIGN_SUFFIXES):
                 report.add(key, "not the name of a chunk", fatal=False, kind=What.STRAY)
@@ -80,8 +80,7 @@ class ChunkFiles(FilePart):
                 report.add(key, what, kind=What.UNSUPPORTED, status="unsupported")
 
     def _check(self, keys: list[str], places: npt.NDArray[np.int64], report: Report, fast: bool) -> None:
-        zipped = np.array([key.endswith(GZIP_SUFFIX) for key in keys])
-        chain = self.layout.chains_with(places, zipped if zipped.any() else None)
+        chain = self.layout.chains_of_files(places, keys)
         nbytes = chunk_columns(self.layout, places)[1]
 
         def decode(first: int, last: int) -> None:

@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore import codecs
-from zvcore.choices import AUTO
+from zvcore import codecs, documents
+from zvcore.choices import AUTO, Auto
 from zvcore.documents.members import Integer, Items, Place
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.attributes import ScaleAttributes
 from zvcore.precomputed.encodings import ChunkEncoding, get_encoding
 from zvcore.precomputed.layout import layout_of
-from zvcore.precomputed.metadata import DATA_TYPES, InfoFile, Scale, change_info, resolve_key, with_scale
+from zvcore.precomputed.metadata import (
+    COMPRESSION,
+    DATA_TYPES,
+    INFO,
+    InfoFile,
+    Scale,
+    change_info,
+    resolve_key,
+    with_scale,
+)
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores import Store, open_store
@@ -43,7 +52,7 @@ def create_volume(
     fill_value: Any = AUTO,
     attrs: Mapping[str, Any] | None = None,
     overwrite: bool = False,
-    encoding: str | ChunkEncoding = "raw",
+    encoding: str | ChunkEncoding | Auto = AUTO,
     voxel_offset: Sequence[int] = (0, 0, 0),
     resolution: Sequence[float] = (1, 1, 1),
     type: str | None = None,
@@ -55,12 +64,14 @@ def create_volume(
     """Make a volume with one scale, or add a scale to a volume, and open it for writing.
 
     shape        (x, y, z) or (x, y, z, channels)
-    encoding     the name of a chunk encoding; its parameters are given as the format names them, such as
+    encoding     the name of a chunk encoding, by default "compressed_segmentation" for segmentations of 32 or 64 bits
+                 with one channel and "raw" for others; its parameters are given as the format names them, such as
                  `compressed_segmentation_block_size=` and `jpeg_quality=`
     key          the scale's folder, by default its resolution ("8_8_40")
     sharding     a specification, its JSON, "advise" for one that suits the volume, or None for a file per chunk
     shards       a shard's shape in voxels, instead of `sharding`: one whose bits give it is made
-    codec        how sharded chunks are compressed after their encoding: "gzip" or "raw"
+    codec        how chunks are compressed after their encoding: "gzip", unless they are pictures, or "raw". Files of
+                 single chunks are then called `.gz`, as CloudVolume has it; in object stores these are not compressed
     attrs        further members of the scale in `info`
     overwrite    replace a scale of this key and all its chunks
     """
@@ -75,6 +86,8 @@ def create_volume(
     grain = _integers(chunks or (_DEFAULT_CHUNK,) * 3, "chunks", (3, 4))
     if len(grain) == 4 and grain[3] != channels:
         raise MetadataError("a chunk holds all channels", expected=channels, found=grain[3])
+    if encoding is AUTO:
+        encoding = _usual_encoding(type or _type_there(store), kind, channels)
     encoder = encoding if isinstance(encoding, ChunkEncoding) else _encoder(encoding, parameters)
     if isinstance(encoding, ChunkEncoding) and parameters:
         raise TypeError(f"unknown options: {', '.join(parameters)}")
@@ -92,6 +105,8 @@ def create_volume(
     }
     if spec is not None:
         scale["sharding"] = spec.to_json()
+    elif _zips_files(store, encoder, codec):
+        scale[COMPRESSION] = "gzip"
     checked = Scale.from_json(scale, Place(None, "scale"))
     wanted = {"dtype": kind, "channels": channels, "type": type, "overwrite": overwrite}
     document = _with_scale(store, scale, wanted)
@@ -154,8 +169,6 @@ def _sharding(
         box = _integers(shards, "shards", (3, 4))
         return ShardingSpec.for_shards(size, chunk, box[:3], data_encoding=data_encoding)
     if sharding is None:
-        if chosen not in (None, "raw"):
-            raise UnsupportedError("chunks in files of their own are not compressed after their encoding", codec=chosen)
         return None
     if sharding == "advise":
         return ShardingSpec.advise_volume(size, chunk, dtype, data_encoding=data_encoding)
@@ -165,9 +178,34 @@ def _sharding(
     return spec
 
 
+def _zips_files(store: Store, encoder: ChunkEncoding, codec: Any) -> bool:
+    """Whether chunks in files of their own are compressed."""
+    chosen = _data_encoding(codec)
+    if chosen is None:
+        return store.of_files and not encoder.compressed
+    if chosen == "gzip" and not store.of_files:
+        raise UnsupportedError("objects that are no files are not compressed after their encoding", codec=chosen)
+    if chosen not in ("gzip", "raw"):
+        raise UnsupportedError("chunks in files of their own are compressed with gzip or not at all", codec=chosen)
+    return chosen == "gzip"
+
+
+def _type_there(store: Store) -> str | None:
+    """The type of the volume that a scale is added to."""
+    found = (documents.read(store, INFO) or {}).get("type")
+    return found.lower() if isinstance(found, str) else None
+
+
+def _usual_encoding(type: str | None, dtype: np.dtype[Any], channels: int) -> str:
+    packed = type == "segmentation" and dtype.name in ("uint32", "uint64") and channels == 1
+    return "compressed_segmentation" if packed else "raw"
+
+
 def _data_encoding(codec: Any) -> str | None:
     """What a `codec=` asks for, None if it was not given."""
-    if codec is AUTO or codec is None:
+    if codec is AUTO:
         return None
+    if codec is None:
+        return "raw"
     chosen: Codec = codecs.as_codec(codec)
     return "raw" if chosen.name == "raw" else chosen.to_neuroglancer()

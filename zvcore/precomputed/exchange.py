@@ -116,6 +116,8 @@ class VolumeExchange(Exchange):
         if target.codec is not None or (sharding and target.sharding in (None, "advise")):
             # Only what lies in shards is compressed once more, and a specification says itself how.
             options.update(self.codec_option(view, target))
+        elif isinstance(source, ScaleArray) and source.sharding is None and source.codec is None:
+            options["codec"] = "raw"
         options.update(target.options)
         options.setdefault("key", "_".join(f"{plain(float(n)):.15g}" for n in options["resolution"]))
         return options if place.shape is None else _smaller({**options, "shape": place.shape})

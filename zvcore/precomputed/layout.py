@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from zvcore.engine import Keys
 from zvcore.errors import UnsupportedError
 from zvcore.layout import ChunkForm, Layout, Sources, StoredObject
 from zvcore.placement import OneChunkPerObject
+from zvcore.precomputed.brotli_files import Brotli
 from zvcore.precomputed.shard_placement import VolumeShards
 from zvcore.precomputed.shard_reader import ShardReader, chain_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from zvcore.precomputed.metadata import Scale
     from zvcore.stores import Store
@@ -28,11 +30,16 @@ if TYPE_CHECKING:
 __all__ = ["ScaleLayout", "ShardedLayout", "UnshardedLayout", "layout_of"]
 
 Positions = npt.NDArray[np.int64]
+Kinds = npt.NDArray[np.uint8]
 
-CHUNK_NAME = re.compile("_".join(["(-?[0-9]{1,19})-(-?[0-9]{1,19})"] * 3) + r"(?:\.gz)?")
-# What CloudVolume appends to the names of files that it has compressed.
-GZIP_SUFFIX = ".gz"
-FOREIGN_SUFFIXES = (".br", ".zstd", ".zst", ".xz", ".bz2", ".lzma")
+CHUNK_NAME = re.compile("_".join(["(-?[0-9]{1,19})-(-?[0-9]{1,19})"] * 3) + r"(\.gz|\.br)?")
+# What CloudVolume appends to the names of files that it has compressed; the number of each is that of its chains.
+PACKED = (".gz", ".br")
+SUFFIXES = ("", *PACKED)
+_PLAIN, _GZIP = 0, 1
+FOREIGN_SUFFIXES = (".zstd", ".zst", ".xz", ".bz2", ".lzma")
+# So many names of a folder tell how its files are compressed.
+_SAMPLE = 1000
 
 
 def layout_of(
@@ -105,26 +112,52 @@ class ScaleLayout(Layout):
 class UnshardedLayout(ScaleLayout):
     """One file per chunk, named after the voxels that it holds.
 
-    CloudVolume compresses files and adds `.gz` to their names; such chunks are read, and stay compressed when written.
+    As with CloudVolume, files are compressed and their names end with `.gz` where the scale says so, or where it is so
+    with those that are there. Chunks that are there under any such name are read, and stay what they are when written.
     """
 
     def _storing(self) -> list[CodecChain]:
         self._prefix = f"{self.scale.folder}/"
-        self._may_be_zipped = self.store.of_files
-        self._looked_for_foreign = False
-        if not self._may_be_zipped:
+        self._may_be_packed = self.store.of_files
+        if not self._may_be_packed:
             return [CodecChain(())]
-        return [CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),))]
+        return [CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),))]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_suffixes_there"}
+
+    @property
+    def codec(self) -> Codec | None:
+        """What new files are compressed with after their encoding."""
+        return self.chains[self._shapes].codecs[-1] if self._kind_of_new() == _GZIP else None
+
+    @cached_property
+    def _suffixes_there(self) -> frozenset[str]:
+        """How names of files end that are there. Those that we cannot read shall not pass for missing chunks."""
+        try:
+            names = self.store.some_objects(self.scale.folder, _SAMPLE)
+        except OSError:
+            return frozenset()
+        for name in names:
+            if name.endswith(FOREIGN_SUFFIXES):
+                raise UnsupportedError("the chunks are compressed in a way that is not read", key=name)
+        return frozenset(match[7] or "" for name in names if (match := CHUNK_NAME.fullmatch(name.rpartition("/")[2])))
+
+    def _kind_of_new(self) -> int:
+        """How chunks are stored that are not there yet."""
+        if not self._may_be_packed:
+            return _PLAIN
+        if self.scale.gzipped:
+            return _GZIP
+        there = self._suffixes_there
+        return _GZIP if ".gz" in there and "" not in there else _PLAIN
 
     @property
     def placement(self) -> OneChunkPerObject:
         return OneChunkPerObject(self.store, self.keys)
 
     def keys(self, positions: Positions) -> Keys:
-        zipped = self._zipped(positions)
-        if zipped is None:
-            return self._plain(positions)
-        return self._named(positions, zipped)
+        return self._named(positions, self._kinds(positions))
 
     def _plain(self, positions: Positions) -> Keys:
         begin = positions[:, :3] * np.array(self.scale.chunk, np.int64)
@@ -134,30 +167,39 @@ class UnshardedLayout(ScaleLayout):
         columns[:, 1::2] = end + np.array(self.scale.voxel_offset, np.int64)
         return Keys.format(columns, [self._prefix, "-", "_", "-", "_", "-", ""])
 
-    def _named(self, positions: Positions, zipped: npt.NDArray[np.bool_]) -> Keys:
-        names = zip(self._plain(positions), zipped.tolist(), strict=True)
-        return Keys.of([name + GZIP_SUFFIX if is_zipped else name for name, is_zipped in names])
+    def _named(self, positions: Positions, kinds: Kinds | None) -> Keys:
+        plain = self._plain(positions)
+        if kinds is None:
+            return plain
+        return Keys.of([name + SUFFIXES[kind] for name, kind in zip(plain, kinds.tolist(), strict=True)])
 
-    def _zipped(self, positions: Positions) -> npt.NDArray[np.bool_] | None:
-        """Which chunks have a compressed file only; None: none."""
-        if not self._may_be_zipped:
+    def _kinds(self, positions: Positions) -> Kinds | None:
+        """As which file each chunk is stored, or would be; None: all under their plain names."""
+        if not self._may_be_packed:
             return None
         store = self.store
         names = list(self._plain(positions))
-        zipped = np.zeros(len(names), np.bool_)
-        missing = [row for row, name in enumerate(names) if not store.exists(name)]
-        for row in missing:
-            zipped[row] = store.exists(names[row] + GZIP_SUFFIX)
-        if len(missing) > int(zipped.sum()):
-            self._refuse_foreign()
-        return zipped if zipped.any() else None
+        kinds = np.zeros(len(names), np.uint8)
+        # That kind first which most chunks have.
+        order = [_GZIP, _PLAIN] if self.scale.gzipped else [_PLAIN, _GZIP]
+        left: list[int] = list(range(len(names)))
+        for kind in order:
+            there = [store.exists(names[row] + SUFFIXES[kind]) for row in left]
+            kinds[[row for row, is_there in zip(left, there, strict=True) if is_there]] = kind
+            left = [row for row, is_there in zip(left, there, strict=True) if not is_there]
+        if left:
+            kinds[left] = self._kind_of_new()
+            for kind in range(_GZIP + 1, len(SUFFIXES)):
+                if SUFFIXES[kind] in self._suffixes_there:
+                    kinds[[row for row in left if store.exists(names[row] + SUFFIXES[kind])]] = kind
+        return kinds if kinds.any() else None
 
     def place_of(self, name: str) -> tuple[int, int, int, int] | None:
         """The chunk that a file of this name holds; None if it is none of the grid."""
         match = CHUNK_NAME.fullmatch(name)
         if match is None:
             return None
-        numbers = [int(text) for text in match.groups()]
+        numbers = [int(text) for text in match.groups()[:6]]
         scale = self.scale
         place = []
         for axis in range(3):
@@ -174,34 +216,27 @@ class UnshardedLayout(ScaleLayout):
             if place is not None:
                 yield StoredObject(self._prefix + name, place)
 
-    def _refuse_foreign(self) -> None:
-        """Chunks under names that we cannot read shall not pass for missing ones."""
-        if self._looked_for_foreign or not self.store.of_files:
-            return
-        self._looked_for_foreign = True
-        try:
-            names = self.store.some_objects(self.scale.folder, 1000)
-        except OSError:
-            return
-        for name in names:
-            if name.endswith(FOREIGN_SUFFIXES):
-                raise UnsupportedError("the chunks are compressed in a way that is not read", key=name)
-
     def chain_column(self, positions: Positions) -> npt.NDArray[np.uint8] | None:
-        return self.chains_with(positions, self._zipped(positions))
+        return self.chains_with(positions, self._kinds(positions))
 
-    def chains_with(self, positions: Positions, zipped: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.uint8] | None:
+    def chains_with(self, positions: Positions, kinds: Kinds | None) -> npt.NDArray[np.uint8] | None:
         column = super().chain_column(positions)
-        if zipped is None:
+        if kinds is None:
             return column
         if column is None:
             column = np.zeros(len(positions), np.uint8)
-        return column + zipped.astype(np.uint8) * np.uint8(self._shapes)
+        return column + kinds * np.uint8(self._shapes)
+
+    def chains_of_files(self, positions: Positions, keys: Sequence[str]) -> npt.NDArray[np.uint8] | None:
+        """`chain_column` for files of these names."""
+        kinds = np.array(
+            [max(0, *(i for i, end in enumerate(SUFFIXES) if key.endswith(end))) for key in keys], np.uint8
+        )
+        return self.chains_with(positions, kinds if kinds.any() else None)
 
     def locate(self, positions: Positions) -> Sources:
-        zipped = self._zipped(positions)
-        keys = self._plain(positions) if zipped is None else self._named(positions, zipped)
-        return Sources(keys, chain=self.chains_with(positions, zipped))
+        kinds = self._kinds(positions)
+        return Sources(self._named(positions, kinds), chain=self.chains_with(positions, kinds))
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.keys(np.array([position], np.int64))[0]

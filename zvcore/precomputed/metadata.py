@@ -90,6 +90,9 @@ def resolve_key(key: Any, where: str | None) -> str:
     return "/".join(parts)
 
 
+# The member of a scale by which we note that new chunk files are compressed: the format itself has no word for it.
+COMPRESSION = "zvcore_compression"
+
 _RESOLUTION = Items(Number(positive=True), 3)
 _SCALE = Table(
     Member("key", Text()),
@@ -100,6 +103,7 @@ _SCALE = Table(
     Member("encoding", Text()),
     Member("sharding", Made(ShardingSpec.from_json, ShardingSpec.to_json), default=None, null=True),
     Member("hidden", Anything(), default=False),
+    Member(COMPRESSION, Anything(), default=None, field="gzipped"),
 )
 
 
@@ -110,6 +114,7 @@ class Scale:
     folder        where its chunks or shards are, relative to the volume's root
     size          in voxels, without channels
     chunk_sizes   all that the document offers; the first is used
+    gzipped       whether new chunk files are compressed
     document      the scale's member of the info file, as it stands there
     """
 
@@ -122,6 +127,7 @@ class Scale:
     encoding: ChunkEncoding
     sharding: ShardingSpec | None
     hidden: bool
+    gzipped: bool
     document: Mapping[str, Any]
 
     @property
@@ -148,6 +154,7 @@ class Scale:
             if needed > 64:
                 raise place.error("the chunk ids of a sharded scale do not fit into 64 bits", found=needed)
         found["hidden"] = found["hidden"] is True
+        found["gzipped"] = found["gzipped"] == "gzip"
         return cls(folder=folder, document=document, **found)
 
 
