@@ -70,6 +70,7 @@ class Conversion(ABC):
     def rehearse(self) -> tuple[Store, Made]:
         """Make the destination in memory first: what cannot be made is refused before anything is written."""
         memory = MemoryStore()
+        memory.of_files = self.store.of_files  # formats may store chunks in files in another way
         scratch = memory if self.store.file is None else SingleFileStore(memory, self.store.file)
         made = self._nothing(rehearsing=True)
         make(self.draft, self.draft.format.exchange().writer(scratch, False), made)

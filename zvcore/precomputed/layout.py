@@ -14,7 +14,7 @@ import numpy.typing as npt
 from zvcore import codecs, kernels
 from zvcore.codecs import Codec, CodecChain
 from zvcore.engine import Keys
-from zvcore.errors import UnsupportedError
+from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.layout import ChunkForm, Layout, Sources, StoredObject
 from zvcore.placement import OneChunkPerObject
 from zvcore.precomputed.brotli_files import Brotli
@@ -133,15 +133,19 @@ class UnshardedLayout(ScaleLayout):
 
     @cached_property
     def _suffixes_there(self) -> frozenset[str]:
-        """How names of files end that are there. Those that we cannot read shall not pass for missing chunks."""
+        """How names of files end that are there; of chunks that we cannot read, their names."""
         try:
             names = self.store.some_objects(self.scale.folder, _SAMPLE)
-        except OSError:
+        except (OSError, InvalidKeyError):
             return frozenset()
-        for name in names:
-            if name.endswith(FOREIGN_SUFFIXES):
+        found = {name for name in names if name.endswith(FOREIGN_SUFFIXES)}
+        return frozenset(found.union(match[7] or "" for name in names if (match := CHUNK_NAME.fullmatch(_last(name)))))
+
+    def _refuse_foreign(self) -> None:
+        """Chunks under names that we cannot read shall not pass for missing ones."""
+        for name in sorted(self._suffixes_there):
+            if len(name) > 3:
                 raise UnsupportedError("the chunks are compressed in a way that is not read", key=name)
-        return frozenset(match[7] or "" for name in names if (match := CHUNK_NAME.fullmatch(name.rpartition("/")[2])))
 
     def _kind_of_new(self) -> int:
         """How chunks are stored that are not there yet."""
@@ -188,6 +192,7 @@ class UnshardedLayout(ScaleLayout):
             kinds[[row for row, is_there in zip(left, there, strict=True) if is_there]] = kind
             left = [row for row, is_there in zip(left, there, strict=True) if not is_there]
         if left:
+            self._refuse_foreign()
             kinds[left] = self._kind_of_new()
             for kind in range(_GZIP + 1, len(SUFFIXES)):
                 if SUFFIXES[kind] in self._suffixes_there:
@@ -240,6 +245,10 @@ class UnshardedLayout(ScaleLayout):
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.keys(np.array([position], np.int64))[0]
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 class ShardedLayout(ScaleLayout):

@@ -267,6 +267,7 @@ class MemoryStore(Store):
         view._memory = self._memory
         view._prefix = self._prefix + (prefix + "/" if prefix else "")
         view.read_only = self.read_only
+        view.of_files = self.of_files
         view.root = f"{self.root}/{prefix}" if prefix else self.root
         return view
 
