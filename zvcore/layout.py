@@ -184,6 +184,11 @@ class Layout(ABC):
         fill = np.array([self.fill_value], self.form.dtype)
         return values.tobytes() == fill.tobytes() * values.size
 
+    @property
+    def chains_of_new(self) -> range:
+        """Which of the chains encode chunks that are not there yet."""
+        return range(len(self.chains))
+
     def chain_column(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8] | None:
         """Which of the chains encodes each chunk; None: the first."""
         return None

@@ -36,6 +36,7 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
     ({"format": "zarr3", "shards": (32, 32, 32), "memory": 1 << 18}, ["verbatim"]),
     ({"format": "n5", "dtype": "u2"}, ["gather"]),
     ({"format": "precomputed", "levels": 2, "codec": "raw"}, ["gather"] * 3),
+    ({"format": "precomputed", "codec": "gzip"}, ["verbatim"]),
     ({"format": "zarr3", "levels": 2, "codec": "zstd", "memory": 1 << 16}, ["gather"] * 3),
     ({"format": "zarr3", "region": np.s_[:16, :, 10], "chunks": (8, 8)}, ["recode"]),
 ]

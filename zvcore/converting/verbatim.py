@@ -121,9 +121,7 @@ class Verbatim(Way):
         return type(ours) is type(theirs) and vars(ours) == vars(theirs)
 
     def _any_chain(self) -> bool:
-        return any(
-            self._chains_alike(i, j) for i in range(len(self.source.chains)) for j in range(len(self.target.chains))
-        )
+        return any(self._chains_alike(i, j) for i in range(len(self.source.chains)) for j in self.target.chains_of_new)
 
     def _chains_alike(self, ours: int, theirs: int) -> bool:
         known = self._alike.get((ours, theirs))

@@ -131,6 +131,11 @@ class UnshardedLayout(ScaleLayout):
         """What new files are compressed with after their encoding."""
         return self.chains[self._shapes].codecs[-1] if self._kind_of_new() == _GZIP else None
 
+    @property
+    def chains_of_new(self) -> range:
+        first = self._kind_of_new() * self._shapes
+        return range(first, first + self._shapes)
+
     @cached_property
     def _suffixes_there(self) -> frozenset[str]:
         """How names of files end that are there; of chunks that we cannot read, their names."""
