@@ -195,8 +195,9 @@ class Verbatim(Way):
                     taken.left.append(row)
                 continue
             parts = None
-            if self._chains_alike(0 if column is None else int(column[i]), 0 if theirs is None else int(theirs[i])):
-                parts = self._repacked(data, tuple(mapped[row].tolist()), tuple(positions[row].tolist()))
+            chain = 0 if theirs is None else int(theirs[i])
+            if self._chains_alike(0 if column is None else int(column[i]), chain):
+                parts = self._repacked(data, tuple(mapped[row].tolist()), tuple(positions[row].tolist()), chain)
             if parts is None:
                 taken.left.append(row)
             else:
@@ -208,8 +209,11 @@ class Verbatim(Way):
         if unchanged:
             taken.stored = stored.select(picked)
 
-    def _repacked(self, data: memoryview, ours: tuple[int, ...], theirs: tuple[int, ...]) -> Any:
-        """A stored chunk of the source as the target stores it, or None if it has another shape."""
+    def _repacked(self, data: memoryview, ours: tuple[int, ...], theirs: tuple[int, ...], chain: int) -> Any:
+        """A stored chunk of the source as the target stores it, or None if it has another shape.
+
+        `chain` is which of the target's it is encoded with.
+        """
         unpacked = self.source.unframed(data, ours)
         if unpacked is None:
             return None
@@ -218,7 +222,7 @@ class Verbatim(Way):
         if tuple(shown) != tuple(self.target.block_shape(theirs)):
             return None
         size = int(np.prod(shape, dtype=np.int64)) * self.source.form.dtype.itemsize
-        codecs = [codec for codec in self.target.chains[0].codecs if not codec.identity]
+        codecs = [codec for codec in self.target.chains[chain].codecs if not codec.identity]
         # Nobody decodes what is taken over: what is known of its size is looked at.
         if not codecs and len(payload) != size and self.source.value_codec is None:
             return None
