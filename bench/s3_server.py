@@ -85,7 +85,7 @@ class _Server:
                     ready.fileobj.close()
 
     def hear(self, connection: Any, buffer: bytearray) -> bool:
-        """Whether the connection goes on."""
+        """Whether the connection stays open."""
         try:
             got = connection.recv(1 << 20)
             buffer += got

@@ -198,7 +198,7 @@ cdef uint64_t prefix_size(const uint8_t *src, uint64_t n) noexcept nogil:
 
 
 cdef int recognised(const Config *config, const uint8_t *src, uint64_t n, uint64_t expected) noexcept nogil:
-    """How this payload is framed, whatever it was said to be.
+    """How this payload is framed, whatever the parameters say.
 
     The two magics cannot open a raw block: their first match would reach back before its start. What is too short for a
     magic counts by what there is of it. A size prefix is believed when it is the expected size, or when what follows is
@@ -540,7 +540,7 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
         framing = BLOCK
         status = decode_as(framing, <Worker *> worker, src, n, dst, cap, out_n, err)
     if status == ZV_CORRUPT and framing == BLOCK:
-        # It is nothing that anybody writes; what is wrong with it is told by what it should be.
+        # No program writes such a stream; the error says what it should be.
         return decode_as(config.framing, <Worker *> worker, src, n, dst, cap, out_n, err)
     return status
 

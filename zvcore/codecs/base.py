@@ -194,7 +194,7 @@ class Codec:
             raise MetadataError(f"the parameters are refused: {error}", codec=cls.name) from error
 
     def replace(self, **parameters: Any) -> Self:
-        """The same codec with some parameters changed. What a document said beyond the parameters stays."""
+        """The same codec with some parameters changed. What a document had beyond the parameters stays."""
         codec = type(self).from_config({**self.config(), **parameters})
         codec._kept.update(self._kept)
         return codec
@@ -314,7 +314,7 @@ class Codec:
 
     @cached_property
     def _kept(self) -> dict[str, tuple[str | None, dict[str, Any], dict[str, Any]]]:
-        """What a document said beyond the parameters: format -> (name there, members within, members beside)."""
+        """What a document had beyond the parameters: format -> (name there, members within, members beside)."""
         return {}
 
     # -- as a value ------------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 Chunks lie in an object in an order that is given beforehand, each right behind the one before, so where one begins is
 known only when all before it are encoded. A thread stays with one object as long as that has chunks left, so it mostly
 comes to append just what it has encoded, still in its cache, and threads write to files of their own; a chunk that is
-done too early is kept until its turn has come. Nobody waits for anybody: whoever finds that it is a chunk's turn
-appends it, and what became ready behind it.
+done too early is kept until its turn has come. No thread waits for another: the one that finds that it is a chunk's
+turn appends it, and what became ready behind it.
 """
 
 import numpy as np
@@ -188,7 +188,7 @@ cdef class Packer(Sink):
             pthread_mutex_unlock(&packed.lock)
             return 0
         pthread_mutex_unlock(&packed.lock)
-        # The last chunk: nobody else comes here any more.
+        # The last chunk: no other thread comes here any more.
         data.data = NULL
         data.size = 0
         if packed.held and self.flush(slot, packed, chunk, data) != 0:

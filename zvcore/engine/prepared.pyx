@@ -54,5 +54,5 @@ cdef class Prepared:
         return Prepared(form, self.chains, self.root, self.sync, self.name_of)
 
     def name(self, position):
-        """The name of the object that holds the chunk at a grid position; None if nobody knows."""
+        """The name of the object that holds the chunk at a grid position; None if it is not known."""
         return None if self.name_of is None else self.name_of(tuple([int(i) for i in position]))

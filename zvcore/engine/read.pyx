@@ -21,7 +21,7 @@ from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
 cdef enum:
     READ_AT_ONCE = 256 << 10        # stored bytes of small chunks that a thread may have read together
     MOST_AT_ONCE = 4                # chunks that a receiver takes at once: as many as share a line of the caches
-    FEW = 4                         # of byte strings of which nobody knows the size
+    FEW = 4                         # of byte strings whose sizes are not known
 
 
 cdef class Receiver:

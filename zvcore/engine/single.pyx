@@ -1,6 +1,6 @@
 """Reads of single chunks from local shards, one after the other: what is the same every time is made once.
 
-The ordinary way finds a shard's key, asks for its index, opens its file and plans a batch, each time anew, which takes
+The ordinary way finds a shard's key, asks for its index, opens its file and plans a batch, every time, which takes
 several times as long as reading a small chunk. Here a read is one look whether the file is still the same, one read of
 the range and the decoding. Whatever is not as it was goes the ordinary way, which also says what is wrong.
 """

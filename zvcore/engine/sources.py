@@ -28,7 +28,7 @@ class Sources:
     offset    uint64[n], and
     length    uint64[n], the byte range, ABSENT length for a chunk that is not stored; both None: whole objects, and an
               object that does not exist is an absent chunk
-    blobs     bytes that are at hand already, instead of objects: `key` then indexes this list
+    blobs     bytes that are in memory already, instead of objects: `key` then indexes this list
     chain     uint8[n], which of the layout's codec chains; None: the first
     stamps    what the store's `stamp` gave for each of `keys` when its index was read, or None; when the object is
               another one by now, `locate` is asked again

@@ -24,7 +24,7 @@ __all__ = ["arriving"]
 
 Rows = npt.NDArray[np.intp]
 
-# A part ends with the object in which it reaches its share of all bytes, and so many: work for all threads that decode.
+# A part ends with the object in which it reaches its share of all bytes and this many: work for all decoding threads.
 _PART_BYTES = 512 << 10
 # Within an object a part ends here, where requests end too.
 _MOST_BYTES = 8 << 20
@@ -35,7 +35,7 @@ _PART_OBJECTS = 32
 def arriving(
     store: Store, sources: Sources, count: int, chunk_nbytes: int, work: Work
 ) -> Iterator[tuple[Rows | None, Sources]]:
-    """Some rows of the sources (None: all) with their bytes at hand, then others, until all have come.
+    """Some rows of the sources (None: all) with their bytes in memory, then others, until all have come.
 
     Stores that are not behind a network give all at once. What is asked for does not depend on how it is split, except
     in objects of many megabytes and where memory is short.

@@ -1,4 +1,4 @@
-"""How a request is to be carried out: what goes from the one who asks to the threads untouched."""
+"""How a request is to be carried out: what a caller hands to the threads untouched."""
 
 cimport cython
 from libc.stdint cimport int64_t, uint64_t

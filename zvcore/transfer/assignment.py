@@ -80,7 +80,7 @@ class Assignment:
     ) -> Buffers:
         """The chunks in `rows` of `positions` with the new values in them, encoded, unless a `sink` takes them.
 
-        `located` is told where old values are before they are read.
+        `located` is called with where old values are, before they are read.
         """
         layout = self.layout
         positions, covered = self.positions[rows], self.covered[rows]
@@ -121,7 +121,7 @@ class Assignment:
         return Files(placement.keys(self.positions[rows]), self.layout.prepared)
 
     def _encode_values(self, rows: Rows, sources: Sources | None, work: Work, store_empty: bool) -> Buffers:
-        """For chunks that only Python can make bytes of."""
+        """For chunks that only Python can turn into bytes."""
         layout, selection, value = self.layout, self.selection, self.value
         positions, covered = self.positions[rows], self.covered[rows]
         codec = layout.value_codec

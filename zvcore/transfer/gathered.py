@@ -1,4 +1,4 @@
-"""Values that were gathered piece by piece for whole chunks, on their way into the store."""
+"""Storing values that were gathered piece by piece for whole chunks."""
 
 from __future__ import annotations
 

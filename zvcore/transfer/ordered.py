@@ -1,4 +1,4 @@
-"""Encoded chunks that come in order, on their way into the store."""
+"""Storing encoded chunks that come in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["OrderedWriter"]
 
 
 class OrderedWriter:
-    """Stores encoded chunks of an array that no one else writes, whether several lie in one object or not.
+    """Stores encoded chunks of an array that has no other writer, whether several lie in one object or not.
 
     Those of one shard follow each other, and shards come in the order of their places in the grid. A shard is stored
     when the next one begins, or on leaving; leaving by an exception stores nothing of the one that was begun.

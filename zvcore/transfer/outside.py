@@ -1,4 +1,4 @@
-"""What an array that became smaller leaves behind its end: removed, so that growing does not bring it back."""
+"""Removes what an array that became smaller leaves behind its end, so that growing does not bring it back."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def clear_cut_objects(
     def clear(stored: StoredObject) -> None:
         first = np.array(stored.place, np.int64) * extent
         try:
-            # A look at its index, if it has one, before anything is made as large as the array says that it is.
+            # Its index, if it has one, is looked at before anything is made as large as the array claims to be.
             wide.locate((first // np.array(layout.form.shape, np.int64)).reshape(1, -1))
             for axis in axes:
                 bound = layout.shape[axis]

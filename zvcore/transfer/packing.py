@@ -39,7 +39,7 @@ class Packing:
 
     @classmethod
     def of(cls, layout: Layout, positions: Positions, groups: list[Group]) -> Packing | None:
-        """Those of these shards that can be written so, None if there are none. Called within their edits."""
+        """The shards among these that can be written this way; None if there are none. Called within their edits."""
         placement = layout.placement
         if layout.store.local_root is None or layout.value_codec is not None or not isinstance(placement, Packed):
             return None

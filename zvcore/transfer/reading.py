@@ -69,7 +69,7 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
 def _read_windows(
     layout: Layout, selection: Selection, positions: Positions, out: npt.NDArray[Any], steps: Steps
 ) -> None:
-    """So many chunks at a time as are held before they are decoded; of points, all that the selection touches."""
+    """As many chunks at a time as are fetched before they are decoded; of points, all that the selection touches."""
     size = _window_size(layout, steps.work)
     if len(positions) <= size:
         _read_window(layout, selection, positions, None, out, steps)
@@ -80,7 +80,7 @@ def _read_windows(
 
 
 def _window_size(layout: Layout, work: Work) -> int:
-    """How many chunks are fetched, and decoded if only Python makes values of them, before others are."""
+    """How many chunks are fetched (and decoded, if only Python makes values of them) before the next are."""
     local = layout.store.local_root is not None and layout.value_codec is None
     # What is behind a network comes in smaller parts by itself.
     if local or layout.store.remote:

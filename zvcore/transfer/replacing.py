@@ -59,7 +59,7 @@ def _replace_window(assignment: Assignment, window: list[Group], steps: Steps) -
 
 
 def replace_groups(assignment: Assignment, groups: list[Group], steps: Steps, complete: Complete | None = None) -> None:
-    """Put new values into some objects at once; those that somebody else changes meanwhile are begun again.
+    """Put new values into some objects at once; those that another process changes meanwhile are started over.
 
     `complete` may first fill in what the values lack of the chunks.
     """
@@ -126,7 +126,7 @@ def _batches(assignment: Assignment, groups: list[Group], edits: Edits) -> Itera
 def _replace_batch(
     assignment: Assignment, batch: list[Group], edits: Edits, steps: Steps, store_empty: bool
 ) -> list[Group]:
-    """Which groups somebody else was quicker with."""
+    """The groups that another writer changed first."""
     layout, positions = assignment.layout, assignment.positions
     native = assignment.to_files and layout.placement.alone
 
@@ -160,7 +160,7 @@ def _replace_batch(
 
 
 def _note_found(assignment: Assignment, batch: list[Group], edits: Edits, sources: Sources) -> None:
-    """Keep what was found of the objects from which old values come, and that they must still be these."""
+    """Keep what was found of the objects that old values come from: they must not change until they are replaced."""
     if sources.stamps is None:
         return
     keys = list(sources.keys)

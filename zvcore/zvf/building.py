@@ -35,7 +35,7 @@ _BATCH_BYTES = 32 << 20
 
 
 class LevelBuilder:
-    """Writes the arrays of one level into a store that nobody reads yet, the level at its root.
+    """Writes the arrays of one level into a store that has no readers yet, the level at its root.
 
     grid, origin  the chunk grid of every per-chunk array
     compressor    codecs after `vlen-bytes`, as metadata have them

@@ -52,7 +52,7 @@ class Wanted:
 
 @dataclass
 class Extent:
-    """The space that a store covers: what it was said to cover, and what is put into it."""
+    """The space that a store covers: the bounds that were given for it, and those of what is put into it."""
 
     policy: str
     fixed: tuple[Corner, Corner] | None = None

@@ -58,7 +58,7 @@ class Node:
 
 
 def read_node(store: Store, path: str) -> Node | None:
-    """The node at a path, None if there is none. What is wrong with an array is said when it is used."""
+    """The node at a path, None if there is none. A fault of an array is raised when it is used."""
     document = read_document(store, path)
     if document is None:
         return None

@@ -35,7 +35,7 @@ __all__ = ["Level", "VectorStore", "detect", "open"]
 
 Ints = npt.NDArray[np.int64]
 
-# Formats whose stores this package knows. Layouts are told apart by what is there; the version only says no in time.
+# Formats whose stores this package knows. Layouts are recognised by what is there; the version only refuses early.
 _KNOWN = re.compile(r"0\.[6-9](\.|$)")
 
 SEQUENTIAL = ("polyline", "streamline", "line")
