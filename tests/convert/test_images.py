@@ -12,7 +12,7 @@ import zvcore
 from zvcore.commands import cli
 from zvcore.errors import NotFoundError, UnsupportedError
 
-FORMATS = ("zarr3", "n5", "precomputed")
+FORMATS = ("zarr3", "zarr2", "n5", "precomputed")
 VALUES = np.random.default_rng(1).integers(0, 4000, (2, 6, 16, 16)).astype("u2")
 OMERO = {"channels": [{"label": name, "color": "00FF00"} for name in ("DAPI", "GFP")], "rdefs": {"model": "color"}}
 LABEL = {"colors": [{"label-value": 1, "rgba": [1, 2, 3, 4]}], "properties": [{"label-value": 1, "class": "cell"}]}
@@ -44,9 +44,11 @@ def said(path):
 # --- through every format and back
 
 
-@pytest.mark.parametrize("middle", ["zarr3", "n5"])
+@pytest.mark.parametrize("middle", ["zarr3", "zarr2", "n5"])
 def test_channels_names_and_labels_go_there_and_back(middle, tmp_path):
-    words = {"omero": OMERO, "image-label": LABEL, "strange": [1, {"a": None}]}
+    # What version 0.4 has no word for is an attribute like any other there.
+    strange = {} if middle == "zarr2" else {"strange": [1, {"a": None}]}
+    words = {"omero": OMERO, "image-label": LABEL, **strange}
     ome(tmp_path / "src", words, name="fly", type="gaussian", metadata={"sigma": 2})
     zvcore.convert(tmp_path / "src", tmp_path / "mid", format=middle, strict=True)
     zvcore.convert(tmp_path / "mid", tmp_path / "dst", format="zarr3", strict=True)
@@ -94,7 +96,7 @@ def test_levels_lie_in_any_path(format, tmp_path):
     lost = [loss.what for loss in report.losses if "of a group" in loss.what]
     assert len(lost) == (format == "precomputed")
     made = zvcore.open(tmp_path / "dst")
-    if format == "zarr3":
+    if format in ("zarr3", "zarr2"):
         assert made["scale0"].attrs["of"] == "ngff-zarr" and made["scale1/image"].shape == (6, 8, 8)
 
 
@@ -179,7 +181,8 @@ def test_what_is_said_of_an_image_must_fit_it(tmp_path):
 
 @pytest.mark.parametrize("source", FORMATS)
 @pytest.mark.parametrize("levels", [0, 1])
-def test_ome_zarr_models_accepts_every_image_that_we_make(source, levels, tmp_path):
+@pytest.mark.parametrize("target", ["zarr3", "zarr2"])
+def test_ome_zarr_models_accepts_every_image_that_we_make(source, target, levels, tmp_path):
     models = pytest.importorskip("ome_zarr_models")
     zarr = pytest.importorskip("zarr")
     if source == "zarr3":
@@ -188,7 +191,7 @@ def test_ome_zarr_models_accepts_every_image_that_we_make(source, levels, tmp_pa
         made = zvcore.create(tmp_path / "0", format=source, shape=(16, 16, 6), dtype="u2", chunks=(8, 8, 4))
         made[...] = 3
     options = {"ome": True, "channels": "one", "axes": "zyx", "voxel_size": "2,1,1um"}
-    zvcore.convert(tmp_path / "0", tmp_path / "1", format="zarr3", levels=levels, **options)
+    zvcore.convert(tmp_path / "0", tmp_path / "1", format=target, levels=levels, **options)
     found = models.open_ome_zarr(zarr.open_group(tmp_path / "1", mode="r"))
     assert type(found).__name__ == "Image"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-FORMATS = ("zarr3", "n5", "precomputed")
+FORMATS = ("zarr3", "zarr2", "n5", "precomputed")
 VALUES = np.random.default_rng(5).integers(0, 250, (8, 12, 16)).astype("u2")
 
 # mark -> words of which one is in the loss that names the thing
@@ -87,6 +87,30 @@ def ome_zarr(path: Path) -> Marks:
     }  # fmt: skip
 
 
+def old_ome_zarr(path: Path) -> Marks:
+    """The same in version 0.4, as far as it has it."""
+    group = zvcore.open(path, "w", format="zarr2")
+    level = group.create_dataset(
+        "0", shape=VALUES.shape, dtype="u2", chunks=(4, 4, 4), fill_value=1717,
+        attrs={"level": "mark_level", "_ARRAY_DIMENSIONS": ["z", "y", "x"]},
+    )  # fmt: skip
+    level[...] = VALUES
+    axes = [{"name": name, "type": "space", "unit": "micrometer", "note": "mark_axis"} for name in "zyx"]
+    place = [{"type": "scale", "scale": [2, 1, 1]}]
+    group.attrs.update({
+        "multiscales": [{
+            "version": "0.4", "name": "mark_name", "metadata": {"by": "mark_metadata"}, "axes": axes,
+            "datasets": [{"path": "0", "coordinateTransformations": place, "note": "mark_dataset"}],
+        }],
+        "omero": {"version": "0.4", "id": 1, "channels": [{"label": "mark_channel"}]},
+        "mine": "mark_attribute",
+    })  # fmt: skip
+    return {
+        "mark_level": "level", "mark_name": "name", "mark_metadata": "metadata", "mark_axis": "note",
+        "mark_dataset": "note", "mark_channel": "omero", "mark_attribute": "mine", "1717": "fill value",
+    }  # fmt: skip
+
+
 def n5_image(path: Path) -> Marks:
     group = zvcore.open(path, "w", format="n5")
     for i in range(2):
@@ -121,7 +145,12 @@ def volume(path: Path) -> Marks:
     return {"mark_scale": "locked", "mark_attribute": "mine"}
 
 
-SOURCES: dict[str, Callable[[Path], Marks]] = {"zarr3": ome_zarr, "n5": n5_image, "precomputed": volume}
+SOURCES: dict[str, Callable[[Path], Marks]] = {
+    "zarr3": ome_zarr,
+    "zarr2": old_ome_zarr,
+    "n5": n5_image,
+    "precomputed": volume,
+}
 
 
 def stored(path: Path) -> str:
@@ -163,9 +192,32 @@ def test_with_strict_every_loss_is_an_error_before_the_first_byte(source, target
         assert zvcore.convert(tmp_path / "src", tmp_path / "dst", format=target, strict=True).ok
 
 
+@pytest.mark.parametrize("target", ["zarr2", "n5"])
+def test_plates_and_wells_go_to_other_formats_and_back(target, tmp_path):
+    plate = {
+        "version": "0.5", "name": "p", "rows": [{"name": "A"}], "columns": [{"name": "1"}],
+        "wells": [{"path": "A/1", "rowIndex": 0, "columnIndex": 0}],
+    }  # fmt: skip
+    well = {"version": "0.5", "images": [{"path": "0"}]}
+    group = zvcore.open(tmp_path / "src", "w", format="zarr3")
+    group.attrs.update({"ome": {"version": "0.5", "plate": plate}, "mine": 1})
+    group.create_group("A/1", attrs={"ome": {"version": "0.5", "well": well}})
+    ome_zarr(tmp_path / "src/A/1/0")
+    zvcore.convert(tmp_path / "src", tmp_path / "mid", format=target)
+    zvcore.convert(tmp_path / "mid", tmp_path / "dst", format="zarr3")
+    made = zvcore.open(tmp_path / "dst")
+    assert made.attrs["ome"] == group.attrs["ome"] and made.attrs["mine"] == 1
+    assert made["A/1"].attrs["ome"] == zvcore.open(tmp_path / "src")["A/1"].attrs["ome"]
+    assert "omero" in made["A/1/0"].attrs["ome"]
+    if target == "zarr2":
+        attrs = zvcore.open(tmp_path / "mid").attrs
+        assert attrs["plate"] == {**plate, "version": "0.4"} and "ome" not in attrs
+        assert zvcore.open(tmp_path / "mid")["A/1/0"].attrs["multiscales"][0]["version"] == "0.4"
+
+
 def test_what_is_as_simple_as_its_destination_passes_strictly(tmp_path):
     zvcore.create(tmp_path / "src", format="n5", shape=(4, 4), dtype="u1", chunks=(2, 2), attrs={"a": 1})[...] = 1
-    for format in ("zarr3", "n5"):
+    for format in ("zarr3", "zarr2", "n5"):
         report = zvcore.convert(tmp_path / "src", tmp_path / format, format=format, strict=True)
         assert report.ok and not report.losses
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from zvcore import codecs
 from zvcore.errors import ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
+from zvcore.exchange.ome_writer import OmeWriter, losses_of_rank
 from zvcore.exchange.stored import given_dtype, in_little_endian, is_big_endian, stored_axes
 from zvcore.exchange.target import chunk_shape, fill_value
-from zvcore.exchange.writer import ImageWriter
 from zvcore.format import get_format
 from zvcore.images.axes import known
 from zvcore.images.cosem import transform
-from zvcore.images.ome import MOST_AXES, attributes_of, members_of
 from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
 from zvcore.zarr2.group import create_group
 from zvcore.zarr2.metadata import DOCUMENT, DOCUMENTS, GROUP, ArrayMetadata, document_key
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
+    from zvcore.exchange.writer import ImageWriter
     from zvcore.images import Axes, Described
     from zvcore.stores import Store
 
@@ -120,10 +120,7 @@ class Zarr2Exchange(Exchange):
         return {"transform": transform(axes, short=False)} if known(axes) else {}
 
     def image_losses(self, image: Described) -> list[str]:
-        if 2 <= image.rank <= MOST_AXES:
-            return []
-        what = f"OME-Zarr has images of 2 to {MOST_AXES} axes; nothing describes the levels of {image.rank}"
-        return [what, *(f"{word} of OME-Zarr is not carried" for word in image.words)]
+        return losses_of_rank(image)
 
     def writer(self, store: Store, found: bool) -> ImageWriter:
         return Zarr2Writer(self.format, store, found)
@@ -135,27 +132,11 @@ def _metadata(array: Array) -> ArrayMetadata:
     return metadata
 
 
-class Zarr2Writer(ImageWriter):
+class Zarr2Writer(OmeWriter):
     """Groups, arrays in them, and images as OME-Zarr."""
 
-    def _exists(self, path: str) -> bool:
+    def has_group(self, path: str) -> bool:
         return any(self.store.exists(document_key(mark, path)) for mark in (DOCUMENT, GROUP))
 
-    def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
-        if not (self.found and self._exists(path)):
-            create_group(self.child(path), dict(attrs))
-
-    def create(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
-        parts = path.split("/") if path else []
-        for depth in range(len(parts)):
-            above = "/".join(parts[:depth])
-            if not self._exists(above):
-                create_group(self.child(above))
-        return super().create(path, options, attrs)
-
-    def image(self, path: str, image: Described) -> None:
-        if not 2 <= image.rank <= MOST_AXES:
-            return
-        group: Any = self.format.open(self.child(path), "r+")
-        called = path.rpartition("/")[2] or self.store.root.rstrip("/").rpartition("/")[2]
-        group.attrs.update(attributes_of(members_of(image, called), "0.4"))
+    def make_group(self, path: str, attrs: Mapping[str, Any]) -> None:
+        create_group(self.child(path), dict(attrs))

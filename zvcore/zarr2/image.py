@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
@@ -36,7 +37,17 @@ def read_array(array: Array) -> Image:
 
 def read_image(group: Zarr2Group) -> Image | None:
     """The first image that an OME-Zarr group describes; None if it describes none."""
-    return ome_image.read_image(group, ATTRIBUTES)
+    found = ome_image.read_image(group, ATTRIBUTES)
+    if found is not None:
+        found.levels = [replace(level, taken=_names_taken(level)) for level in found.levels]
+    return found
+
+
+def _names_taken(level: Level) -> frozenset[str]:
+    """The names that xarray gives to the axes of a level are told again where OME-Zarr has the same."""
+    names = dimension_names(level.array.attrs, level.array.ndim)
+    same = names is not None and [*names] == [axis.name for axis in level.axes]
+    return frozenset({DIMENSIONS}) if same else frozenset()
 
 
 def described_places(array: Array) -> tuple[Axes, Axes] | None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from zvcore import codecs
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
+from zvcore.exchange.ome_writer import OmeWriter, losses_of_rank
 from zvcore.exchange.stored import given_dtype, in_little_endian, is_big_endian, mask_value, stored_axes
 from zvcore.exchange.target import advised_shards, carried_shards, chunk_shape, fill_value
-from zvcore.exchange.writer import ImageWriter
 from zvcore.format import get_format
 from zvcore.images.axes import known
 from zvcore.images.cosem import transform
-from zvcore.images.ome import MOST_AXES, attributes_of, members_of
 from zvcore.zarr3.group import create_group
 from zvcore.zarr3.metadata import ARRAY, DOCUMENT
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
+    from zvcore.exchange.writer import ImageWriter
     from zvcore.images import Axes, Described
     from zvcore.stores import Store
 
@@ -129,10 +129,7 @@ class ZarrExchange(Exchange):
         ]
 
     def image_losses(self, image: Described) -> list[str]:
-        if 2 <= image.rank <= MOST_AXES:
-            return []
-        what = f"OME-Zarr has images of 2 to {MOST_AXES} axes; nothing describes the levels of {image.rank}"
-        return [what, *(f"{word} of OME-Zarr is not carried" for word in image.words)]
+        return losses_of_rank(image)
 
     def writer(self, store: Store, found: bool) -> ImageWriter:
         return ZarrWriter(self.format, store, found)
@@ -146,32 +143,11 @@ def _spelled_alike(codec: Codec) -> bool:
         return False
 
 
-class ZarrWriter(ImageWriter):
+class ZarrWriter(OmeWriter):
     """Groups, arrays in them, and images as OME-Zarr."""
 
-    def _exists(self, path: str) -> bool:
+    def has_group(self, path: str) -> bool:
         return self.store.exists(f"{path}/zarr.json" if path else "zarr.json")
 
-    def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
-        if path in self.implied:
-            # Made for an array further down, before it was its turn.
-            if attrs:
-                self.format.open(self.child(path), "r+").attrs.update(dict(attrs))
-        elif not (self.found and self._exists(path)):
-            create_group(self.child(path), dict(attrs))
-
-    def create(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
-        parts = path.split("/") if path else []
-        for depth in range(len(parts)):
-            above = "/".join(parts[:depth])
-            if not self._exists(above):
-                create_group(self.child(above))
-                self.implied.add(above)
-        return super().create(path, options, attrs)
-
-    def image(self, path: str, image: Described) -> None:
-        if not 2 <= image.rank <= MOST_AXES:
-            return
-        group: Any = self.format.open(self.child(path), "r+")
-        called = path.rpartition("/")[2] or self.store.root.rstrip("/").rpartition("/")[2]
-        group.attrs.update(attributes_of(members_of(image, called), "0.5"))
+    def make_group(self, path: str, attrs: Mapping[str, Any]) -> None:
+        create_group(self.child(path), dict(attrs))
