@@ -179,6 +179,9 @@ def _merge_rows(runs: list[_Run], counts: list[int]) -> Iterator[Entries]:
 
 def pieces_of(spans: U64, limit: int) -> Iterator[tuple[int, int]]:
     """Cut rows into (first, last) pieces of at most `limit` bytes, or of one row."""
+    if len(spans) == 1:
+        yield 0, 1  # the usual case where a single value is read
+        return
     ends = np.cumsum(spans, dtype=np.uint64)
     first = 0
     while first < len(spans):
