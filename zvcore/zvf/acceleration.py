@@ -1,4 +1,4 @@
-"""zvcore's functions inside an installed `zarr-vectors`, and its own back."""
+"""Puts zvcore's functions into an installed `zarr-vectors`, and gives it its own back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Acceleration:
 
     @property
     def replaced(self) -> list[str]:
-        """The functions that are zvcore's now."""
+        """The functions that have been replaced by zvcore's."""
         return sorted({f"{original.__module__}.{original.__name__}" for _, _, original in self._changed})
 
     def replace(self, original: Any, new: Any) -> None:

@@ -104,7 +104,7 @@ class AttributeForm:
 
 
 def _as_array(categories: tuple[Any, ...]) -> npt.NDArray[Any]:
-    """Names or numbers as an array of such; anything else, and none at all, as objects."""
+    """Names or numbers as an array of text or of numbers; anything else, and an empty list, as objects."""
     if categories and any(all(isinstance(one, kind) for one in categories) for kind in (str, (int, float))):
         return np.asarray(categories)
     found = np.empty(max(1, len(categories)), object)
@@ -168,7 +168,7 @@ def read_groups(store: Store, path: str) -> dict[int, Ints]:
     return groups
 
 
-# A range costs a few bytes however much it claims.
+# A range takes a few bytes, however many members it claims.
 _MAX_MEMBERS = 2**27
 
 

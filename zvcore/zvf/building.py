@@ -131,7 +131,7 @@ class LevelBuilder:
 
 
 class CellWriter:
-    """One per-chunk array. Cells come in the builder's order; leaving it in peace puts its document in place."""
+    """One per-chunk array. Cells come in the builder's order; its document comes when it is left without an error."""
 
     def __init__(self, builder: LevelBuilder, path: str, attributes: Mapping[str, Any]) -> None:
         self._builder = builder

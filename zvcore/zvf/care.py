@@ -65,7 +65,7 @@ def repair(
     only: Sequence[str] | None = None,
     threads: int | None = None,
 ) -> Report:
-    """Remove chunks that cannot be decoded, as for Zarr, and everything that makes no sense without them.
+    """Remove chunks that cannot be decoded, as for Zarr, and everything that depends on them.
 
     A chunk that lost its vertices or fragments is removed with its attributes, and so is every object that had a part
     in it: its manifest becomes empty, as if the object had never existed. Each is reported as a loss.

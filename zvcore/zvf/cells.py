@@ -1,4 +1,4 @@
-"""What a level stores per chunk: cells of bytes on the level's chunk grid, whichever way a store's age lays them out.
+"""What a level stores per chunk: cells of bytes on its chunk grid, in each of the layouts that stores have had.
 
 Coordinates of chunks are absolute and may be negative; the grid's origin is what the array's attributes say.
 """
@@ -40,7 +40,7 @@ def coords_key(coords: Iterable[int]) -> str:
 
 
 def parse_key(key: Any) -> tuple[int, ...] | None:
-    """Chunk coordinates from their dotted form, None if that is what `key` is not."""
+    """Chunk coordinates from their dotted form; None if `key` is not of that form."""
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         return None
     return tuple(map(int, key.split(".")))
@@ -66,7 +66,7 @@ class Cells:
         return self.data.data[start : start + int(self.lengths[index])]
 
     def spread(self, rows: Ints, count: int) -> Cells:
-        """These as the cells `rows` of so many; the others are absent."""
+        """These cells as the rows `rows` of so many; the others are absent."""
         starts, lengths, absent = np.zeros(count, np.int64), np.zeros(count, np.int64), np.ones(count, bool)
         starts[rows], lengths[rows], absent[rows] = self.starts, self.lengths, self.absent
         return Cells(self.data, starts, lengths, absent)

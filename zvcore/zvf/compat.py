@@ -83,7 +83,7 @@ __all__ = [
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Errors of zvcore as those that callers of zarr-vectors expect, with the same words and places."""
+    """Turns errors of zvcore into those that callers of zarr-vectors expect, with the same texts and places."""
     try:
         yield
     except ZvcoreError as error:
@@ -112,7 +112,7 @@ def _as_reference(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _encoding(function: Callable[P, T]) -> Callable[P, T]:
-    """A function for which wrong arguments are an ArrayError, as all that is wrong is there."""
+    """A function for which wrong arguments are an ArrayError, as every error is in the reference."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -73,7 +73,7 @@ def check_level(level: Level, result: ValidationResult, progress: Callable[[int,
 
 
 def _presence(grid: CellGrid, stored: Ints, result: ValidationResult) -> None:
-    """The presence list against what is there."""
+    """Compares the presence list with the chunks that are stored."""
     listed = grid.listed()
     if listed is None:
         return
@@ -88,7 +88,7 @@ def _presence(grid: CellGrid, stored: Ints, result: ValidationResult) -> None:
 
 
 def _read(grid: CellGrid, chunks: Ints, result: ValidationResult) -> Cells:
-    """Cells; those that cannot be decoded are findings, and empty."""
+    """Cells; those that cannot be decoded become findings, and count as empty."""
     good = np.ones(len(chunks), bool)
     cells: list[Cells] = []
     for row, error in first_bad(lambda first, last: cells.append(grid.read(chunks[first:last])), 0, len(chunks)):

@@ -32,7 +32,7 @@ class Belongings:
 
     @classmethod
     def of(cls, *given: Mapping[Any, Any] | None) -> Belongings:
-        """From what callers say, who may say nothing."""
+        """From what callers give, which may be nothing."""
         return cls(*(one or {} for one in given))
 
 

@@ -1,4 +1,4 @@
-"""Streamlines from and to what other tools have: TRX-style arrays, and tractograms through nibabel."""
+"""Streamlines from and to the forms that other tools use: TRX-style arrays, and tractograms through nibabel."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Corner = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Wanted:
-    """How a store is to be written, as the caller says; what is None is the store's own, or the usual.
+    """How the caller wants a store to be written; None means what the store has, or the default.
 
     geometry  the kind of geometry
     append    whether it goes into a store that exists
@@ -78,7 +78,7 @@ class Extent:
         return keep
 
     def bounds(self, corners: Sequence[tuple[Corner, Corner]] | None = None) -> tuple[Corner, Corner]:
-        """Of the store, once everything is in it."""
+        """What the store has, once everything is in it."""
         corners = [*self.found, *([self.fixed] if self.fixed else [])] if corners is None else corners
         if not corners:
             raise ValueError("nothing is left to write")
@@ -103,7 +103,7 @@ class Job:
 
 @contextmanager
 def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
-    """Where positions of so many coordinates go. The level and the root are in place once the block ends in peace."""
+    """Where positions of so many coordinates go. The level and the root appear once the block ends without an error."""
     if wanted.policy not in (None, "raise", "ignore", "expand"):
         raise ValueError(f"out_of_bounds is 'raise', 'ignore' or 'expand', not {wanted.policy!r}")
     store = open_store(wanted.path, "r+" if wanted.append else "w")
@@ -125,13 +125,13 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
                 _put_root(store, job)
                 place.replace(made)
             else:
-                # A root says that there is a level.
+                # A root declares a level, so that must be there first.
                 place.replace(made)
                 _put_root(store, job)
 
 
 def _shape_of(store: Store, wanted: Wanted, ndim: int) -> tuple[float, ...]:
-    """The shape of the chunks, after a look at whether what is to be written fits what is there."""
+    """The shape of the chunks, once it is clear that what is to be written fits what is there."""
     if not wanted.append:
         if read_node(store, "") is not None or any(True for _ in store.list("")):
             raise ConflictError(f"{store.root} exists already; append=True writes into it", key=DOCUMENT)

@@ -38,7 +38,7 @@ MAX_SID_NDIM = 32
 
 
 class ObjectIndex:
-    """The objects of one level. Row and id are two things: ids may have gaps and any order."""
+    """The objects of one level. A row is not an id: ids may have gaps and come in any order."""
 
     def __init__(self, node: Node, layout: str) -> None:
         self.node = node
@@ -178,7 +178,7 @@ class ObjectIndex:
 
         # The shape takes part: an append lengthens the last chunk's use without touching what is in it.
         part = ("manifests", chunk, node.shape, self.sid_ndim)
-        # Of the object itself, only the stamp is wanted here.
+        # Only the stamp of the object itself is needed here.
         found = Indexes(self.store, (0, 0), read, part).of(key)
         if found is not None:
             return found
@@ -239,7 +239,7 @@ class ObjectIndex:
             )  # fmt: skip
         offsets = np.zeros(len(spans) + 1, np.int64)
         np.cumsum(count, out=offsets[1:])
-        # Spans may share blocks: the sum is checked against what is really there to be shared.
+        # Spans may share blocks, so their sum is checked against the blocks that there are.
         if offsets[-1] > 2**31:
             raise CorruptDataError("spans of more than 2**31 blocks", key=f"{self.path}/manifest_spans")
         at = np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], count)

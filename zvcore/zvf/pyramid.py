@@ -69,7 +69,7 @@ def write_coarser_level(
             raise ConflictError(f"there is a level {number} already", key=str(number))
         result = _write(made, fine, reduced, ids, wanted, number)
         shared = result["shared_fragment_count"]
-        # The level first: a store that states a level which is not there would be broken.
+        # The level first: a store that declares a level that is not there would be broken.
         place.replace(made)
         capabilities = ["preserved_object_ids"] * (keep is not None) + ["shared_fragments"] * (shared > 0)
         _state_level(byte_store, store, number, capabilities)
@@ -162,7 +162,7 @@ def _write(
 
 
 def _state_level(byte_store: LocalStore, store: VectorStore, number: int, capabilities: Sequence[str]) -> None:
-    """The root's list of levels and what readers of this store must be able to do."""
+    """The root's list of levels, and the capabilities that readers of this store need."""
     half = [side / 2 for side in store.chunk_shape]
 
     def changed(document: dict[str, Any] | None) -> dict[str, Any]:

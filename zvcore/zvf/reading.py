@@ -330,7 +330,7 @@ def _joined(cells: Cells, form: AttributeForm) -> npt.NDArray[Any]:
 
 
 def _warn_of_missing(grid: CellGrid, stored: Ints) -> None:
-    """A chunk that the presence list names and the store does not have is lost data: it must not pass in silence."""
+    """A chunk that the presence list names and the store does not have is lost data: it must not go unnoticed."""
     listed = grid.listed()
     if listed is None or not len(listed) or np.array_equal(listed, stored):
         return
@@ -370,7 +370,7 @@ def _near(level: Level, first: Ints, last: Ints, low: Any, high: Any) -> npt.NDA
     """Which boxes of chunks, from chunk `first` to chunk `last`, touch the box."""
     shape = np.array(level.chunk_shape, float)
     lead = level.grid_ndim - level.ndim
-    # Writers divide floats: a vertex on the border may be on either side of it.
+    # Writers divide floats, so a vertex on the border may be on either side of it.
     slack = 1e-5 * (np.abs(first[:, lead:]) + np.abs(last[:, lead:]) + 1) * shape
     inside = (first[:, lead:] * shape - slack <= high) & ((last[:, lead:] + 1) * shape + slack >= low)
     result: npt.NDArray[np.bool_] = inside.all(1)

@@ -38,7 +38,7 @@ Ints = npt.NDArray[np.int64]
 Progress = Callable[[int, int], Any]
 ShardShape = int | Sequence[int]
 
-# Families of arrays on the chunk grid. Objects and groups are rows and have no place there.
+# Families of arrays on the chunk grid, where objects and groups, which are rows, have no place.
 FAMILIES = (
     "vertices", "vertex_fragments", "vertex_attributes", "fragment_attributes", "link_fragments", "links",
     "link_attributes",
@@ -182,7 +182,7 @@ def _chosen(store: VectorStore, names: Sequence[str] | None) -> list[Column]:
 
 
 def _check_shape(shape: Any) -> None:
-    """What can be refused before a store is opened."""
+    """Refuses what can be refused before a store is opened."""
     if shape is None or isinstance(shape, (bool, str, bytes)):
         raise TypeError(f"shard_shape is a number or one number per axis, not {shape!r}")
     if isinstance(shape, (float, np.floating)):

@@ -35,7 +35,7 @@ Coords = tuple[int, ...]
 
 
 def settle(patient: Patient, report: Report) -> None:
-    """Remove what makes no sense without the lost chunks, in every level. Stores older than 0.9 stay as they are."""
+    """Remove whatever depends on the lost chunks, in every level. Stores older than 0.9 stay as they are."""
     opened = VectorStore(patient.store)
     for number in opened.levels:
         level = opened.level(number)
@@ -142,7 +142,7 @@ class _Settling:
             self._change(index.path, lambda attrs: attrs.update(num_present=present - len(objects)))
 
     def _count_vertices(self) -> int:
-        """How many vertices the fragments that are left hold."""
+        """How many vertices the remaining fragments hold."""
         fragments = VectorStore(self.store).level(self.level.number).fragments
         stored = fragments.stored()
         total = 0

@@ -43,7 +43,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Finding(Problem):
-    """Something that is wrong with a store, or may be: in which array, which cell of it, with which object."""
+    """Something that is wrong with a store, or may be: where it is (array, cell), and which object it concerns."""
 
     object_id: int | None = None
 
@@ -100,7 +100,7 @@ class ValidationResult(Report):
         self.problems.append(Finding(array, message, cell, fatal=False))
 
     def caught(self, error: ZvcoreError, array: str = "") -> None:
-        """An error that reading ran into."""
+        """An error met while reading."""
         self.problems.append(Finding.of(error, array))
 
     def check(self, fine: bool, message: str, array: str = "") -> bool:

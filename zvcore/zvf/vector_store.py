@@ -98,7 +98,7 @@ class VectorStore:
         return list(bounds[0]), list(bounds[1])
 
     def _is_corner(self, value: Any) -> bool:
-        # Nothing is bounded by infinity.
+        # An infinite bound would not bound anything.
         numbers = isinstance(value, list) and all(is_number(place) or isinstance(place, float) for place in value)
         return numbers and len(value) == self.ndim
 
@@ -355,7 +355,7 @@ class Level:
         return form.values(form.decode(cell, cells.path, tuple(coords)))
 
     def groups(self) -> dict[int, Ints]:
-        """{group id: ids of its objects}, without empty groups: they are stored like groups that never were."""
+        """{group id: ids of its objects}, without empty groups: they are stored like groups that never existed."""
         return read_groups(self.store, join(self.path, "groups"))
 
     def links(self, delta: int = 0) -> link_reading.Links:

@@ -85,14 +85,14 @@ def write_points(
 
 
 def _around(positions: npt.NDArray[Any]) -> tuple[float, ...]:
-    """A chunk that surely holds these positions."""
+    """A chunk that is certain to hold these positions."""
     low, high = positions.min(0), positions.max(0)
     side = float((high - low).max()) + abs(float(high.max())) + 1.0
     return (side,) * len(low)
 
 
 def _add_points(job: Job, batches: Iterator[Any], bins: Sequence[float], per_chunk: Sequence[int], owned: bool) -> int:
-    """How many were added."""
+    """How many points or lines were added."""
     if not owned:
         job.assembler.bins = prod(per_chunk)
     seen, next_id = 0, 0 if job.old is None else job.old.next_id
