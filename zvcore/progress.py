@@ -1,9 +1,10 @@
-"""A bar on a terminal, or whatever function the caller has."""
+"""A bar on a terminal, plain lines in a log, or whatever function the caller has."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,16 @@ if TYPE_CHECKING:
 
 __all__ = ["shown"]
 
+# So often a log gets a line.
+LINE_SECONDS = 5.0
+
 
 @contextmanager
 def shown(
     progress: bool | Callable[[int, int], Any], parts: int | Iterable[Any], what: str, unit: str = "part"
 ) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of parts that are newly done. With True, a bar where stderr is a terminal.
+    """A function to call with the number of parts that are newly done. With True, a bar where stderr is a terminal, and
+    else, in a log, a line every few seconds.
 
     `parts` is how many there are, or gives them one after the other: they are counted meanwhile, if anybody looks.
     """
@@ -25,8 +30,12 @@ def shown(
         with _told(progress, parts if isinstance(parts, int) else sum(1 for _ in parts)) as advance:
             yield advance
         return
-    if not progress or not sys.stderr.isatty():
+    if not progress:
         yield lambda count: None
+        return
+    if not sys.stderr.isatty():
+        with _lines(parts, what, unit) as advance:
+            yield advance
         return
     try:
         from tqdm import tqdm
@@ -68,6 +77,46 @@ def _printed(parts: int | Iterable[Any], what: str, unit: str) -> Iterator[Calla
 
     yield advance
     print(file=sys.stderr)
+
+
+@contextmanager
+def _lines(parts: int | Iterable[Any], what: str, unit: str) -> Iterator[Callable[[int], None]]:
+    """Nothing of what is done soon; of what takes long, lines with the time that is left, and one at the end."""
+    total = parts if isinstance(parts, int) else None
+    began = said = time.monotonic()
+    done = told = 0
+
+    def found(number: int) -> None:
+        nonlocal total
+        total = number
+
+    def tell(now: float) -> None:
+        nonlocal told
+        told = done
+        words = f"{what}: {done}{'' if total is None else f' of {total}'} {unit}s, {_duration(now - began)}"
+        if total is not None and 0 < done < total:
+            words += f", about {_duration((now - began) / done * (total - done))} left"
+        print(words, file=sys.stderr, flush=True)
+
+    def advance(count: int) -> None:
+        nonlocal done, said
+        done += count
+        now = time.monotonic()
+        if now - said >= LINE_SECONDS:
+            said = now
+            tell(now)
+
+    with _counted(parts, found):
+        yield advance
+    if said > began and done != told:
+        tell(time.monotonic())
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    return f"{round(whole / 60)} min" if whole < 100 * 60 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 @contextmanager

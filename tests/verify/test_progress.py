@@ -1,4 +1,4 @@
-"""Verifying much data shows how far it is: on a terminal, and nowhere else."""
+"""Verifying much data shows how far it is: with a bar on a terminal, with lines in a log where it takes long."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 
 import zvcore
 from zvcore import zvf
+from zvcore.commands.cli import main
 from zvcore.progress import shown
 
 if TYPE_CHECKING:
@@ -122,3 +123,40 @@ def test_what_is_counted_meanwhile(capsys: pytest.CaptureFixture[str], monkeypat
         with shown(True, parts, "looking", "thing") as advance:
             advance(3)
     assert "looking: 3 of 3 things" in (words := capsys.readouterr().err) and "looking: 3 things" in words
+
+
+def test_a_log_gets_a_line_every_few_seconds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("zvcore.progress.time.monotonic", lambda: now)
+    with shown(True, 8, "converting") as advance:
+        for _ in range(8):
+            now += 2.5
+            advance(1)
+    assert capsys.readouterr().err.splitlines() == [
+        "converting: 2 of 8 parts, 5 s, about 15 s left",
+        "converting: 4 of 8 parts, 10 s, about 10 s left",
+        "converting: 6 of 8 parts, 15 s, about 5 s left",
+        "converting: 8 of 8 parts, 20 s",
+    ]
+    with shown(True, iter([1, 2]), "looking", "thing") as advance:
+        now += 7200
+        advance(1)
+    assert "looking: 1" in (words := capsys.readouterr().err) and "2 h 0 min" in words
+    for progress in (True, False):
+        with shown(progress, 8, "converting") as advance:
+            now += 1 if progress else 100
+            advance(8)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_conversion_in_a_log_is_told_unless_it_is_quiet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zvcore.progress.LINE_SECONDS", 0)
+    array = zvcore.create(tmp_path / "it", format="zarr3", shape=(8, 8), dtype="u1", chunks=(4, 4))
+    array[...] = 1
+    for quiet in ([], ["-q"]):
+        assert main(["convert", *quiet, str(tmp_path / "it"), str(tmp_path / f"to{len(quiet)}"), "--format", "n5"]) == 0
+        assert ("converting: 1 of 1 parts" in capsys.readouterr().err) == (not quiet)

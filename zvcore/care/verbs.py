@@ -55,7 +55,7 @@ def verify(
     client           a dask.distributed `Client`: its workers look, each at some objects, with one thread unless
                      `threads` says more
     format           as in `zvcore.open`; found out when it is not given
-    progress         True for a bar (on a terminal), or a function that is called with (objects looked at, of how many)
+    progress         True for a bar (in a log: lines), or a function, called with (objects looked at, of how many)
     storage_options  for object stores, as in `zvcore.open`
     options          what only this format has, such as `spec=` for bare sharded stores of precomputed
     """

@@ -83,7 +83,7 @@ def convert(
     region      what would stand in the brackets of `src[...]`: integers and slices
     dtype       another data type; values that it cannot hold are an error, or with `clip` the nearest that it can
     verify      read both sides back at the end and compare their checksums
-    progress    True for a bar (on a terminal), or a function that is called with (done, total) bytes of values
+    progress    True for a bar (in a log: lines), or a function that is called with (done, total) bytes of values
     client      a dask.distributed Client, to work on a cluster
     memory      how many bytes values and encoded chunks may take at once; one shard is the least
     overwrite   replace what is at `dst`; otherwise an existing destination is an error
