@@ -173,6 +173,7 @@ def test_everything_arrives_or_is_named(source, target, tmp_path):
         assert mark in there or any(words in one for one in told), f"{mark} is lost without a word: {told}"
         assert not (mark in there and any(words in one for one in told if mark in one)), f"{mark} is not lost"
     assert lost(planned) == told
+    assert lost(zvcore.convert(tmp_path / "src", tmp_path / "dst", format=target)) == told, "said again of what is done"
     for one in report.losses:
         assert one.what in str(report) and one.what in str(planned)
 

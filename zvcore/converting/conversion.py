@@ -136,6 +136,7 @@ class Conversion(ABC):
     def _run(self, threads: int | None, client: Any, progress: Any, verify: bool) -> ConversionReport:
         report = ConversionReport(already_finished=self.finished)
         if self.finished:
+            report.losses.extend(self.draft.losses)
             if verify:
                 self.make(True)
                 self._verify(report, threads, client, progress)
