@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -409,3 +410,20 @@ def test_the_newer_documents_are_meant_where_both_stand(tmp_path: Path) -> None:
     document(tmp_path)
     assert zvcore.open(tmp_path).format == "zarr3"
     assert zvcore.open(tmp_path, format="zarr2").format == "zarr2"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dtype": "|O", "filters": [{"id": "vlen-utf8"}], "fill_value": ""},
+        {"filters": [{"id": "delta", "dtype": "<u2"}]},
+        {"compressor": {"id": "zlib", "level": 1}},
+        {"compressor": {"id": "blosc"}, "order": "F"},
+    ],
+)
+def test_chunks_as_large_as_nobody_has_cost_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
+    array = opened(tmp_path, shape=[2**60, 2**40], chunks=[2**40, 2**30], **changes)
+    (tmp_path / "0.0").write_bytes(zlib.compress(bytes(1000)))
+    with pytest.raises(ZvcoreError):
+        array[0, 0]
+    assert not zvcore.verify(tmp_path).ok

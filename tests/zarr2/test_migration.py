@@ -220,3 +220,11 @@ def test_an_image_goes_to_every_format_and_back(tmp_path: Path, format: str) -> 
     sizes = {axis.name: axis.scale * units[axis.unit] for axis in found.axes if axis.name in ("x", "y")}
     assert sizes == {"y": 500, "x": 500}
     assert sorted(np.unique(found.arrays[0][...]).tolist()) == list(range(2048))
+
+
+def test_verify_tells_of_levels_that_are_not_there(tmp_path: Path) -> None:
+    image(tmp_path)
+    assert zvcore.verify(tmp_path).ok
+    (tmp_path / "s" / "1" / ".zarray").unlink()
+    report = zvcore.verify(tmp_path)
+    assert not report.ok and "multiscales names the level 's/1'" in str(report)

@@ -50,6 +50,7 @@ class ChunkChecker:
         self.fast = fast
         self.threads = threads
         # A codec that is not installed is an error here, before any chunk is read.
+        layout.prepared  # noqa: B018 - what is larger than can be is noticed here, too
         self.chain = layout.chains[0]
         plain = layout.value_codec is None
         self.nbytes = layout.chunk_nbytes if plain else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class VariableItems:
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         starts, lengths = split_rows(data)
         stored = tuple(shape[axis] for axis in self.axes)
-        count = int(np.prod(stored, dtype=np.int64))
+        count = math.prod(stored)
         if len(starts) != count:
             raise CorruptDataError("the chunk holds another number of items", expected=count, found=len(starts))
         raw = bytes(data)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.boxes import box_of
 from zvcore.care.chunks import ChunkChecker
+from zvcore.care.levels import check_levels
 from zvcore.care.rewriting import Patient
 from zvcore.care.walking import DEEPEST_GROUP, Grid, look_at_all, stray_objects
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
@@ -26,7 +27,7 @@ from zvcore.zarr2.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from zvcore.stores import Store
 
@@ -56,7 +57,7 @@ def verify(
     def look(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:
         try:
             metadata = read_metadata(store)
-            _attributes(store, report)
+            attributes = _attributes(store, report)
             if isinstance(metadata, ArrayMetadata):
                 report.count("arrays")
                 checker = _checker(store, metadata, report, fast, threads)
@@ -64,6 +65,9 @@ def verify(
                     checker.all(only)
                 return []
             report.count("groups")
+            if only is None:
+                scales = attributes.get("multiscales")
+                check_levels(store, scales, report, told="multiscales", in_document=ATTRIBUTES, document=DOCUMENT)
             return _group(store, report, only)
         except ZvcoreError as error:
             report.problems.append(Problem.of(error, DOCUMENT))
@@ -73,11 +77,13 @@ def verify(
     return report
 
 
-def _attributes(store: Store, report: Report) -> None:
+def _attributes(store: Store, report: Report) -> Mapping[str, Any]:
+    """The attributes of a node; none where they cannot be read."""
     try:
-        len(Attributes(AttributesFile(store, read_only=True)))
+        return dict(Attributes(AttributesFile(store, read_only=True)))
     except ZvcoreError as error:
         report.problems.append(Problem.of(error, ATTRIBUTES))
+        return {}
 
 
 def _group(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:

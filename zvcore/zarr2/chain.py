@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -112,7 +113,7 @@ class Filtered:
     def _values(self, buffer: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """What the filters have made, as the array's items one behind the other."""
         dtype, stored = self.data_type.dtype, self.data_type.stored
-        count = int(np.prod(shape, dtype=np.int64))
+        count = math.prod(shape)
         values = buffer if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, np.uint8)
         if dtype.hasobject:
             return _counted(values.reshape(-1), count).astype(dtype, copy=False)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.care.chunks import ChunkChecker
+from zvcore.care.levels import check_levels
 from zvcore.care.walking import Grid, look_at_all, stray_objects
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
@@ -142,20 +143,7 @@ def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
     """Check that the levels OME metadata name are there."""
     ome = metadata.attributes.get("ome")
     scales = ome.get("multiscales") if isinstance(ome, dict) else None
-    for scale in scales if isinstance(scales, list) else ():
-        levels = scale.get("datasets") if isinstance(scale, dict) else None
-        for level in levels if isinstance(levels, list) else ():
-            path = level.get("path") if isinstance(level, dict) else None
-            if not isinstance(path, str) or not path:
-                report.add(DOCUMENT, "ome.multiscales has a dataset without a path", kind=What.DOCUMENT)
-                continue
-            try:
-                found = store.exists(f"{path.strip('/')}/{DOCUMENT}")
-            except ZvcoreError as error:
-                report.problems.append(Problem.of(error, DOCUMENT))
-                continue
-            if not found:
-                report.add(DOCUMENT, f"ome.multiscales names the level {path!r}, which is not there", kind=What.MISSING)
+    check_levels(store, scales, report, told="ome.multiscales", in_document=DOCUMENT, document=DOCUMENT)
 
 
 class Checker(ChunkChecker):
