@@ -92,7 +92,7 @@ def _around(positions: npt.NDArray[Any]) -> tuple[float, ...]:
 
 
 def _add_points(job: Job, batches: Iterator[Any], bins: Sequence[float], per_chunk: Sequence[int], owned: bool) -> int:
-    """How many points or lines were added."""
+    """How many points were added."""
     if not owned:
         job.assembler.bins = prod(per_chunk)
     seen, next_id = 0, 0 if job.old is None else job.old.next_id
