@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "precomputed": BELOW_FORMATS,
     "zvf": {*BELOW_FORMATS, "zarr3"},
     "care": ON_TOP,
-    "converting": {*ON_TOP, "transfer", "exchange"},
+    "converting": {*ON_TOP, "transfer", "exchange", "care"},
     "pictures": ON_TOP,
     # What the server makes for Neuroglancer is in Neuroglancer's own format.
     "serving": {*ON_TOP, "pictures", "precomputed"},

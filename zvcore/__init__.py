@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zvcore import zarr3 as zarr3
     from zvcore import zvf as zvf
     from zvcore.array import Array as Array
+    from zvcore.care.manifest import make_manifest as make_manifest
     from zvcore.care.verbs import compact as compact
     from zvcore.care.verbs import inspect as inspect
     from zvcore.care.verbs import repair as repair
@@ -51,6 +52,7 @@ _ORIGINS = {
     "get_include": "zvcore.versions",
     "inspect": "zvcore.care.verbs",
     "kernels": "zvcore",
+    "make_manifest": "zvcore.care.manifest",
     "migrate": "zvcore.converting.in_place",
     "n5": "zvcore",
     "open": "zvcore.opening",

@@ -38,6 +38,10 @@ class What(StrEnum):
     MISSING = "missing"
     # Something where no reader looks for it.
     STRAY = "stray"
+    # Against a manifest: an object that is not there, one that is not the same, one that was not there.
+    GONE = "gone"
+    CHANGED = "changed"
+    EXTRA = "extra"
     # A conversion, or a change of one object, that has not ended.
     UNFINISHED = "unfinished"
     # Valid, but zvcore cannot read it.

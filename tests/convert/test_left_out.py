@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import zvcore
+from zvcore.commands import cli
 from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.stores import MemoryStore
 
 
 @pytest.fixture
@@ -19,20 +21,82 @@ def container(tmp_path):
 def test_objects(container, tmp_path):
     texts = container.create_dataset("a/texts", shape=(2,), dtype="string", chunks=(1,))
     texts.write_block((0,), ["abc"])
-    report = zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3", verify=True)
-    assert [problem.where for problem in report.problems if problem.fatal] == ["a/texts"]
-    assert "left out" in str(report)
+    report = zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3", verify=True, skip_unsupported=True)
+    assert report.ok and report.status == "sound"
+    [loss] = [loss for loss in report.losses if loss.where == "a/texts"]
+    assert "cannot be converted: a dataset of dataType 'string'" in str(loss) and str(loss) in str(report)
     assert np.array_equal(zvcore.open(tmp_path / "out")["good"][...].T, container["good"][...])
     with pytest.raises(UnsupportedError, match="read_block"):
         zvcore.convert(tmp_path / "c.n5/a/texts", tmp_path / "other", format="zarr3")
 
 
-def test_a_block_of_variable_length_is_named_with_its_array(container, tmp_path):
+def test_without_being_asked_to_leave_out_nothing_is_written_and_all_that_is_in_the_way_is_named(container, tmp_path):
+    container.create_dataset("a/texts", shape=(2,), dtype="string", chunks=(1,))
+    container.create_dataset("b", shape=(4,), dtype="u1", chunks=(4,))
+    (tmp_path / "c.n5/b/attributes.json").write_text(
+        '{"dimensions": [4], "blockSize": [4], "dataType": "uint8", "compression": {"type": "unheard"}}'
+    )
+    (tmp_path / "c.n5/c").mkdir()
+    (tmp_path / "c.n5/c/attributes.json").write_text(
+        '{"dimensions": [4], "blockSize": [4], "dataType": "odd", "compression": {"type": "raw"}}'
+    )
+    with pytest.raises(UnsupportedError, match=r"3 of the things here cannot .*skip_unsupported=True") as caught:
+        zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3")
+    for named in ("a/texts: a dataset of dataType 'string'", "b: ", "unheard", "c: "):
+        assert named in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    command = ["convert", str(tmp_path / "c.n5"), str(tmp_path / "out"), "--format", "zarr3"]
+    assert cli.main(command) == 1 and not (tmp_path / "out").exists()
+    assert cli.main([*command, "--skip-unsupported"]) == 0
+    assert sorted(zvcore.open(tmp_path / "out")) == ["a", "good"]
+    # What is left out is lost.
+    with pytest.raises(UnsupportedError, match="would lack"):
+        zvcore.convert(tmp_path / "c.n5", tmp_path / "two", format="zarr3", skip_unsupported=True, strict=True)
+    assert zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3", skip_unsupported=True).already_finished
+
+
+def test_what_only_the_destination_lacks_is_left_out_too(tmp_path):
+    group = zvcore.open(tmp_path / "src", "w", format="zarr3")
+    group.create_array("flags", shape=(4,), dtype="?", chunks=(2,))[...] = True
+    group.create_array("numbers", shape=(4,), dtype="u1", chunks=(2,))[...] = 3
+    with pytest.raises(UnsupportedError, match="flags: N5 has no booleans"):
+        zvcore.convert(tmp_path / "src", tmp_path / "out", format="n5")
+    report = zvcore.convert(tmp_path / "src", tmp_path / "out", format="n5", skip_unsupported=True)
+    assert [loss.where for loss in report.losses] == ["flags"] and list(zvcore.open(tmp_path / "out")) == ["numbers"]
+
+
+def test_blocks_of_variable_length_are_seen_before_anything_is_written(container, tmp_path):
     odd = container.create_dataset("a/odd", shape=(4,), dtype="u1", chunks=(4,))
     odd.write_block((0,), np.arange(7, dtype="u1"), mode="varlength")
+    full = container.create_dataset("a/full", shape=(4,), dtype="u1", chunks=(4,))
+    full.write_block((0,), np.arange(4, dtype="u1"), mode="varlength")
+    with pytest.raises(UnsupportedError, match=r"a/odd: .*variable number of items"):
+        zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3")
+    assert not (tmp_path / "out").exists()
+    report = zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3", skip_unsupported=True)
+    assert [loss.where for loss in report.losses] == ["a/odd"]
+    assert zvcore.open(tmp_path / "out")["a/full"][...].tolist() == [0, 1, 2, 3]
+
+
+def test_a_block_of_variable_length_is_named_with_its_array(container, tmp_path):
+    odd = container.create_dataset("a/odd", shape=(8,), dtype="u1", chunks=(4,))
+    odd[:4] = 1
+    odd.write_block((1,), np.arange(7, dtype="u1"), mode="varlength")
     with pytest.raises(CorruptDataError, match="variable length") as caught:
         zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3")
-    assert caught.value.key == "a/odd/0"
+    assert caught.value.key == "a/odd/1"
+
+
+def test_groups_in_groups_may_be_as_many_as_paths_allow():
+    path = "/".join("g" * 1100)
+    store = MemoryStore()
+    source = zvcore.open(store, "w", format="n5")
+    for depth in range(1, 1100):
+        store.put("g/" * depth + "attributes.json", b"{}")
+    source.create_dataset(path, shape=(4,), dtype="u1", chunks=(2,))[...] = 5
+    made = MemoryStore()
+    zvcore.convert(store, made, format="n5")
+    assert zvcore.open(made)[path][...].tolist() == [5] * 4
 
 
 def test_a_group_of_which_nothing_can_be_converted_is_refused_before_anything_is_written(container, tmp_path):

@@ -93,9 +93,11 @@ def test_what_is_left_out_of_a_group_stands_in_the_plan(tmp_path) -> None:
     group = zvcore.open(tmp_path / "c.n5", "w", format="n5")
     group.create_dataset("good", shape=(4, 4), dtype="u1", chunks=(2, 2))
     group.create_dataset("texts", shape=(2,), dtype="string", chunks=(1,))
-    plan = zvcore.plan(tmp_path / "c.n5", tmp_path / "out", format="zarr3")
+    with pytest.raises(UnsupportedError, match="texts"):
+        zvcore.plan(tmp_path / "c.n5", tmp_path / "out", format="zarr3")
+    plan = zvcore.plan(tmp_path / "c.n5", tmp_path / "out", format="zarr3", skip_unsupported=True)
     assert [array.path for array in plan.arrays] == ["good"]
-    assert [problem.where for problem in plan.left_out] == ["texts"] and "left out" in str(plan)
+    assert [loss.where for loss in plan.losses] == ["texts"] and "cannot be converted" in str(plan)
 
 
 def test_a_dry_run_prints_the_plan(source, tmp_path, capsys) -> None:

@@ -11,6 +11,7 @@ import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.manifest import MANIFEST, check_manifest, manifest_around
 from zvcore.converting.note import FINISHED, UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.converting.note import KEY as NOTE
 from zvcore.errors import InvalidKeyError, MetadataError, NotFoundError, UnsupportedError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["compact", "find", "inspect", "repair", "verify"]
 
 # Objects of zvcore's own, which belong to no format.
-_NOTES = (NOTE, FINISHED)
+_NOTES = (NOTE, FINISHED, MANIFEST)
 # How many arrays of an unfinished conversion are named.
 _NAMED = 100
 # How many objects one task on a cluster looks at.
@@ -50,6 +51,8 @@ def verify(
     **options: Any,
 ) -> Report:
     """Check all of an array, a group, a volume, a Zarr Vectors store, or one file of these.
+
+    Where there is a manifest (see `make_manifest`), what lies here is compared with it, too.
 
     fast             do not decode chunks: check structure, checksums, and the sizes that are known
     client           a dask.distributed `Client`: its workers look, each at some objects, with one thread unless
@@ -81,6 +84,7 @@ def verify(
                 options["only"] = meant
             report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
     report.watch = None
+    _check_manifest(report, store, only, fast, threads)
     # Last: a conversion that wrote during the check may have ended by now.
     _tell_unfinished(
         report, store.root, [unfinished_around(_place(path, store), storage_options), *_unfinished_within(store, only)]
@@ -94,6 +98,19 @@ def _root(path: Path) -> str:
         return path.root
     text = os.fsdecode(path)
     return text.rstrip("/") if "://" in text else os.path.abspath(text)
+
+
+def _check_manifest(report: Report, store: Store, only: str | None, fast: bool, threads: int | None) -> None:
+    """Compare what lies here with the manifest that there is of it, if there is one."""
+    around = manifest_around(store)
+    if around is None:
+        return
+    root, inside = around
+    against = Report()
+    check_manifest(root, against, "/".join(filter(None, (inside, only))), fast=fast, threads=threads)
+    below = f"{inside}/" if inside else ""
+    against.problems = [replace(one, where=one.where.removeprefix(below)) for one in against.problems]
+    report.extend(against)
 
 
 def _place(path: Path, store: Store) -> Path:

@@ -29,6 +29,7 @@ COMMANDS = (
     "downsample",
     "migrate",
     "verify",
+    "manifest",
     "repair",
     "compact",
     "preview",

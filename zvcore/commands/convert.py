@@ -55,6 +55,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     )  # fmt: skip
     image_options(parser)
     parser.add_argument("--strict", action="store_true", help="refuse to begin where anything would be lost")
+    parser.add_argument(
+        "--skip-unsupported", action="store_true", help="leave out what cannot be converted, and tell it as a loss"
+    )
+    parser.add_argument(
+        "--consolidate", action=argparse.BooleanOptionalAction,
+        help="write consolidated metadata of Zarr (by default, if SRC has them)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--manifest", action="store_true", help="leave a checksum of every object, which verify checks later"
+    )
     run_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and write nothing")
     return parser
@@ -113,6 +123,7 @@ def run(options: argparse.Namespace) -> int:
         overwrite=options.overwrite, resume=not options.no_resume, strict=options.strict,
         image=options.image, ome=options.ome, voxel_size=options.voxel_size, axes=options.axes,
         channels=options.channels, name=options.name,
+        skip_unsupported=options.skip_unsupported, consolidate=options.consolidate,
         **({} if options.memory is None else {"memory": options.memory}),
     )  # fmt: skip
     if options.dry_run:
@@ -120,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
     with cluster(options.dask) as client, ending_in_order():
         report = zvcore.convert(
             source, options.dst, verify=options.verify, progress=not options.quiet, threads=options.threads,
-            client=client, **asked, **given,
+            client=client, manifest=options.manifest, **asked, **given,
         )  # fmt: skip
     return tell(options, report)
 
@@ -132,7 +143,7 @@ def tell_plan(options: argparse.Namespace, plan: Any) -> int:
         print_json(plan.to_json())
     else:
         print(plan)
-    return 1 if plan.left_out else 0
+    return 0
 
 
 def tell(options: argparse.Namespace, report: Any) -> int:

@@ -32,11 +32,12 @@ class Carrying:
     moved   whether only a part of the source is converted, so that what says where voxels lie does not hold
     """
 
-    def __init__(self, draft: Draft, source: str, moved: bool) -> None:
+    def __init__(self, draft: Draft, source: str, moved: bool, consolidating: bool = False) -> None:
         self.draft = draft
         self.source: Exchange = get_format(source).exchange()
         self.target: Exchange = draft.format.exchange()
         self.moved = moved
+        self.consolidating = consolidating
 
     @property
     def within_format(self) -> bool:
@@ -179,6 +180,8 @@ class Carrying:
 
     def _other_members(self, path: str, attrs: Mapping[str, Any]) -> None:
         for name in self.source.other_members(attrs):
+            if self.consolidating and name == self.source.consolidated_member:
+                continue  # it is made of what the destination has
             self.draft.lose(path, f"the member {name!r} of its document is not carried")
 
     def _lose_other_images(self, path: str, entries: Sequence[Any]) -> None:

@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from zvcore.boxes import count_of
+from zvcore.care.manifest import MANIFEST, write_manifest
 from zvcore.converting.companions import ComparingObjects
 from zvcore.converting.journal import StepNote
 from zvcore.converting.making import Made, Step, make, path_in
@@ -19,7 +20,7 @@ from zvcore.converting.running import Parts, run_units
 from zvcore.converting.verifying import Comparison
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.progress import shown
-from zvcore.report import ConversionReport, Problem
+from zvcore.report import ConversionReport
 from zvcore.stores import LocalStore, MemoryStore
 from zvcore.stores.single_file import SingleFileStore
 
@@ -40,13 +41,16 @@ class Conversion(ABC):
     effort     whether a codec that encodes with another effort counts as another codec
     replacing  whether something is removed from there first
     finished   whether an earlier run has finished it, so that there is nothing to do
-    left_out   what the destination will lack: (path, why)
+    consolidating  whether the destination will tell of all that lies in it
+    manifest   whether it will have a checksum of every object
     """
 
     journal: Journal
     effort = False
     replacing = False
     finished = False
+    consolidating = False
+    manifest = False
 
     def __init__(self, store: Store, memory: int) -> None:
         if memory < 1:
@@ -54,7 +58,6 @@ class Conversion(ABC):
         self.store = store
         self.memory = memory
         self.made = self._nothing()
-        self.left_out: list[tuple[str, str]] = []
 
     @abstractmethod
     def _draft(self) -> Draft: ...
@@ -69,40 +72,47 @@ class Conversion(ABC):
 
     def rehearse(self) -> tuple[Store, Made]:
         """Make the destination in memory first: what cannot be made is refused before anything is written."""
+        return self.made_in_memory(self.draft)
+
+    def made_in_memory(self, draft: Draft) -> tuple[Store, Made]:
         memory = MemoryStore()
         memory.of_files = self.store.of_files  # formats may store chunks in files in another way
         scratch = memory if self.store.file is None else SingleFileStore(memory, self.store.file)
         made = self._nothing(rehearsing=True)
-        make(self.draft, self.draft.format.exchange().writer(scratch, False), made)
+        writer = draft.format.exchange().writer(scratch, False)
+        make(draft, writer, made)
+        if self.consolidating:
+            writer.consolidate()
         return scratch, made
 
     def plan(self) -> Plan:
         """What would be done; nothing is written."""
         scratch, made = self.rehearse()
-        self.check(scratch)
-        left_out = [Problem(path, f"left out: {why}") for path, why in self.left_out]
+        self.check(scratch, made)
         arrays = planned(self.draft, made, self.store, scratch)
         return Plan(
-            self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, left_out, self.finished,
+            self.store.root, self.draft.format.name, self.replacing, arrays, self.draft.losses, self.finished,
             planned_beside(made), self.draft.notes,
         )  # fmt: skip
 
     def refuse_losses(self) -> None:
         """An error that names everything that the destination would lack, if that is anything."""
         told = [str(loss) for loss in self.draft.losses]
-        told += [f"{path}: left out: {why}" for path, why in self.left_out]
         if told:
             raise UnsupportedError(
                 f"{self.draft.format.title} would lack {len(told)} things that the source has:\n  " + "\n  ".join(told)
             )
 
-    def check(self, scratch: Store) -> None:
+    def check(self, scratch: Store, made: Made) -> None:
         """Refuse what would be written over others' objects, now that it was made in memory."""
 
     def make(self, found: bool) -> None:
-        """Make the arrays, and the steps that fill them. `found`: an earlier run has begun to."""
+        """Make the arrays, and the steps that fill them. `found`: something is there that is used, not made."""
         self.made = self._nothing()
-        make(self.draft, self.draft.format.exchange().writer(self.store, found), self.made)
+        writer = self.draft.format.exchange().writer(self.store, found)
+        make(self.draft, writer, self.made)
+        if self.consolidating:
+            writer.consolidate()
 
     @abstractmethod
     def prepare(self) -> None:
@@ -140,12 +150,12 @@ class Conversion(ABC):
             if verify:
                 self.make(True)
                 self._verify(report, threads, client, progress)
+            if self.manifest and not self.store.exists(MANIFEST):
+                self._write_manifest(progress, threads)
             return report
         self.prepare()
         steps = self.made.steps
         self.journal.plan({step.name: self._noted(step, Units(range(len(step.work)))) for step in steps})
-        for path, why in self.left_out:
-            report.add(path, f"left out: {why}")
         report.losses.extend(self.draft.losses)
         total = sum(len(step.work) for step in steps)
         with shown(progress, total, "converting") as tell:
@@ -159,8 +169,15 @@ class Conversion(ABC):
         if report.resumed or client is not None:
             self._clean()
         self._record()
+        if self.manifest:
+            self._write_manifest(progress, threads)
         self.journal.end()
         return report
+
+    def _write_manifest(self, progress: Any, threads: int | None) -> None:
+        # Functions of the caller are told of units, not of objects.
+        with shown(progress is True, self.store.list(), "checksums", "object") as watch:
+            write_manifest(self.store, threads, watch)
 
     def _noted(self, step: Step, units: Units) -> StepNote:
         arrays = [path_in(self.store, array) for array in step.work.targets]

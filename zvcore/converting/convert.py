@@ -62,6 +62,9 @@ def convert(
     axes: str | Sequence[str] | None = None,
     channels: str | Sequence[Any] | None = None,
     name: str | None = None,
+    skip_unsupported: bool = False,
+    consolidate: bool | None = None,
+    manifest: bool = False,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
@@ -86,7 +89,8 @@ def convert(
     progress    True for a bar (in a log: lines), or a function that is called with (done, total) bytes of values
     client      a dask.distributed Client, to work on a cluster
     memory      how many bytes values and encoded chunks may take at once; one shard is the least
-    overwrite   replace what is at `dst`; otherwise an existing destination is an error
+    overwrite   replace all that is at `dst`; otherwise only a group that is there gets further members, and anything
+                that exists already is an error
     resume      resume a conversion that was interrupted, if it is the same
     strict      what would be lost is an error that names all of it, before anything is written
     image       the path of one image among several, "" for that of the group itself
@@ -97,6 +101,10 @@ def convert(
     channels    names of the channels ("DAPI", or "DAPI:00FF00" with a colour), or what `omero` has of each; the range
                 of values to show is taken from the data
     name        what the image is called
+    skip_unsupported  what of a group cannot be converted is left out, and told as a loss; otherwise it is an error
+                      that names all of it, before anything is written
+    consolidate  whether a Zarr group tells of all that lies in it (consolidated metadata); None: if the source's does
+    manifest    leave a checksum of every object (`.zvcore-manifest.jsonl`), by which `verify` checks any copy later
     source_options   for opening the source, as `zvcore.open` takes them
     storage_options  for whichever of the two lies in an object store, as in `zvcore.open`
     format_options  options of the destination's format, as in `zvcore.create`
@@ -106,7 +114,12 @@ def convert(
     request = _request(target, region, dtype, clip, levels, method, factors)
     request.image = image
     request.asked = Asked.of(ome=ome, voxel_size=voxel_size, unit=unit, axes=axes, channels=channels, name=name)
-    conversion = _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options)
+    manner = {
+        "overwrite": overwrite, "resume": resume, "memory": int(memory), "skip": skip_unsupported,
+        "consolidate": consolidate,
+    }  # fmt: skip
+    conversion = _conversion(src, dst, request, manner, source_options, storage_options)
+    conversion.manifest = manifest
     if strict:
         conversion.refuse_losses()
     report = conversion.run(threads=threads, client=client, progress=progress, verify=verify)
@@ -140,6 +153,8 @@ def plan(
     axes: str | Sequence[str] | None = None,
     channels: str | Sequence[Any] | None = None,
     name: str | None = None,
+    skip_unsupported: bool = False,
+    consolidate: bool | None = None,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
@@ -153,7 +168,11 @@ def plan(
     request = _request(target, region, dtype, clip, levels, method, factors)
     request.image = image
     request.asked = Asked.of(ome=ome, voxel_size=voxel_size, unit=unit, axes=axes, channels=channels, name=name)
-    conversion = _conversion(src, dst, request, (overwrite, resume), memory, source_options, storage_options)
+    manner = {
+        "overwrite": overwrite, "resume": resume, "memory": int(memory), "skip": skip_unsupported,
+        "consolidate": consolidate,
+    }  # fmt: skip
+    conversion = _conversion(src, dst, request, manner, source_options, storage_options)
     if strict:
         conversion.refuse_losses()
     return conversion.plan()
@@ -191,18 +210,16 @@ def _conversion(
     src: Path | Any,
     dst: Path,
     request: Request,
-    manner: tuple[bool, bool],
-    memory: int,
+    manner: Mapping[str, Any],
     source_options: Mapping[str, Any] | None,
     storage_options: Mapping[str, Any] | None,
 ) -> Converting:
-    """The conversion that was asked for; `manner`: whether it overwrites, and whether it resumes."""
-    overwrite, resume = manner
+    """The conversion that was asked for; `manner`: the further arguments of `Converting`."""
     by_path = isinstance(src, str | os.PathLike | Store)
     from_there, to_there = shared_options(storage_options, src, dst)
     source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
     store = opening.store_at(dst, "w", to_there, request.target.format.name)
-    return Converting(source, store, request, memory=int(memory), overwrite=overwrite, resume=resume)
+    return Converting(source, store, request, **manner)
 
 
 def writable(format: str) -> Format:

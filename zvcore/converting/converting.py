@@ -2,65 +2,111 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
+from zvcore.converting.adding import add_attributes, array_paths, can_take_members, occupied, refuse_touching
 from zvcore.converting.conversion import Conversion
 from zvcore.converting.finished import record_finished, was_finished
 from zvcore.converting.journal import Journal
 from zvcore.converting.note import KEY, read_note
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
+from zvcore.converting.skipping import convertible, refuse
 from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
-from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
+from zvcore.errors import ConflictError, PluginError, UnsupportedError, ZvcoreError
+from zvcore.format import get_format
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from zvcore.converting.drafts import Draft
+    from zvcore.converting.making import Made
     from zvcore.converting.sources import Node
+    from zvcore.format import Format
     from zvcore.stores import Store
 
 __all__ = ["Converting"]
 
 
 class Converting(Conversion):
-    """Writes what a source holds to another place."""
+    """Writes what a source holds to another place.
+
+    skip         whether what cannot be converted is left out, as a loss
+    consolidate  whether the destination tells of all that lies in it; None: if the source does
+    """
 
     def __init__(
-        self, source: Any, store: Store, request: Request, *, memory: int, overwrite: bool, resume: bool
+        self,
+        source: Any,
+        store: Store,
+        request: Request,
+        *,
+        memory: int,
+        overwrite: bool,
+        resume: bool,
+        skip: bool = False,
+        consolidate: bool | None = None,
     ) -> None:
         self.effort = request.target.effort
         super().__init__(store, memory)
-        self.request = request
-        nodes = collect(source)
+        told = consolidate is None and get_format(source.format).exchange().is_consolidated(source)
+        self.consolidating = bool(consolidate) or (told and request.exchange.consolidated_member is not None)
+        self.request = replace(request, consolidating=self.consolidating)
+        self.failed: dict[str, ZvcoreError] = {}
+        self._rehearsed: tuple[Store, Made] | None = None
+        nodes = collect(source, self.failed)
         if request.image is not None:
             nodes = chosen_image(nodes, request.image)
+            self.failed.clear()  # nothing else is asked for
         self.nodes = request.asked.applied(nodes, request.exchange.ome_version)
-        self._leave_out()
         self._refuse_overlap()
         self._refuse_unclear()
+        self._set_aside(skip)
+        # Whether members are added to a group that is there, and which ones an earlier attempt has begun to add.
+        self.adding = False
+        self.begun_before: list[str] = []
         self.journal = self._journal(overwrite, resume)
 
     def _draft(self) -> Draft:
-        return draft_conversion(self.nodes, self.request)
+        draft = draft_conversion(self.nodes, self.request)
+        for path, error in self.failed.items():
+            draft.lose(path, f"it cannot be converted: {error.told}")
+        return draft
+
+    def rehearse(self) -> tuple[Store, Made]:
+        if self._rehearsed is None or self.consolidating:
+            self._rehearsed = super().rehearse()
+        return self._rehearsed
 
     # --- before anything is written
 
-    def _leave_out(self) -> None:
-        """One array that cannot be converted does not keep the others of its group from it."""
-        kept: list[Node] = []
-        for node in self.nodes:
+    def _set_aside(self, skip: bool) -> None:
+        """What cannot be converted is an error that names all of it, or it is left out."""
+
+        def attempt(nodes: Sequence[Node]) -> None:
+            self.made_in_memory(draft_conversion(nodes, self.request))
+
+        if self.nodes_with_arrays:
             try:
-                if isinstance(node, Leaf):
-                    node.array.check_items()
-            except UnsupportedError as error:
-                if len(self.nodes) == 1:
+                self.rehearse()
+            except (UnsupportedError, PluginError):
+                if len(self.nodes_with_arrays) + len(self.failed) == 1:
                     raise
-                self.left_out.append((node.path, error.told))
-            else:
-                kept.append(node)
-        if self.left_out and not any(map(arrays_of, kept)):
-            told = "; ".join(f"{path}: {why}" for path, why in self.left_out[:5])
-            raise UnsupportedError(f"there is no array here that can be converted: {told}")
-        self.nodes = kept
+                self.failed.update(convertible(self.nodes, attempt))
+                if not self.failed:
+                    raise
+        if not self.failed:
+            return
+        self.nodes = [node for node in self.nodes if node.path not in self.failed]
+        self.__dict__.pop("draft", None)
+        self._rehearsed = None
+        if not skip or not self.nodes_with_arrays:
+            raise refuse(self.failed, bool(self.nodes_with_arrays))
+
+    @property
+    def nodes_with_arrays(self) -> list[Node]:
+        return [node for node in self.nodes if arrays_of(node)]
 
     def _refuse_overlap(self) -> None:
         target = self.store.root.rstrip("/")
@@ -111,16 +157,36 @@ class Converting(Conversion):
                 if not overwrite:
                     raise
             else:
-                self.resuming = True
+                self.resuming, self.adding = True, journal.adding is not None
                 return journal
         self.resuming = False
-        self.replacing = found is not None or opening.detect(self.store) is not None
-        if self.replacing and not overwrite:
-            self.finished = found is None and self._was_finished(task)
-            if not self.finished:
-                raise _occupied(self.store.root)
-            self.replacing = False
+        there = opening.detect(self.store)
+        occupied_by = there if there is not None and any(self.store.list_dir()) else None
+        self._settle(found, occupied_by, overwrite, task)
         return Journal(self.store, task, None)
+
+    def _settle(
+        self, found: Mapping[str, Any] | None, there: Format | None, overwrite: bool, task: dict[str, Any]
+    ) -> None:
+        """Decide what becomes of what lies here: it is replaced, or gets further members, or is in the way."""
+        format = self.request.target.format
+        if found is None and there is None:
+            return
+        begun = None if found is None else found.get("adding")
+        if isinstance(begun, list) and overwrite:
+            # What was there before that conversion was not its own.
+            self.adding, self.begun_before = True, [path for path in begun if isinstance(path, str) and path]
+        elif overwrite:
+            self.replacing = True
+        elif found is None and self._was_finished(task):
+            self.finished = True
+        elif found is None and can_take_members(self.store, format, there):
+            self.adding = True
+        else:
+            raise occupied(self.store)
+        if self.adding and there is not None and can_take_members(self.store, format, there):
+            # Members that it does not tell of would not be found.
+            self.consolidating = self.consolidating or format.exchange().is_consolidated(format.open(self.store, "r"))
 
     def _was_finished(self, task: dict[str, Any]) -> bool:
         try:
@@ -134,13 +200,20 @@ class Converting(Conversion):
     # --- making the destination
 
     def prepare(self) -> None:
+        paths = None
         if not self.resuming:
-            scratch, _ = self.rehearse()
-            self.check(scratch)
+            scratch, made = self.rehearse()
+            self.check(scratch, made)
             if self.replacing:
                 self._clear()
-        self.journal.begin()
-        self.make(self.resuming)
+            if self.adding:
+                paths = array_paths(scratch, made)
+        self.journal.begin(adding=paths)
+        for path in self.begun_before:
+            self.store.delete_prefix(path)
+        self.make(self.resuming or self.adding)
+        if self.adding:
+            add_attributes(self.store, self.draft)
 
     def _clear(self) -> None:
         """Remove what lies here. Half of it shall pass for sound no more than half of what is to come."""
@@ -153,18 +226,19 @@ class Converting(Conversion):
                 self.store.delete(key)
         self._clean()
 
-    def check(self, scratch: Store) -> None:
+    def _clean(self) -> None:
+        if self.adding:
+            return  # others may be at work here
+        super()._clean()
+
+    def check(self, scratch: Store, made: Made) -> None:
         """What others have stored within this place is not taken for what we have made, now or by the next run."""
         if self.resuming or self.replacing or self.finished:
+            return
+        if self.adding:
+            refuse_touching(self.store, scratch, made, self.request.target.format, self.begun_before)
             return
         keys = [*scratch.list()]
         for key, taken in zip(keys, self.store.each(self.store.exists, keys), strict=True):
             if taken:
-                raise _occupied(f"{self.store.root}/{key}")
-
-
-def _occupied(where: str) -> ConflictError:
-    return ConflictError(
-        "something is here already; overwrite=True replaces it",
-        key=where,
-    )
+                raise occupied(self.store, key)

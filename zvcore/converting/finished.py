@@ -48,8 +48,7 @@ def was_finished(store: Store, task: Mapping[str, Any], scratch: Store, made: Ma
 
 
 def _key(store: Store, made: Made) -> str | None:
-    if not made.arrays:
-        return None
+    if not made.arrays or store.file is not None:
+        return None  # nothing is left beside a single file
     path = path_in(store, made.arrays[0][1])
-    # What is a single file has no folders.
-    return FINISHED if store.file is not None or not path else f"{path}/{FINISHED}"
+    return f"{path}/{FINISHED}" if path else FINISHED

@@ -67,6 +67,7 @@ class Journal:
         self._failed: str | None = None
         self._clearing = False
         self.begun = False
+        self.adding: list[str] | None = None
         if found is not None:
             if found.get("mark") != self._mark:
                 raise ConflictError(
@@ -75,10 +76,17 @@ class Journal:
                 )  # fmt: skip
             self._done = checked_spans(found.get("done"))
             self._units = found.get("units")
+            adding = found.get("adding")
+            self.adding = list(adding) if isinstance(adding, list) else None
 
-    def begin(self, clearing: bool = False) -> None:
-        """From now on the destination is that of an unfinished conversion, which may have to remove another first."""
+    def begin(self, clearing: bool = False, adding: Sequence[str] | None = None) -> None:
+        """From now on the destination is that of an unfinished conversion, which may have to remove another first.
+
+        `adding`: the arrays that it adds to a group which was there before.
+        """
         self.begun, self._clearing = True, clearing
+        if adding is not None:
+            self.adding = list(adding)
         self._write()
 
     def plan(self, steps: Mapping[str, StepNote]) -> None:
@@ -146,7 +154,7 @@ class Journal:
     def _write(self) -> None:
         document = {
             "version": VERSION, "mark": self._mark, "task": self._task, "units": self._units, "done": self._done,
-            "failed": self._failed, "clearing": self._clearing,
+            "failed": self._failed, "clearing": self._clearing, "adding": self.adding,
         }  # fmt: skip
         started = time.monotonic()
         self._store.put(KEY, json.dumps(document, default=str).encode())

@@ -102,7 +102,6 @@ class Plan:
     replaces     whether something that lies there is removed first
     arrays       what is made, in the order in which it is filled
     losses       what has no place in the destination
-    left_out     arrays that cannot be converted, and why
     companions   what is copied beside the arrays, object by object
     notes        what else to know before, such as who will not be able to read an array
     finished     whether an earlier run has finished the same conversion, so that nothing would be done
@@ -113,7 +112,6 @@ class Plan:
     replaces: bool = False
     arrays: list[PlannedArray] = field(default_factory=list)
     losses: list[Problem] = field(default_factory=list)
-    left_out: list[Problem] = field(default_factory=list)
     finished: bool = False
     companions: list[PlannedCompanion] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
@@ -144,7 +142,6 @@ class Plan:
             "companions": [asdict(companion) for companion in self.companions],
             "losses": [loss.to_json() for loss in self.losses],
             "notes": [note.to_json() for note in self.notes],
-            "left_out": [problem.to_json() for problem in self.left_out],
             "units": self.units,
             "bytes": self.bytes,
             "memory": self.memory,
@@ -157,7 +154,6 @@ class Plan:
         lines += [f"  {companion}" for companion in self.companions]
         lines += [f"  lost: {loss}" for loss in self.losses]
         lines += [f"  note: {note}" for note in self.notes]
-        lines += [f"  {problem}" for problem in self.left_out]
         lines.append(f"{human_size(self.bytes)} of values in {self.units} units of at most {human_size(self.memory)}")
         return "\n".join(lines)
 

@@ -41,6 +41,7 @@ class Request:
     factors: tuple[int, ...] | None = None
     image: str | None = None
     asked: Asked = field(default_factory=Asked)
+    consolidating: bool = False
 
     def __post_init__(self) -> None:
         if self.levels < 0:
@@ -57,7 +58,7 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
     """What becomes of these nodes."""
     draft = Draft(request.target.format)
     source = next(array for node in nodes for array in arrays_of(node)).format
-    carrying = Carrying(draft, source, request.region is not None)
+    carrying = Carrying(draft, source, request.region is not None, request.consolidating)
     for node in nodes:
         if isinstance(node, Beside):
             continue
@@ -95,7 +96,7 @@ def _as_held(node: Leaf | Pyramid | Folder, request: Request) -> Leaf | Pyramid 
 def _view(leaf: Leaf | Level, region: Any, request: Request) -> View:
     channel = _channel_axis(leaf.axes)
     parsed = parse_region(region, leaf.array.shape)
-    leaf.array.check_items()
+    get_format(leaf.array.format).exchange().check_source(leaf.array)
     return make_view(
         leaf.array, request.target.format, parsed, channel_axis=channel, dtype=request.dtype, clip=request.clip
     )

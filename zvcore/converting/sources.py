@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
-from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.errors import (
+    CorruptDataError,
+    MetadataError,
+    NotFoundError,
+    PluginError,
+    UnsupportedError,
+    ZvcoreError,
+)
 from zvcore.format import get_format
 from zvcore.images import Axis, Image, Level
 
@@ -52,16 +59,22 @@ class Beside:
 
 Node = Leaf | Pyramid | Folder | Beside
 
+# What keeps one thing from being converted, and others not.
+_FAILURES = (UnsupportedError, PluginError, MetadataError, CorruptDataError, NotFoundError)
 
-def collect(source: Any) -> list[Node]:
-    """The nodes of an opened source, folders before what lies in them."""
+
+def collect(source: Any, failed: dict[str, ZvcoreError] | None = None) -> list[Node]:
+    """The nodes of an opened source, folders before what lies in them.
+
+    What cannot be opened is an error, or is noted in `failed` by its path.
+    """
     if isinstance(source, Array):
         return [_leaf("", source)]
     if getattr(source, "kind", None) not in ("group", "image"):
         what = getattr(source, "kind", type(source).__name__)
         raise UnsupportedError(f"{what}: this is neither an array nor a group of arrays")
-    nodes = list(_nodes(source, ""))
-    if not any(isinstance(node, Leaf | Pyramid) for node in nodes):
+    nodes = list(_nodes(source, failed))
+    if not any(isinstance(node, Leaf | Pyramid) for node in nodes) and not failed:
         raise NotFoundError("there is no array here to convert", key=source.store.root)
     return nodes
 
@@ -74,48 +87,40 @@ def _leaf(path: str, array: Array) -> Leaf:
     return Leaf(path, array, only.axes, only.taken, only.untold, found.kind)
 
 
-def _nodes(group: Any, path: str) -> Iterator[Node]:
-    below = f"{path}/" if path else ""
-    format = get_format(group.format)
-    found = format.read_image(group)
+def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]:
+    """One after the other, not one in the other: there may be thousands of groups in each other.
+
+    What a pyramid further up has as a level is not found once more.
+    """
+    # Paths, and the groups that they lie in; the last is the next.
+    waiting: list[tuple[str, Any]] = [("", None)]
     taken: set[str] = set()
-    if found is not None:
-        yield Pyramid(**{**vars(found), "path": path})
-        taken = {level.path for level in found.levels}
-    else:
-        yield Folder(path, group.attrs)
-    children = group.children()
-    names = list(children)
-    folders, objects = format.exchange().beside(group, names)
-    if folders or objects:
-        yield Beside(path, group.store, folders, objects)
-    for name in names:
-        member = children[name]
-        if name in taken:
+    while waiting:
+        path, group = waiting.pop()
+        try:
+            node = source if group is None else group.children()[path.rpartition("/")[2]]
+            if isinstance(node, Array):
+                yield _leaf(path, node)
+                continue
+            image = get_format(node.format).read_image(node)
+        except _FAILURES as error:
+            if failed is None or group is None:
+                raise
+            failed[path] = error
             continue
-        if isinstance(member, Array):
-            yield _leaf(below + name, member)
-        else:
-            within = {one.removeprefix(f"{name}/") for one in taken if one.startswith(f"{name}/")}
-            yield from _without(_nodes(member, below + name), below + name, within)
-
-
-def _without(nodes: Iterator[Node], path: str, taken: set[str]) -> Iterator[Node]:
-    """The nodes of a folder, apart from arrays that a pyramid above has already."""
-    gone = {f"{path}/{one}" for one in taken}
-    for node in nodes:
-        if isinstance(node, Leaf) and node.path in gone:
-            continue
-        if isinstance(node, Pyramid) and gone >= {f"{node.path}/{level.path}" for level in node.levels}:
-            continue
-        if (
-            isinstance(node, Folder)
-            and gone
-            and any(one.startswith(f"{node.path}/") for one in gone)
-            and not node.attrs
-        ):
-            continue
-        yield node
+        below = f"{path}/" if path else ""
+        levels = {below + level.path for level in image.levels} if image is not None else set()
+        if image is not None and not (levels and levels <= taken):
+            yield Pyramid(**{**vars(image), "path": path})
+        elif image is None and (node.attrs or not any(one.startswith(below) for one in taken)):
+            yield Folder(path, node.attrs)
+        taken |= levels
+        names = list(node.children())
+        folders, objects = get_format(node.format).exchange().beside(node, names)
+        if folders or objects:
+            yield Beside(path, node.store, folders, objects)
+        members = [below + name for name in names]
+        waiting.extend((member, node) for member in reversed(members) if member not in taken)
 
 
 def chosen_image(nodes: Sequence[Node], path: str) -> list[Node]:

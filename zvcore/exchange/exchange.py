@@ -41,6 +41,7 @@ class Exchange:
     has_attributes  whether arrays, and groups, have attributes of their users
     reserved        names of attributes that the format keeps for itself
     placing         names of attributes by which conventions say where voxels lie: they are written by the destination
+    consolidated_member  of a group's document, by which it tells of all that lies in it, if the format has that
     names_levels    whether levels have names that other formats may give them
     nan             whether attributes may hold NaN and the infinities
     understood      members of its documents that say how values are stored, or that hold attributes; None: what says
@@ -63,6 +64,7 @@ class Exchange:
     reserved: ClassVar[frozenset[str]] = frozenset()
     placing: ClassVar[frozenset[str]] = frozenset()
     names_levels: ClassVar[bool] = True
+    consolidated_member: ClassVar[str | None] = None
     nan: ClassVar[bool] = True
     understood: ClassVar[frozenset[str] | None] = None
     documents: ClassVar[frozenset[str]] = frozenset()
@@ -96,6 +98,14 @@ class Exchange:
 
     def masks_fill(self, array: Array) -> bool:
         """Whether readers that know missing values take the fill value for one."""
+        return False
+
+    def check_source(self, array: Array) -> None:
+        """UnsupportedError where an array has something else than items that can be converted."""
+        array.check_items()
+
+    def is_consolidated(self, node: Any) -> bool:
+        """Whether a group tells of all that lies in it."""
         return False
 
     def spare_axes(self, array: Array) -> Collection[int]:

@@ -45,6 +45,10 @@ class ImageWriter:
     def image(self, path: str, image: Described) -> None:
         """Describe the arrays in a folder as the levels of one image."""
 
+    def consolidate(self) -> None:
+        """Let the group at the root tell of all that lies in it."""
+        raise UnsupportedError(f"{self.format.title} has no consolidated metadata", key=self.store.root)
+
     def child(self, path: str) -> Store:
         """The store of what lies at a path."""
         return self.store.child(path) if path else self.store

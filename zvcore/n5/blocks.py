@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.codecs import CodecChain
     from zvcore.engine.buffers import Keys
 
-__all__ = ["MODES", "Block", "decode_block", "encode_block", "mode_of"]
+__all__ = ["MODES", "Block", "decode_block", "encode_block", "fills_a_box", "mode_of"]
 
 MODES = ("default", "varlength", "object")
 _ITEM_LIMIT = 2**31
@@ -56,6 +57,12 @@ class Block:
 
 def mode_of(data: bytes | memoryview, ndim: int) -> str:
     return MODES[parse_header(data, ndim)[0]]
+
+
+def fills_a_box(data: bytes | memoryview, ndim: int) -> bool:
+    """Whether a block, by its header, has as many numbers as its extent has places."""
+    mode, dimensions, items, _ = parse_header(data, ndim)
+    return mode == 0 or (mode == 1 and items == math.prod(dimensions))
 
 
 def most_strings(items: int, stored: int) -> int:

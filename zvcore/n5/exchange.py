@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import codecs
-from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, distinct, slow_first
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images import default_names
 from zvcore.images.axes import known, plain, short_unit, size_of
 from zvcore.images.cosem import transform
 from zvcore.images.ome import ATTRIBUTE, Words, attributes_of, members_of, read_words
+from zvcore.n5.blocks import fills_a_box
 from zvcore.n5.creating import create_dataset, create_group
 from zvcore.n5.documents import ATTRIBUTES
 from zvcore.n5.metadata import RESERVED
@@ -50,6 +51,19 @@ class N5Exchange(Exchange):
     def words(self, attrs: Mapping[str, Any]) -> Words:
         # Before version 0.5 the words had names that conventions of N5 have too.
         return read_words(attrs, flat=False)
+
+    def check_source(self, array: Array) -> None:
+        """Blocks say themselves what they hold: one is looked at."""
+        super().check_source(array)
+        store = array.layout.store
+        try:
+            first = next(iter(array.layout.stored_objects() or ()), None)
+            head = None if first is None else store.get(first.key, 0, 16 + 4 * array.ndim)
+            if first is not None and head is not None and not fills_a_box(head, array.ndim):
+                what = "blocks of a variable number of items are no chunks of an array: use read_block and write_block"
+                raise UnsupportedError(what, key=f"{store.root}/{first.key}")
+        except CorruptDataError:
+            return  # told when it is read
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None

@@ -13,8 +13,9 @@ from zvcore.exchange.target import advised_shards, carried_shards, chunk_shape, 
 from zvcore.format import get_format
 from zvcore.images.axes import known
 from zvcore.images.cosem import transform
+from zvcore.zarr3.consolidating import consolidate
 from zvcore.zarr3.group import create_group
-from zvcore.zarr3.metadata import ARRAY, DOCUMENT
+from zvcore.zarr3.metadata import ARRAY, DOCUMENT, GroupMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,11 +37,16 @@ class ZarrExchange(Exchange):
     default_codec: ClassVar[str] = "zstd"
     has_attributes = True
     axes_by_place = True
+    consolidated_member = "consolidated_metadata"
     placing = frozenset({"transform", "ome", "multiscales", "_ARRAY_DIMENSIONS"})
     understood = ARRAY.names | {"zarr_format", "node_type"}
     documents = frozenset({DOCUMENT})
     keeps_fill = True
     ome_version = "0.5"
+
+    def is_consolidated(self, node: Any) -> bool:
+        metadata = getattr(node, "metadata", None)
+        return isinstance(metadata, GroupMetadata) and metadata.consolidated is not None
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
@@ -145,6 +151,9 @@ def _spelled_alike(codec: Codec) -> bool:
 
 class ZarrWriter(OmeWriter):
     """Groups, arrays in them, and images as OME-Zarr."""
+
+    def consolidate(self) -> None:
+        consolidate(self.store)
 
     def has_group(self, path: str) -> bool:
         return self.store.exists(f"{path}/zarr.json" if path else "zarr.json")

@@ -1,0 +1,44 @@
+"""Consolidated metadata: a group that tells of all that lies in it, so that readers ask for one object only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore import documents
+from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.zarr3.metadata import DOCUMENT, read_document
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["consolidate"]
+
+
+def consolidate(store: Store) -> None:
+    """Let the group at the root of the store tell of its members, and of theirs, as zarr-python does."""
+    own = read_document(store, "")
+    if own is None:
+        raise NotFoundError("there is no group here", key=store.root)
+    if own.get("node_type") != "group":
+        raise UnsupportedError("only groups have consolidated metadata; this is an array", key=store.root)
+    told = {"kind": "inline", "must_understand": False, "metadata": dict(sorted(_members(store).items()))}
+    documents.change(store, DOCUMENT, lambda document: {**(document or own), "consolidated_metadata": told})
+
+
+def _members(store: Store) -> dict[str, dict[str, Any]]:
+    """The documents of all that lies in a group, by path. Nothing is looked for within arrays."""
+    found: dict[str, dict[str, Any]] = {}
+    waiting = [""]
+    while waiting:
+        path = waiting.pop()
+        for name in store.list_dir(path)[0]:
+            member = f"{path}/{name}" if path else name
+            document = read_document(store, member)
+            if document is None:
+                continue
+            if document.get("node_type") == "group":
+                waiting.append(member)
+                empty = {"kind": "inline", "must_understand": False, "metadata": {}}
+                document = {**document, "consolidated_metadata": empty}
+            found[member] = document
+    return found
