@@ -27,8 +27,10 @@ ROWS = [{"name": "vlen-bytes"}]
 def array(
     path: Path, shape: list[int], chunk: list[int], codecs: Any = BYTES, dtype: str = "uint8", **more: Any
 ) -> Path:
+    fill = "" if dtype == "variable_length_bytes" else 0
     document = {
-        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": dtype, "fill_value": 0, "codecs": codecs,
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": dtype, "fill_value": fill,
+        "codecs": codecs,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "attributes": more,
     }  # fmt: skip
