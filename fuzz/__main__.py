@@ -32,7 +32,8 @@ def fuzz(name: str, arguments: list[str], folder: Path | None) -> None:
     def one_input(data: bytes) -> None:
         attempt(target, data)
 
-    atheris.Setup([f"fuzz-{name}", *arguments], one_input, internal_libfuzzer=False)
+    # Merging starts this again, as the shell finds it.
+    atheris.Setup([f"{sys.executable} -m fuzz {name}", *arguments], one_input, internal_libfuzzer=False)
     atheris.Fuzz()
 
 

@@ -85,7 +85,7 @@ def save(target: str, surroundings: dict[str, str]) -> None:
     for old in smallest.iterdir():
         old.unlink()
     status, text = run(target, ["-merge=1", *LIMITS, str(smallest), str(WORK / target)], surroundings)
-    if status:
+    if status or not any(smallest.iterdir()):
         print(f"{target}: cannot be reduced\n{text[-2000:]}")
         return
     print(f"{target:28} {corpus.save(target, [path.read_bytes() for path in smallest.iterdir()])} inputs")
