@@ -208,7 +208,7 @@ sanitize: $(stamps)/installed $(stamps)/group-test
 
 # What tests/faults does a few times in `make test`, often; as root also on a small file system that is full.
 faults: $(stamps)/installed $(stamps)/group-test
-	ZVCORE_FAULT_KILLS=$(or $(KILLS),100) ZVCORE_FAULT_FORKS=$(or $(FORKS),2000) ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) \
+	ZVCORE_FAULT_KILLS=$(or $(KILLS),100) ZVCORE_FAULT_CUTS=$(or $(CUTS),0) ZVCORE_FAULT_FORKS=$(or $(FORKS),2000) ZVCORE_FAULT_TURNS=$(or $(TURNS),10000) \
 	    ZVCORE_FAULT_MOUNT=$(shell [ "$$(id -u)" = 0 ] && echo 1) \
 	    $(py) -m pytest tests/faults -o faulthandler_timeout=7200 --durations=10 $(ARGS)
 

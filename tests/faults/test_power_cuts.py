@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import zvcore
 from tests.faults.powercut.disk import Disk
 from tests.faults.powercut.kinds import KINDS, folder_of
 from tests.faults.powercut.recording import Call, record, record_run
@@ -74,6 +75,22 @@ def test_an_append_that_is_killed_is_whole_for_every_program(durable: Recorded, 
             assert {*np.unique(values).tolist()} <= {1, written, begun}
         assert set(KINDS[name].check(path)) <= {written, begun}
         shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("way", ["option", "environment", "neither"])
+def test_commands_write_durably_if_they_are_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    source = zvcore.create(tmp_path / "a.n5", format="n5", shape=(4, 4), dtype="u1", chunks=(4, 4))
+    source[...] = 1
+    (tmp_path / "b").mkdir()
+    monkeypatch.setenv("ZVCORE_FSYNC", "1" if way == "environment" else "0")
+    more = ["--fsync"] if way == "option" else []
+    command = ["convert", "-q", str(tmp_path / "a.n5"), str(tmp_path / "b/c.zarr"), "--format", "zarr3", *more]
+    calls = record_run(tmp_path / "b", ["-m", "zvcore", *command])
+    synced = {call.inode for call in calls if call.kind == "s"}
+    wanted = {os.stat(path).st_ino for path in [tmp_path / "b", *(tmp_path / "b").rglob("*")]}
+    assert wanted <= synced if way != "neither" else not synced
+    # Not in this process, for good.
+    assert os.environ["ZVCORE_FSYNC"] == ("1" if way == "environment" else "0")
 
 
 def test_folders_that_a_lock_makes_are_durable(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ COMMANDS = (
     "codecs",
     "completion",
 )
+# Those that change stores.
+WRITING = ("convert", "downsample", "repair", "compact")
 
 
 class FormatNames:

@@ -10,12 +10,13 @@ import argparse
 import importlib
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zvcore.commands import COMMANDS, Terminated, UsageError
+from zvcore.commands import COMMANDS, WRITING, Terminated, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["main", "make_parser"]
 
@@ -53,7 +54,13 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
     for name in COMMANDS:
         module = importlib.import_module(f"zvcore.commands.{name}")
-        module.add_parser(commands, common).set_defaults(run=module.run)
+        one = module.add_parser(commands, common)
+        one.set_defaults(run=module.run)
+        if name in WRITING:
+            one.add_argument(
+                "--fsync", action="store_true",
+                help="every write is on the disk, file and folders, before the next is begun (also: ZVCORE_FSYNC=1)",
+            )  # fmt: skip
     return parser
 
 
@@ -61,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     options = parser.parse_args(arguments, argparse.Namespace(threads=None, quiet=False, verbose=False, debug=False))
     try:
-        status: int = options.run(options)
+        with durable(getattr(options, "fsync", False)):
+            status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
         tell_notes(error)
@@ -82,6 +90,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell_notes(error)
         return 1
     return status
+
+
+@contextmanager
+def durable(wanted: bool) -> Iterator[None]:
+    """Within this, stores in folders make every write durable if that is wanted, those of other processes too."""
+    before = os.environ.get("ZVCORE_FSYNC")
+    if wanted:
+        os.environ["ZVCORE_FSYNC"] = "1"
+    try:
+        yield
+    finally:
+        if wanted and before is None:
+            del os.environ["ZVCORE_FSYNC"]
+        elif wanted and before is not None:
+            os.environ["ZVCORE_FSYNC"] = before
 
 
 def tell_notes(error: BaseException) -> None:

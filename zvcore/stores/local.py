@@ -41,7 +41,8 @@ class LocalStore(Store):
     """A folder. Objects are its regular files, whatever made them; symbolic links to files and folders are followed.
 
     `put` writes a new file beside the old one and renames it, so it replaces a symbolic link, not what that points to.
-    `fsync=True` makes every write durable before it returns. What other programs see under an object's name is never
+    `fsync=True` makes every write durable before it returns, file and folders; where nothing is said, the environment
+    variable ZVCORE_FSYNC=1 does. What other programs see under an object's name is never
     incomplete, except by `append` and `patch`, which change the file itself.
 
     Names that begin with a dot and end with `.zvtmp` or `.zvlock` are the store's own and never listed; what a killed
@@ -52,7 +53,7 @@ class LocalStore(Store):
     can_lock = True
     supports_patch = True
 
-    def __init__(self, path: str | os.PathLike[str], read_only: bool = False, fsync: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], read_only: bool = False, fsync: bool | None = None) -> None:
         path = os.fsdecode(path)
         if not path or "\0" in path:
             raise ValueError(f"{path!r} names no folder")
@@ -61,7 +62,7 @@ class LocalStore(Store):
         self.root = resolve(path)
         self.local_root: bytes = os.fsencode(self.root)
         self.read_only = read_only
-        self.fsync = fsync
+        self.fsync = os.environ.get("ZVCORE_FSYNC", "") not in ("", "0") if fsync is None else fsync
         self._folder = self.local_root if self.local_root.endswith(b"/") else self.local_root + b"/"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -55,11 +55,14 @@ def nothing(path: Path) -> None:
 
 
 def opened(path: Path) -> Any:
-    """What is there, or None."""
+    """The array that is there, or None."""
     try:
-        return zvcore.open(path)
+        found = zvcore.open(path)
     except (NotFoundError, UnsupportedError):
         return None
+    if isinstance(found, zvcore.precomputed.Volume):
+        return found[0] if len(found) else None
+    return found if isinstance(found, zvcore.Array) else None
 
 
 # --- arrays whose values are all of one unit each
@@ -279,10 +282,8 @@ def check_create(path: Path) -> list[int]:
     found = 1
     for value in STEPS:
         array = opened(path / "deep" / "er" / str(value))
-        if array is not None:
-            values = array[0] if isinstance(array, zvcore.precomputed.Volume) else array
-            if value_of(values[...]) == 1:
-                found = value
+        if array is not None and value_of(array[...]) == 1:
+            found = value
     return [found]
 
 

@@ -53,6 +53,7 @@ def recorder() -> Path:
 def record(folder: Path, names: Sequence[str], fsync: bool) -> list[Call]:
     """What happens below the folder while a process of its own does the kinds of writes of these names."""
     folder.mkdir()
+    # The kinds say themselves whether they sync.
     return record_run(folder, ["-m", "tests.faults.powercut.kinds", str(folder), str(int(fsync)), *names])
 
 
@@ -61,8 +62,8 @@ def record_run(folder: Path, arguments: Sequence[str]) -> list[Call]:
     log = folder.with_name(folder.name + ".log")
     log.unlink(missing_ok=True)
     command = [sys.executable, "-W", "ignore", *arguments]
-    environment = {name: value for name, value in os.environ.items() if name != "ZVCORE_FSYNC"}
-    environment |= {
+    environment = {
+        **os.environ,
         "LD_PRELOAD": f"{recorder()} {os.environ.get('LD_PRELOAD', '')}".strip(),
         "ZV_RECORD_BELOW": str(folder),
         "ZV_RECORD_INTO": str(log),

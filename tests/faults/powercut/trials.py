@@ -107,13 +107,13 @@ def judge(name: str, cut: Cut, folder: Path) -> tuple[str, str]:
         return "wrong", str(error)
     except (ZvcoreError, OSError) as error:
         return "told", f"{type(error).__name__}: {error}"
-    unborn = {0} if cut.written == 1 and "new" in name else set()
-    allowed = {*range(cut.written, cut.begun + 1), *unborn}
+    nothing = {0} if "new" in name else set()  # was there before
+    allowed = {*range(cut.written, cut.begun + 1), *(nothing if cut.written == 1 else ())}
     if cut.written < cut.begun:
         allowed.add(TORN)
     if set(found) <= allowed:
         return "sound", ""
-    if any(value in (0, TORN) or value > cut.begun for value in found):
+    if any((value in (0, TORN) and value not in nothing) or value > cut.begun for value in found):
         return "wrong", f"{found}, where {sorted(allowed)} may be"
     return "gone", f"{found}, where {sorted(allowed)} may be"
 

@@ -1,0 +1,34 @@
+"""What power cuts do to writes without `fsync`: `python -m tests.faults.powercut [STATES]` prints the table of
+docs/guarantees.md. Of each kind, so many states that chance chooses are tried.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.faults.powercut.kinds import KINDS
+from tests.faults.powercut.recording import record
+from tests.faults.powercut.trials import cuts, try_kind
+
+WORDS = ("wrong", "told", "gone")
+
+
+def main(most: int) -> None:
+    with TemporaryDirectory() as folder:
+        calls = record(Path(folder, "recorded"), list(KINDS), fsync=False)
+    states = 0
+    for name in KINDS:
+        row = []
+        for ordered in (False, True):
+            counts = try_kind(name, cuts(calls, name, ordered, chances=20, most=most)).counts
+            total = counts.total()
+            states += total
+            row += [f"{100 * counts[word] / total:.3g} %" if counts[word] else "-" for word in WORDS]
+        print(f"| {name} | {' | '.join(row)} |", flush=True)
+    print(states, "states")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
