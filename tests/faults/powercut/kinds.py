@@ -307,8 +307,10 @@ def check_members(path: Path) -> list[int]:
     assert (group["kept"][...] == 1).all()
     found = 1
     for value in STEPS:
-        if f"a/{value}" in group:
-            assert (group[f"a/{value}"][...] == 1).all(), "a part of a member that was removed"
+        member = group[f"a/{value}"] if f"a/{value}" in group else None
+        # In N5, a folder without attributes is a group.
+        if isinstance(member, zvcore.Array):
+            assert (member[...] == 1).all(), "a part of a member that was removed"
         else:
             found = value
     return [found]
@@ -357,7 +359,7 @@ def check_values(path: Path) -> list[int]:
         if data is None:
             found[shard].append(0)
             continue
-        assert len(set(data)) == 1 and len(data) in (60, 62, 63), "neither old nor new"
+        assert len(set(data)) == 1 and data.isdigit() and len(data) in (60, 62, 63), "neither old nor new"
         found[shard].append(int(chr(data[0])))
         assert len(data) == 60 + (found[shard][-1] if found[shard][-1] > 1 else 0)
     return [value_of(values) for values in found.values()]
@@ -460,7 +462,7 @@ def check_convert(path: Path) -> list[int]:
     for value in STEPS:
         place = path / "to" / str(value)
         if (place / ".zvcore-convert.json").exists():
-            assert zvcore.verify(place).status == "unfinished", zvcore.verify(place)
+            assert not zvcore.verify(place).ok, "an unfinished conversion that looks sound"
             continue
         array = opened(place)
         if array is not None and value_of(array[...]) == 1:

@@ -113,7 +113,9 @@ def judge(name: str, cut: Cut, folder: Path) -> tuple[str, str]:
         allowed.add(TORN)
     if set(found) <= allowed:
         return "sound", ""
-    if any((value in (0, TORN) and value not in nothing) or value > cut.begun for value in found):
+    if TORN in found:
+        return "told", f"{found}, where {sorted(allowed)} may be"
+    if any((value == 0 and value not in nothing) or value > cut.begun for value in found):
         return "wrong", f"{found}, where {sorted(allowed)} may be"
     return "gone", f"{found}, where {sorted(allowed)} may be"
 
