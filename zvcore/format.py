@@ -121,6 +121,7 @@ class Format(ABC):
     precedence    who is asked first, when several formats have the same marks: what is a special case of another format
                   has the higher number
     open_options  what only this format's `open` takes
+    inner_options options of the creating function that are not for users
     makes_arrays  whether `create` works: then `creator` gives the function that does it
     begins_groups whether mode "w" begins an empty group
     tensorstore_driver  what tensorstore calls it, and
@@ -133,6 +134,7 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()
     precedence: ClassVar[int] = 0
     open_options: ClassVar[tuple[str, ...]] = ()
+    inner_options: ClassVar[tuple[str, ...]] = ()
     makes_arrays: ClassVar[bool] = True
     begins_groups: ClassVar[bool] = False
     tensorstore_driver: ClassVar[str | None] = None
@@ -184,22 +186,26 @@ class Format(ABC):
         """Make an array at the root of the store; the arguments are those of `zvcore.create`."""
         if not self.makes_arrays:
             raise UnsupportedError(f"arrays cannot be written as {self.name!r}", key=store.root)
-        make = self.creator()
-        self._refuse_unknown(make, options)
-        return make(store, **options)
+        self.check_creation(options)
+        return self.creator()(store, **options)
 
     def creator(self) -> Callable[..., Array]:
         """The function that makes arrays; its parameters by keyword are what `create` takes."""
         raise NotImplementedError
 
-    def _refuse_unknown(self, make: Callable[..., Array], options: Mapping[str, Any]) -> None:
-        parameters = inspect.signature(make).parameters.values()
+    def check_creation(self, options: Mapping[str, Any]) -> None:
+        """TypeError, in words for users, for options that `create` and the groups' `create_dataset` do not take."""
+        parameters = inspect.signature(self.creator()).parameters.values()
         if any(one.kind is one.VAR_KEYWORD for one in parameters):
             return  # it tells its options apart itself
-        known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+        taken = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in self.inner_options]
+        known = [one.name for one in taken]
         unknown = sorted(options.keys() - set(known))
         if unknown:
             raise TypeError(f"{self.name} has no option {unknown[0]!r} for creating; it has {', '.join(known)}")
+        missing = [one.name for one in taken if one.default is one.empty and one.name not in options]
+        if missing:
+            raise TypeError(f"an array of {self.name} is not created without {' and '.join(missing)}")
 
     # --- images
 

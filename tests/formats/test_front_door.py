@@ -76,3 +76,18 @@ def test_what_is_opened_says_what_it_is(tmp_path: Path, format: str) -> None:
     assert array.kind == "array" and array.store.root == node.store.root and not array.children()
     image = zvcore.formats()[format].read_image(node)
     assert image is not None and len(image.axes) == array.ndim and image.labels == (image.kind == "segmentation")
+
+
+@pytest.mark.parametrize("name", [name for name, one in zvcore.formats().items() if one.begins_groups])
+def test_groups_refuse_options_in_words_for_users(tmp_path, name):
+    group = zvcore.open(tmp_path / "g", "w", format=name)
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    with pytest.raises(TypeError, match=rf"{name} has no option 'nonsense' for creating; it has shape"):
+        group.create_dataset("a/b", shape=(4,), dtype="u1", nonsense=1)
+    with pytest.raises(TypeError, match=rf"an array of {name} is not created without shape"):
+        group.create_dataset("a/b", dtype="u1")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    assert group.create_dataset("a/b", shape=(4,), dtype="u1").shape == (4,)
+    for inner in zvcore.formats()[name].inner_options:
+        with pytest.raises(TypeError, match="has no option"):
+            zvcore.create(tmp_path / "x", format=name, shape=(4,), dtype="u1", **{inner: None})

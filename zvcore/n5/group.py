@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.format import get_format
 from zvcore.n5.array import N5Array
 from zvcore.n5.attributes import Attributes, WithAttributes
 from zvcore.n5.creating import create_dataset, create_group
@@ -157,6 +158,7 @@ class N5Group(WithAttributes, Mapping[str, Any]):
 
     def create_dataset(self, path: str, **options: Any) -> N5Array:
         """A new dataset in this group; the arguments are those of `zvcore.create`."""
+        get_format(self.format).check_creation(options)
         self._check_writable()
         name = group_path(path)
         if not name:

@@ -29,6 +29,7 @@ class Zarr2(Format):
     tensorstore_driver = "zarr"
     zarr_python = True
     begins_groups = True
+    inner_options = ("through",)
     open_options = ("threads", "write_empty_chunks")
 
     def open(self, store: Store, mode: str = "r", **options: Any) -> Any:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.format import get_format
 from zvcore.zarr2.array import Zarr2Array, warn_if_misplaced
 from zvcore.zarr2.attributes import Attributes, AttributesFile
 from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, tell_above
@@ -165,6 +166,7 @@ class Zarr2Group(Mapping[str, Any]):
 
     def create_dataset(self, path: str, **options: Any) -> Zarr2Array:
         """A new array in this group; the arguments are those of `zvcore.create`."""
+        get_format(self.format).check_creation(options)
         self._check_writable()
         self._make_groups_above(path)
         return create_array(self.store.child(path.strip("/")), through=(*self._through, self.store), **options)

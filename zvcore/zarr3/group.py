@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.documents import Document
 from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.format import get_format
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import group_document
@@ -121,6 +122,7 @@ class Zarr3Group(Mapping[str, Any]):
 
     def create_dataset(self, path: str, **options: Any) -> Zarr3Array:
         """A new array in this group; the arguments are those of `zvcore.create`."""
+        get_format(self.format).check_creation(options)
         self._check_writable()
         self._make_groups_above(path)
         return create_array(self.store.child(path.strip("/")), **options)
