@@ -38,7 +38,7 @@ __all__ = ["WAYS", "Copying", "plan_copy"]
 WAYS = (Verbatim, Recode, Gather)
 # How many bytes of values, and how many chunks, one unit has at most whose values are never gathered. What is done of a
 # unit is lost when a conversion is interrupted.
-_UNIT_BYTES = 256 << 20
+_UNIT_BYTES = 128 << 20
 _UNIT_CHUNKS = 1 << 14
 
 

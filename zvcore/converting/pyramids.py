@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Pyramiding", "plan_levels"]
 
 # What one unit reads at most. More would be lost when a conversion is interrupted.
-_UNIT_BYTES = 2 << 30
+_UNIT_BYTES = 512 << 20
 # Fewer units leave threads without work: then a coarser level is made of the one below it when that is written.
 _LEAST_UNITS = 16
 
