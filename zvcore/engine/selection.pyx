@@ -396,7 +396,7 @@ cdef class Selection:
         return np.ascontiguousarray(np.stack([plane.ravel() for plane in grid], axis=1), np.int64)
 
     def touched(self, const int64_t[:, ::1] positions, tuple chunk_shape):
-        """For each chunk, or box of chunks in this shape, whether anything of it is selected: by integers and slices."""
+        """For each chunk, or box of chunks in this shape, whether integers and slices select anything of it."""
         cdef int64_t i, extent
         cdef int axis
         cdef Axis *place

@@ -302,7 +302,7 @@ cdef inline int64_t block_bytes(const Blocks *blocks, int64_t b) noexcept nogil:
 
 
 cdef (int64_t, int64_t) measure_rows(Blocks blocks, int64_t *out) noexcept nogil:
-    """Fill in where each row will begin: (the first row outside of the columns, the first faulty block), -1 for none."""
+    """Fill in where each row will begin: (first row outside of the columns, first faulty block), -1 for none."""
     cdef int64_t i, b, begin, end, wanted, size = 0
     for i in range(blocks.rows):
         out[i] = size

@@ -96,8 +96,8 @@ cdef int sync_folder(const char *path) noexcept nogil:
 
 
 cdef int make_folders(char *path, Py_ssize_t root, bint sync) noexcept nogil:
-    cdef int attempt, code = ENOENT
-    for attempt in range(100):
+    cdef int _attempt, code = ENOENT
+    for _attempt in range(100):
         if code == ENOENT:          # someone removes them as fast as we make them
             code = make_folders_once(path, root, sync)
     return code
@@ -300,7 +300,8 @@ def extend(path: bytes, parts: tuple, uint64_t size, uint64_t copy_at, uint64_t 
     cdef bint durable = sync
     cdef file_stamp found
     cdef int code = 0, descriptor
-    if held.count < 1 or last_at < size or (copy_at and (copy_at < size or held.vectors[held.count - 1].iov_len > size)):
+    if held.count < 1 or last_at < size or (
+            copy_at and (copy_at < size or held.vectors[held.count - 1].iov_len > size)):
         raise ValueError("the parts do not fit the places")
     with nogil:
         descriptor = zv_open(where, O_RDWR)

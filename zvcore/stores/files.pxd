@@ -17,8 +17,8 @@ cdef int stamp_object(const char *path, file_stamp *stamp) noexcept nogil
 # How many bytes were read (fewer only at the end of the file), or minus errno.
 cdef int64_t read_at(int descriptor, void *into, uint64_t size, uint64_t offset) noexcept nogil
 
-# errno of a call that has just failed, never 0; it as an OSError; and whether it means that there is no such object, and
-# nothing worse.
+# errno of a call that has just failed, never 0; it as an OSError; and whether it means only that there is no such
+# object.
 cdef int last_error() noexcept nogil
 cdef object failure(int code, bytes path)
 cdef bint absent(int code) noexcept nogil
