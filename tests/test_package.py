@@ -119,7 +119,7 @@ def test_what_is_nothing_is_told_from_a_group_without_attributes(tmp_path: Path)
     with pytest.raises(zvcore.errors.NotFoundError):
         zvcore.open(tmp_path / "other")
     (tmp_path / "other" / "info").write_text("words")
-    with pytest.raises(zvcore.errors.UnsupportedError):
+    with pytest.raises(zvcore.errors.MetadataError, match="not JSON"):
         zvcore.open(tmp_path / "other")
 
 

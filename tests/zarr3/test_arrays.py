@@ -195,14 +195,18 @@ def test_changing_a_shard_in_place(tmp_path, mode, codec):
     mirror = rng.integers(1, 99, (64, 64)).astype("u2")
     array[...] = mirror
     size = (tmp_path / "c/0/0").stat().st_size
+    sizes = []
     for _ in range(20):
         i, j = rng.integers(0, 60, 2)
         mirror[i : i + 3, j : j + 3] = rng.integers(0, 99)
         array[i : i + 3, j : j + 3] = mirror[i : i + 3, j : j + 3]
         assert (zvcore.open(tmp_path)[...] == mirror).all()
+        sizes.append((tmp_path / "c/0/0").stat().st_size)
     assert (zarr.open_array(tmp_path)[...] == mirror).all()
-    grown = (tmp_path / "c/0/0").stat().st_size
-    assert grown > size if mode == "append" else (codec is not None or grown == size)
+    if mode == "append":  # until most of it is dead bytes
+        assert max(sizes) > size
+    else:
+        assert codec is not None or sizes == [size] * 20
     array[8:16, 8:16] = 0
     mirror[8:16, 8:16] = 0
     assert not array.block_exists((1, 1))

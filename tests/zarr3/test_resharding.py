@@ -29,8 +29,10 @@ def test_chunks_are_copied_as_they_are(tmp_path: Path, shards: Any, wanted: dict
         tmp_path / "old", format="zarr3", shape=(47, 55), dtype="u2", chunks=(5, 6), shards=shards, codec="gzip"
     )
     old[...] = values
-    # Bytes that gzip cannot decode get through: nobody has tried.
-    old.write_encoded((4, 4), b"not gzip")
+    # A stream that says the right size gets through, although gzip cannot decode it: nobody has tried.
+    damaged = bytearray(old.read_encoded((4, 4)))
+    damaged[12:16] = b"\xff" * 4
+    old.write_encoded((4, 4), bytes(damaged))
     report = zvcore.convert(tmp_path / "old", tmp_path / "new", format="zarr3", **wanted)
     new = zvcore.open(tmp_path / "new", mode="r+")
     assert new.chunks == (5, 6)
@@ -43,6 +45,14 @@ def test_chunks_are_copied_as_they_are(tmp_path: Path, shards: Any, wanted: dict
     new[20:25, 24:30] = values[20:25, 24:30]
     np.testing.assert_array_equal(new[...], values)
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "new", mode="r")[...], values)
+
+
+def test_what_is_no_stream_of_the_right_size_is_not_copied(tmp_path: Path) -> None:
+    old = zvcore.create(tmp_path / "old", format="zarr3", shape=(10, 6), dtype="u2", chunks=(5, 6), codec="gzip")
+    old[...] = 7
+    old.write_encoded((1, 0), b"not gzip")
+    with pytest.raises(zvcore.errors.CorruptDataError, match="not a valid gzip stream"):
+        zvcore.convert(tmp_path / "old", tmp_path / "new", format="zarr3", shards=(10, 6))
 
 
 def test_chunks_one_by_one(tmp_path: Path) -> None:
