@@ -90,7 +90,8 @@ def test_units_that_have_nothing_to_do_are_left_out(format, sharded, tmp_path, m
         if target == {"format": "zarr3"}:
             plan = zvcore.plan(tmp_path / "src", tmp_path / "other", **target, memory=1 << 17)
             assert report.units < plan.units
-            assert np.array_equal(zvcore.open(dst)[...], turned)
+            made = zvcore.open(dst)
+            assert np.array_equal((made if made.kind == "array" else made["0"])[...], turned)
         if "levels" in target:
             monkeypatch.setattr(present, "_FEW", 1 << 20)
             zvcore.convert(tmp_path / "src", tmp_path / "all", **target, memory=1 << 17)

@@ -44,7 +44,14 @@ def n5(path: Path, codec: str) -> None:
 
 def volume(path: Path, sharding: ShardingSpec | None) -> None:
     array = zvcore.create(
-        path, format="precomputed", shape=SHAPE, dtype="u2", chunks=CHUNKS, key="8", sharding=sharding
+        path,
+        format="precomputed",
+        shape=SHAPE,
+        dtype="u2",
+        chunks=CHUNKS,
+        key="8",
+        sharding=sharding,
+        **({"codec": "raw"} if sharding is None else {}),
     )
     array[...] = VALUES[..., None]
 

@@ -50,12 +50,12 @@ class Converting(Conversion):
     ) -> None:
         self.effort = request.target.effort
         super().__init__(store, memory)
-        told = consolidate is None and get_format(source.format).exchange().is_consolidated(source)
-        self.consolidating = bool(consolidate) or (told and request.exchange.consolidated_member is not None)
-        self.request = replace(request, consolidating=self.consolidating)
         self.failed: dict[str, ZvcoreError] = {}
         self._rehearsed: tuple[Store, Made] | None = None
         nodes = collect(source, self.failed)
+        told = consolidate is None and get_format(source.format).exchange().is_consolidated(source)
+        self.consolidating = bool(consolidate) or (told and request.exchange.consolidated_member is not None)
+        self.request = replace(request, consolidating=self.consolidating)
         if request.image is not None:
             nodes = chosen_image(nodes, request.image)
             self.failed.clear()  # nothing else is asked for

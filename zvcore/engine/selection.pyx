@@ -68,9 +68,9 @@ cdef bint covers(Selection selection, const int64_t *position, const Py_ssize_t 
         place = &selection.axes[axis]
         begin = position[axis] * extent[axis]
         end = min(begin + extent[axis], selection.bounds[axis])
-        if place.start > begin or place.start + place.count * place.step < end or (
-            place.step != 1 and end - begin > 1
-        ):
+        if place.start > begin or place.start + place.count * place.step < end:
+            return False
+        if place.step != 1 and (end - begin > 1 or (begin - place.start) % place.step):
             return False
     return True
 

@@ -330,6 +330,8 @@ class LocalStore(Store):
         self._refuse_if_read_only(prefix)
         folder = self._prefix_folder(prefix)
         if folder != self.local_root:
+            if not os.path.isdir(folder):  # an object of this very name does not lie below it
+                return 0
             pool.drop_below(folder + b"/")
             return self._remove([folder])
         pool.drop_below(self._folder)
