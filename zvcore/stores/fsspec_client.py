@@ -28,9 +28,23 @@ __all__ = ["FsspecClient"]
 _E_TAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "checksum", "sha", "sha256", "md5")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modified")
 
-# File system -> the lock of all its users: fsspec returns the same file system to all callers that name the same place.
+# File system -> the lock of all its users: fsspec returns the same file system to all callers in a thread that name the
+# same place.
 _turns: WeakKeyDictionary[Any, AbstractContextManager[object]] = WeakKeyDictionary()
 _making = threading.Lock()
+
+
+# For replacing an object whose version was looked at: other threads have other file systems and clients for the same
+# place, so these locks belong to the process. Few objects share one.
+_replacing: builtins.list[threading.Lock] = []
+
+
+def _renew_locks() -> None:
+    """In a child, nobody is left who would release what other threads held."""
+    _replacing[:] = [threading.Lock() for _ in range(64)]
+
+
+_renew_locks()
 
 
 def _turn_of(filesystem: Any) -> AbstractContextManager[object]:
@@ -54,7 +68,6 @@ class FsspecClient(Client):
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
-        self._replacing = threading.Lock()
         self._turn = _turn_of(filesystem)
         self._is_parents = False
         _clients.add(self)
@@ -74,7 +87,6 @@ class FsspecClient(Client):
         """Connections are the parent's, and so is the position in open files; threads that held locks are not here.
         The file system is recreated when it is used.
         """
-        self._replacing = threading.Lock()
         self._is_parents = True
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -129,7 +141,7 @@ class FsspecClient(Client):
             if isinstance(condition, Anything):
                 self._put(path, data)
                 return
-            with self._replacing:
+            with _replacing[hash(path) % len(_replacing)]:
                 if self.head(path) != condition:
                     raise ChangedError("the object has changed", key=path)
                 self._put(path, data)
@@ -203,6 +215,7 @@ def _after_fork() -> None:
     global _turns, _making
     _turns = WeakKeyDictionary()
     _making = threading.Lock()
+    _renew_locks()
     for client in [*_clients]:
         client.after_fork()
 
