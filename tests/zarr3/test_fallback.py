@@ -11,6 +11,7 @@ import zarr
 import zarr.codecs
 
 import zvcore.zarr3
+from tests.zarr3.theirs import Theirs
 from zvcore.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -84,15 +85,22 @@ def test_damaged_chunks_of_version_2_are_errors_and_say_which(
 CANNOT = pytest.mark.skipif(zarr.__version__.startswith("3.1."), reason="zarr-python 3.1 has no shards of records")
 
 
+@pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("shards", [None, pytest.param((400,), marks=CANNOT)])
-def test_damaged_chunks_of_what_is_only_in_version_3_are_errors_too(tmp_path: Path, shards: Any) -> None:
+def test_damaged_chunks_of_what_is_only_in_version_3_are_errors_too(tmp_path: Path, shards: Any, native: bool) -> None:
     records = np.zeros(400, RECORDS)
     records["a"] = np.arange(400)
     array = zarr.create_array(
-        tmp_path, shape=(400,), chunks=(400,), shards=shards, dtype=RECORDS, compressors=zarr.codecs.BloscCodec()
+        tmp_path,
+        shape=(400,),
+        chunks=(400,),
+        shards=shards,
+        dtype=RECORDS,
+        compressors=zarr.codecs.BloscCodec(),
+        filters=None if native else [Theirs()],
     )
     array[:] = records
-    assert not zvcore.zarr3.explain(array)["native"]
+    assert zvcore.zarr3.explain(array)["native"] == native
     assert (array[:] == records).all()
     array[5:9] = records[5:9]
     assert (array[:] == records).all()

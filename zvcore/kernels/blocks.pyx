@@ -312,7 +312,8 @@ cdef bint is_filled(const char *src, Py_ssize_t count, Py_ssize_t itemsize, cons
 def swap_unit(dtype):
     """How many bytes of an item byte swapping reverses as one: the `swap_unit` of the C functions."""
     dtype = np.dtype(dtype)
-    if dtype.kind in "iufmM" and dtype.itemsize in (1, 2, 4, 8, 16):
+    # The numbers of ml_dtypes are of a kind of their own.
+    if (dtype.kind in "iufmM" or dtype.isbuiltin == 2) and dtype.itemsize in (1, 2, 4, 8, 16):
         return dtype.itemsize if dtype.itemsize > 1 else 0
     if dtype.kind == "c" and dtype.itemsize in (8, 16, 32):
         return dtype.itemsize // 2

@@ -107,7 +107,7 @@ def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, place
     inner_shape = tuple(shape[axis] for axis in axes)
     parts: dict[str, Any] = {}
     if name in ("bytes", "endian"):
-        parts["endian"] = _endian(configuration, data_type, at.member("endian"))
+        parts["endian"] = _endian(configuration, data_type, bool(filters), at.member("endian"))
     elif name == "sharding_indexed":
         if filters:
             raise _unsupported(here, "shards behind a filter that only Python can run")
@@ -143,15 +143,16 @@ def _order(order: Any, ndim: int, place: Place) -> tuple[int, ...]:
     return tuple(int(i) for i in order)
 
 
-def _endian(configuration: Mapping[str, Any], data_type: DataType, place: Place) -> str | None:
+def _endian(configuration: Mapping[str, Any], data_type: DataType, filtered: bool, place: Place) -> str | None:
     endian = configuration.get("endian")
     if endian is None:
-        dtype = data_type.dtype
-        if data_type.kind == "fixed" and dtype.itemsize > 1 and dtype.kind not in "VS":
+        if data_type.has_order and not data_type.fields:
             raise place.wrong("'little' or 'big' for items of several bytes", endian)
-        return None
+        # Records of older documents do not say it.
+        return "little" if data_type.has_order or filtered else None
     found: str = ENDIAN.load(endian, place)
-    return None if data_type.dtype.kind in "VS" or data_type.dtype.itemsize == 1 else found
+    # Filters may make larger items of small ones.
+    return found if data_type.has_order or filtered else None
 
 
 def _sharding(
@@ -181,7 +182,9 @@ def _is_filter(name: str, codec: Any, place: Place) -> bool:
 
 
 class Filtered:
-    """The value codec of an array behind filters that only Python can run (numcodecs' delta and its like)."""
+    """The value codec of an array behind filters that only Python can run (numcodecs' delta and its like), and of
+    records in the other byte order.
+    """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -217,8 +220,11 @@ class Filtered:
         said = plainly_filtered(self._filters, self.pipeline.data_type.dtype)
         return None if said is None else (self.pipeline.axes, said)
 
-    def _stored(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        return dtype.newbyteorder(">" if self.pipeline.endian == "big" else "<")
+    def _swapped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Items in the byte order in which they are stored, or back: numpy's `byteswap` knows records, and the numbers
+        of ml_dtypes, whose dtypes have no other order.
+        """
+        return values.byteswap() if self.pipeline.swapped else values
 
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         forms = self._forms(shape)
@@ -226,7 +232,7 @@ class Filtered:
         expected = int(np.prod(stored, dtype=np.int64)) * dtype.itemsize
         if len(data) != expected:
             raise CorruptDataError("the decoded chunk has a wrong size", expected=expected, found=len(data))
-        values = as_dtype(np.frombuffer(bytes(data), self._stored(dtype)), dtype).reshape(stored)
+        values = self._swapped(np.frombuffer(bytes(data), dtype)).reshape(stored)
         for one, form in zip(reversed(self._filters), reversed(forms[:-1]), strict=True):
             values = one.decode_array(values, *form)
         return values.transpose(np.argsort(self.pipeline.axes))
@@ -235,5 +241,6 @@ class Filtered:
         encoded: Any = np.ascontiguousarray(values.transpose(self.pipeline.axes))
         for one in self._filters:
             encoded = np.asarray(one.encode_array(encoded))
-        stored = self._stored(encoded.dtype)
-        return bytes((encoded if encoded.dtype == stored else as_dtype(encoded, stored)).tobytes())
+        if not encoded.dtype.isnative:
+            encoded = as_dtype(encoded, encoded.dtype.newbyteorder("="))
+        return bytes(self._swapped(encoded).tobytes())
