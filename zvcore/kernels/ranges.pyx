@@ -1,6 +1,6 @@
 """Moves of many byte ranges at once."""
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 import numpy as np
@@ -35,3 +35,23 @@ def gather_ranges(const uint8_t[::1] source not None, const uint64_t[::1] offset
                     memcpy(&out[at], &source[offsets[i]], sizes[i])
                     at += sizes[i]
     return result
+
+
+def copy_ranges(const uint8_t[::1] source not None, const int64_t[::1] starts not None,
+                uint8_t[::1] target not None, const int64_t[::1] places not None, const int64_t[::1] sizes not None):
+    """Copy sizes[i] bytes from starts[i] of `source` to places[i] of `target`, for each i."""
+    cdef Py_ssize_t i, n = starts.shape[0]
+    cdef int64_t room = source.shape[0], end = target.shape[0]
+    cdef Py_ssize_t bad = -1
+    if places.shape[0] != n or sizes.shape[0] != n:
+        raise ValueError(f"{n} starts, {places.shape[0]} places and {sizes.shape[0]} sizes")
+    with nogil:
+        for i in range(n):
+            if starts[i] < 0 or places[i] < 0 or sizes[i] < 0 or starts[i] > room or sizes[i] > room - starts[i] or \
+                    places[i] > end or sizes[i] > end - places[i]:
+                bad = i
+                break
+            if sizes[i]:
+                memcpy(&target[places[i]], &source[starts[i]], sizes[i])
+    if bad >= 0:
+        raise ValueError(f"range {bad}: {sizes[bad]} bytes at {starts[bad]} do not fit to {places[bad]}")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from zvcore.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from zvcore.precomputed.annotation_info import AnnotationProperty as AnnotationProperty
+    from zvcore.precomputed.annotation_set import Annotations as Annotations
     from zvcore.precomputed.array import ScaleArray as ScaleArray
     from zvcore.precomputed.care import compact as compact
     from zvcore.precomputed.care import inspect as inspect
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.meshes import Mesh as Mesh
     from zvcore.precomputed.meshes import Meshes as Meshes
     from zvcore.precomputed.meshes import write_meshes as write_meshes
+    from zvcore.precomputed.ragged import Ragged as Ragged
     from zvcore.precomputed.shard_writer import write_sharded as write_sharded
     from zvcore.precomputed.sharded_store import ShardedStore as ShardedStore
     from zvcore.precomputed.sharding_spec import ShardingSpec as ShardingSpec
@@ -28,10 +31,13 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = [
+    "AnnotationProperty",
+    "Annotations",
     "Level",
     "Manifest",
     "Mesh",
     "Meshes",
+    "Ragged",
     "ScaleArray",
     "ShardedStore",
     "ShardingSpec",
@@ -55,10 +61,13 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "annotation_info": "AnnotationProperty",
+        "annotation_set": "Annotations",
         "array": "ScaleArray",
         "group": "Volume",
         "care": "compact inspect repair verify",
         "meshes": "Level Manifest Mesh Meshes write_meshes",
+        "ragged": "Ragged",
         "shard_writer": "write_sharded",
         "sharded_store": "ShardedStore",
         "sharding_spec": "ShardingSpec",
@@ -88,9 +97,9 @@ def detect(store: Store) -> bool:
 
 
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
-    """Open what is at the root of a store: `Volume`, `Skeletons` or `Meshes`; with `scale` (number or key) an array."""
+    """Open what is at the root of a store: `Volume`, `Skeletons` and so on; with `scale` (number or key) an array."""
     from zvcore.precomputed.group import Volume
-    from zvcore.precomputed.kinds import MESHES, SKELETONS, kind_of, not_opened
+    from zvcore.precomputed.kinds import ANNOTATIONS, MESHES, SKELETONS, kind_of, not_opened
     from zvcore.precomputed.metadata import INFO, read_info
 
     if scale is None and not options:
@@ -103,6 +112,10 @@ def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **opt
             from zvcore.precomputed.skeletons import Skeletons
 
             return Skeletons(store, mode)
+        if kind == ANNOTATIONS:
+            from zvcore.precomputed.annotation_set import Annotations
+
+            return Annotations(store, mode)
         if kind == MESHES:
             from zvcore.precomputed.meshes import Meshes
 

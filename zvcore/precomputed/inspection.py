@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import NotFoundError, ZvcoreError
-from zvcore.precomputed.annotations import AnnotationFiles, read_annotations
+from zvcore.precomputed.annotation_set import Annotations
 from zvcore.precomputed.judging import ChunkJudge
 from zvcore.precomputed.kinds import LEGACY_MESHES, MESHES, SEGMENT_PROPERTIES, SKELETONS, VOLUME, kind_of
 from zvcore.precomputed.layout import layout_of
@@ -16,7 +16,6 @@ from zvcore.precomputed.metadata import INFO, VolumeInfo, read_info
 from zvcore.precomputed.parts import Shards, folders_of, parts_of
 from zvcore.precomputed.segment_properties import check_segment_properties
 from zvcore.precomputed.shard_check import examine, shard_map
-from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.skeletons import Skeletons
 from zvcore.report import Report, What
 
@@ -124,15 +123,12 @@ def _inspect_objects(store: Store, info: Mapping[str, Any], kind: str) -> dict[s
 
 
 def _count_others(store: Store, info: Mapping[str, Any], kind: str) -> int:
-    """How many items there are of a kind that zvcore does not read."""
+    """How many items there are of the other kinds."""
     if kind == LEGACY_MESHES:
         return LegacyMeshes(store, "").count()
     if kind == SEGMENT_PROPERTIES:
         return check_segment_properties(info, INFO, Report())
-    records, (by_id, *_) = read_annotations(info, INFO)
-    if by_id.sharding is None:
-        return sum(1 for _ in AnnotationFiles(store, records, by_id).files(None, Report()))
-    return len(ShardedStore(store.child(by_id.folder), by_id.sharding))
+    return len(Annotations(store))
 
 
 def _inspect_part(store: Store, info: Mapping[str, Any], only: str) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
-from zvcore.precomputed.annotations import AnnotationFiles, AnnotationJudge, read_annotations
+from zvcore.precomputed.annotation_care import AnnotationFiles, AnnotationJudge
+from zvcore.precomputed.annotation_info import AnnotationInfo
+from zvcore.precomputed.annotation_records import RecordForm
 from zvcore.precomputed.chunk_files import ChunkFiles
 from zvcore.precomputed.judging import ChunkJudge, ManifestJudge, SkeletonJudge
 from zvcore.precomputed.kinds import ANNOTATIONS, LEGACY_MESHES, MESHES, SEGMENT_PROPERTIES, SKELETONS, VOLUME, kind_of
@@ -89,13 +91,14 @@ def parts_of(store: Store, info: Mapping[str, Any], threads: int | None, report:
     elif kind == LEGACY_MESHES:
         yield LegacyMeshes(store, "", threads)
     elif kind == ANNOTATIONS:
-        records, indexes = read_annotations(info, INFO)
-        for index in indexes:
+        annotations = AnnotationInfo.from_json(info, INFO)
+        form = RecordForm.of(annotations)
+        for index in annotations.indexes:
             if index.sharding is None:
-                yield AnnotationFiles(store, records, index, threads)
+                yield AnnotationFiles(store, form, index, threads)
             else:
                 reader = ShardReader(store, index.sharding, f"{index.folder}/")
-                yield Shards(AnnotationJudge(reader, records, index, threads))
+                yield Shards(AnnotationJudge(reader, form, index, threads))
     elif kind == SEGMENT_PROPERTIES:
         report.count("segments", check_segment_properties(info, INFO, report))
     else:

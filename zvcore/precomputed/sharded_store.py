@@ -180,12 +180,16 @@ class ShardedStore(Mapping[int, bytes]):
         One pass reads shard indices, one minishard indices, one values, each with as few requests as possible.
         """
         wanted = as_ids(ids)
-        values = self._fetch(wanted, encoded=False)
+        values = self.fetch(wanted)
         return {
             key: bytes(value) for key, value in zip(wanted.tolist(), iter(values), strict=True) if value is not None
         }
 
-    def _fetch(self, wanted: U64, *, encoded: bool) -> Buffers:
+    def fetch(self, wanted: U64, *, encoded: bool = False) -> Buffers:
+        """The values of these ids, in their order, without a Python object for each; absent for those that are not
+        there.
+        """
+
         def read() -> Buffers:
             sources = self._reader.locate(wanted)
             chain = () if encoded else self._reader.data_chain
@@ -240,12 +244,17 @@ class ShardedStore(Mapping[int, bytes]):
 
     def batches(self) -> Iterator[dict[int, bytes]]:
         """Everything in the order in which it is stored, a few megabytes at a time."""
+        for ids in self.id_batches():
+            yield self.get_many(ids)
+
+    def id_batches(self) -> Iterator[U64]:
+        """All ids in the order in which they are stored, so many at a time that their values fit into memory."""
         for shard in self._reader.shards():
             ids = steadily(partial(self.shard_ids, shard), self.store.root)
             sizes = self._reader.locate(ids).length
             assert sizes is not None
             for first, last in pieces_of(np.where(sizes == ABSENT, 0, sizes), _BATCH_BYTES):
-                yield self.get_many(ids[first:last])
+                yield ids[first:last]
 
     # Changes
 
