@@ -27,6 +27,7 @@ LIMITS = {
     "stored bytes alone",
     "codec alone",
     "files",
+    "joining them",
 }
 # zvcore in another shape: through zarr-python, by another of its functions, in another write mode.
 OURS = {"zvcore", "zvcore into out", "zarr+zvcore", "read_block", "inplace", "rewrite"}

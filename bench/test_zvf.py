@@ -83,6 +83,12 @@ def decoding(mixed: bool) -> dict[str, Callable[[], Any]]:
     }
 
 
+def decoding_blobs(mixed: bool) -> dict[str, Callable[[], Any]]:
+    _, blobs, _ = manifests(mixed)
+    calls = decoding(mixed)
+    return {**calls, "zvcore": lambda: zvf.decode_manifests(blobs, 3), "joining them": lambda: b"".join(blobs)}
+
+
 def listing(mixed: bool) -> dict[str, Callable[[], Any]]:
     _, blobs, chunk = manifests(mixed)
     return {
@@ -114,6 +120,18 @@ def fragments(count: int, mixed: bool) -> dict[str, Callable[[], Any]]:
     pieces = [(3 * i, 3) if not mixed or i % 3 else rng.integers(0, 3 * count, 5) for i in range(count)]
     raw = zvf.encode_fragments(pieces)
     return {"zvcore": lambda: zvf.decode_fragments(raw), "zarr-vectors": lambda: reference.decode_fragments(raw)}
+
+
+def single_fragments(what: str, mixed: bool) -> dict[str, Callable[[], Any]]:
+    rng = np.random.default_rng(5)
+    pieces = [(3 * i, 3) if not mixed or i % 3 else rng.integers(0, 3 * OBJECTS, 5) for i in range(OBJECTS)]
+    raw = zvf.encode_fragments(pieces)
+    wanted = [i for i in rng.permutation(OBJECTS).tolist() if what == "indices" or isinstance(pieces[i], tuple)][:1000]
+    ours, theirs = getattr(zvf.decode_fragments(raw), what), getattr(reference.decode_fragments(raw), what)
+    return {
+        "zvcore": lambda: [ours(fragment) for fragment in wanted],
+        "zarr-vectors": lambda: [theirs(fragment) for fragment in wanted],
+    }
 
 
 @cache
@@ -164,6 +182,12 @@ BOTH = ("zvcore", "zarr-vectors")
 CONTESTS = [
     Contest("decode 100k mixed manifests into a table", ONE_BY_ONE, partial(decoding, True)),
     Contest("decode 100k uniform manifests into a table", ONE_BY_ONE, partial(decoding, False)),
+    Contest(
+        "decode 100k mixed manifests, a list of them", (*ONE_BY_ONE, "joining them"), partial(decoding_blobs, True)
+    ),
+    Contest(
+        "decode 100k uniform manifests, a list of them", (*ONE_BY_ONE, "joining them"), partial(decoding_blobs, False)
+    ),
     Contest("decode 100k uniform manifests into lists", ("zvcore", "zarr-vectors, in bulk"), partial(listing, False)),
     Contest("decode 100k mixed manifests into lists", ("zvcore", "zarr-vectors, in bulk"), partial(listing, True)),
     Contest("encode 100k uniform manifests from lists", ONE_BY_ONE, partial(encoding, False)),
@@ -171,6 +195,9 @@ CONTESTS = [
     Contest("encode 100k uniform manifests from a table", ("zvcore", "zarr-vectors, in bulk"), table_encoding),
     Contest("decode an index of 100k ranges", BOTH, partial(fragments, OBJECTS, False)),
     Contest("decode an index of 100k mixed fragments", BOTH, partial(fragments, OBJECTS, True)),
+    Contest("rows of 1000 fragments, one by one", BOTH, partial(single_fragments, "indices", False)),
+    Contest("rows of 1000 mixed fragments, one by one", BOTH, partial(single_fragments, "indices", True)),
+    Contest("ranges of 1000 mixed fragments, one by one", BOTH, partial(single_fragments, "range", True)),
     Contest("one manifest by id, warm", BOTH, one_manifest),
     Contest("1000 lines by id", BOTH, partial(some_objects, False)),
     Contest("1000 lines by id, sharded", BOTH, partial(some_objects, True)),

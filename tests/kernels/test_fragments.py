@@ -93,4 +93,4 @@ def test_declared_counts_take_no_memory() -> None:
 
     huge = struct.pack("<IHHII", 0x5A564647, 1, 0, 2**32 - 1, 2**32 - 1)
     with pytest.raises(CorruptDataError, match="truncated in bitmap"):
-        kernel.measure_one(huge + bytes(100))
+        kernel.Pieces(huge + bytes(100))

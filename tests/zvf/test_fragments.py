@@ -181,3 +181,34 @@ def test_no_memory_is_taken_for_the_range_that_a_few_bytes_claim(count: int) -> 
     for ask in (lambda: index.indices(1), lambda: index.gather([0, 1])):
         with pytest.raises(CorruptDataError, match="range"):
             ask()
+
+
+@pytest.mark.parametrize("every", [2, 3, 64, 130])
+def test_fragments_of_a_long_index_are_found_wherever_they_stand(every: int) -> None:
+    pieces: list[Any] = [(5 * i, i % 4) if i % every else np.array([7 * i + 3, i]) for i in range(400)]
+    blob = encode_fragments(pieces)
+    ours, theirs = decode_fragments(blob), reference.decode_fragments(blob)
+    for f in range(len(pieces)):
+        assert np.array_equal(ours.indices(f), theirs.indices(f))
+        assert ours.is_range(f) == theirs.is_range(f)
+        if ours.is_range(f):
+            assert ours.range(f) == theirs.range(f)
+        else:
+            assert np.array_equal(ours.indices_view(f), theirs.indices_view(f))
+
+
+def test_a_view_of_a_fragment_outlives_its_index_and_cannot_be_written() -> None:
+    view = decode_fragments(encode_fragments([(0, 2), np.array([9, 4, 6])])).indices_view(1)
+    assert view.tolist() == [9, 4, 6]
+    assert not view.flags.writeable
+    assert view.dtype == np.int64
+
+
+def test_numbers_of_any_kind_name_a_fragment() -> None:
+    index = decode_fragments(encode_fragments([(4, 2), np.array([3, 1])]))
+    assert index.range(np.uint8(0)) == (4, 2)
+    for far in (2**63, 2**200, -(2**70)):
+        with pytest.raises(IndexError):
+            index.indices(far)
+    with pytest.raises(TypeError):
+        index.indices("0")  # type: ignore[arg-type]

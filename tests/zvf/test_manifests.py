@@ -304,6 +304,33 @@ def test_a_chunk_is_read_in_one_go_as_row_by_row() -> None:
         decode_manifests(chunk[: at + 28] + b"\x09" + chunk[at + 29 :], 3)
 
 
+def test_a_list_may_hold_its_manifests_in_any_form() -> None:
+    class Odd(bytes):
+        pass
+
+    blobs = [encode_manifest([((row, 0, 0), row)] * (row % 3), 3) for row in range(8)]
+    kinds: list[Any] = [
+        bytes,
+        bytearray,
+        memoryview,
+        Odd,
+        lambda blob: np.frombuffer(blob, np.uint8),
+        lambda blob: None,
+    ]
+    some = [kinds[row % len(kinds)](blob) for row, blob in enumerate(blobs)]
+    expected = [b"" if row % len(kinds) == 5 else blob for row, blob in enumerate(blobs)]
+    for source in (some, tuple(some), iter(some)):
+        table = decode_manifests(source, 3)
+        assert encode_manifests(table) == expected
+        assert table.absent.tolist() == [not blob for blob in expected]
+    assert encode_manifests(decode_manifests([None, *blobs], 3)) == [b"", *blobs]
+    for bad in (["text"], [*some, "text"]):
+        with pytest.raises(TypeError, match="not str"):
+            decode_manifests(bad, 3)
+    with pytest.raises(CorruptDataError, match=r"manifest 1.*truncated"):
+        decode_manifests([some[1], bytearray(blobs[1][:-1])], 3)
+
+
 def test_rows_out_of_range() -> None:
     table = decode_manifests([bytes(4)], 3)
     for row in (1, -2):

@@ -6,7 +6,8 @@ whose count is 1.
 """
 
 cimport numpy as cnp
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 import numpy as np
@@ -176,6 +177,44 @@ def decode_rows(const uint8_t[::1] data not None, const int64_t[::1] starts not 
         for i in range(n):
             offset_view[i] = room.at.blocks
             status_view[i] = ABSENT if lengths[i] == 0 else take(base + starts[i], lengths[i], rank, &room.at)
+        offset_view[n] = room.at.blocks
+    return room.finished(offsets, status)
+
+
+def decode_blobs(blobs, ndim):
+    """The manifests of a sequence of bytes objects (None: no bytes at all), where they are: as `decode_rows`.
+
+    None if there is anything else among them.
+    """
+    cdef int64_t rank = checked_ndim(ndim), total = 0
+    # A list of our own: nobody may change it while its bytes are being read.
+    cdef list every = list(blobs)
+    cdef Py_ssize_t n = PyList_GET_SIZE(every), i
+    cdef object blob
+    places = np.empty(n, np.uintp)
+    offsets = np.empty(n + 1, np.int64)
+    status = np.empty(n, np.uint8)
+    cdef const uint8_t **place = <const uint8_t **> cnp.PyArray_DATA(<cnp.ndarray> places)
+    cdef int64_t[::1] offset_view = offsets
+    cdef uint8_t[::1] status_view = status
+    for i in range(n):
+        blob = <object> PyList_GET_ITEM(every, i)
+        offset_view[i] = 0
+        if blob is None:
+            continue
+        if not PyBytes_CheckExact(blob):
+            return None
+        place[i] = <const uint8_t *> PyBytes_AS_STRING(blob)
+        # How long it is stands where its first block will.
+        offset_view[i] = PyBytes_GET_SIZE(blob)
+        total += offset_view[i]
+    cdef _Room room = _Room(total, rank)
+    cdef int64_t length
+    with nogil:
+        for i in range(n):
+            length = offset_view[i]
+            offset_view[i] = room.at.blocks
+            status_view[i] = ABSENT if length == 0 else take(place[i], length, rank, &room.at)
         offset_view[n] = room.at.blocks
     return room.finished(offsets, status)
 

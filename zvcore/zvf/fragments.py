@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["FragmentIndex", "decode_fragments", "encode_fragments"]
 
 Ints = npt.NDArray[np.int64]
-# More rows than any chunk has: their numbers alone would take two gigabytes.
-MAX_ROWS = 2**28
 
 
 def encode_fragments(fragments: Sequence[Any], force_explicit: bool = False) -> bytes:
@@ -71,25 +69,22 @@ def decode_fragments(raw: Any, strict: bool = False) -> FragmentIndex:
     return index
 
 
-class FragmentIndex:
+class FragmentIndex(kernel.Pieces):
     """The fragments of one chunk: runs of rows, or lists of rows that fragments may share."""
 
     def __init__(self, data: bytes) -> None:
-        pieces, ranges, table, offsets, rows, listed = kernel.measure_one(data)
-        self.num_fragments = pieces
-        self.num_range_fragments = ranges
+        pieces, ranges = self.num_fragments, self.num_range_fragments
         if pieces:
             self._bitmap = np.frombuffer(data, np.uint8, (pieces + 7) // 8, 16)
             # The views are unaligned as often as not; numpy reads them all the same.
-            self._table: Ints = np.frombuffer(data, "<i8", 2 * ranges, table).reshape(ranges, 2)
-            self._offsets = np.frombuffer(data, "<u4", pieces - ranges + 1, offsets)
-            self._rows: Ints = np.frombuffer(data, "<i8", listed, rows)
+            self._table: Ints = np.frombuffer(data, "<i8", 2 * ranges, self.ranges_at).reshape(ranges, 2)
+            self._offsets = np.frombuffer(data, "<u4", pieces - ranges + 1, self.offsets_at)
+            self._rows: Ints = np.frombuffer(data, "<i8", self.listed, self.rows_at)
         else:
             self._bitmap = np.zeros(0, np.uint8)
             self._table = np.zeros((0, 2), np.int64)
             self._offsets = np.zeros(1, np.uint32)
             self._rows = np.zeros(0, np.int64)
-        self._ranges_before: npt.NDArray[np.int64] | None = None
 
     def columns(self) -> dict[str, Any]:
         """What the reference's own index object is made of."""
@@ -101,44 +96,12 @@ class FragmentIndex:
             "_csr_indices": self._rows,
         }
 
-    def __len__(self) -> int:
-        return self.num_fragments
-
     def __repr__(self) -> str:
         return f"<FragmentIndex of {self.num_range_fragments} ranges and {self.num_explicit_fragments} lists>"
 
     @property
     def num_explicit_fragments(self) -> int:
         return self.num_fragments - self.num_range_fragments
-
-    def is_range(self, fragment: int) -> bool:
-        if not 0 <= fragment < self.num_fragments:
-            raise IndexError(f"Fragment index {fragment} out of range [0, {self.num_fragments})")
-        return bool((self._bitmap[fragment >> 3] >> (fragment & 7)) & 1)
-
-    def range(self, fragment: int) -> tuple[int, int]:
-        """(start, count) of a fragment that is a range."""
-        if not self.is_range(fragment):
-            raise CorruptDataError(f"Fragment {fragment} is explicit, not a range; use .indices(f) or .indices_view(f)")
-        start, count = self._table[self._before(fragment)]
-        return int(start), int(count)
-
-    def indices(self, fragment: int) -> Ints:
-        """The row numbers of a fragment."""
-        if self.is_range(fragment):
-            start, count = self.range(fragment)
-            self._refuse(start, count, fragment)
-            return np.arange(start, start + count, dtype=np.int64)
-        return self._list(fragment).astype(np.int64)
-
-    def indices_view(self, fragment: int) -> Ints:
-        """The row numbers of a fragment that lists them, without a copy; read-only and perhaps unaligned."""
-        if self.is_range(fragment):
-            raise CorruptDataError(
-                f"Fragment {fragment} is a range; .indices_view requires an explicit fragment.  "
-                "Use .indices(f) to materialise."
-            )
-        return self._list(fragment)
 
     def ranges(self) -> Ints | None:
         """int64[fragments, 2] of (start, count) when every fragment is a range, else None."""
@@ -164,17 +127,6 @@ class FragmentIndex:
         ends = self._table[:, 0] + self._table[:, 1]
         return bool(self._table[0, 0] == 0 and ends[-1] == rows and np.array_equal(ends[:-1], self._table[1:, 0]))
 
-    def gather(self, fragments: Any) -> tuple[Ints, Ints]:
-        """(rows, offsets) of several fragments: those of `fragments[i]` are rows[offsets[i]:offsets[i + 1]]."""
-        wanted = np.ascontiguousarray(fragments, np.int64)
-        bad = (wanted < 0) | (wanted >= self.num_fragments)
-        if bad.any():
-            raise IndexError(f"Fragment index {wanted[bad][0]} out of range [0, {self.num_fragments})")
-        parts = [self.indices(fragment) for fragment in wanted.tolist()]
-        offsets = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([len(part) for part in parts], out=offsets[1:])
-        return (np.concatenate(parts) if parts else np.zeros(0, np.int64)), offsets
-
     def check(self, rows: int | None = None) -> None:
         """Raise if a fragment names a row that cannot exist, or that a chunk of `rows` rows does not have."""
         starts, counts = self._table[:, 0], self._table[:, 1]
@@ -190,21 +142,3 @@ class FragmentIndex:
     def _wide(self) -> bool:
         """Whether start + count of a range may leave int64."""
         return bool(len(self._table)) and bool(np.abs(self._table).max() >= 2**62 or self._table.min() == -(2**63))
-
-    def _refuse(self, start: int, count: int, fragment: int) -> None:
-        # Sixteen bytes may claim any range: memory is taken only for what a chunk could hold.
-        if count > MAX_ROWS or abs(start) > 2**62:
-            raise CorruptDataError(f"fragment {fragment} is a range of {count} rows from row {start}")
-
-    def _before(self, fragment: int) -> int:
-        """How many ranges come before a fragment."""
-        if self.num_range_fragments == self.num_fragments:
-            return fragment
-        if self._ranges_before is None:
-            bits = np.unpackbits(self._bitmap, bitorder="little")[: self.num_fragments]
-            self._ranges_before = np.concatenate([[0], np.cumsum(bits)])
-        return int(self._ranges_before[fragment])
-
-    def _list(self, fragment: int) -> Ints:
-        row = fragment - self._before(fragment)
-        return self._rows[int(self._offsets[row]) : int(self._offsets[row + 1])]

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.kernels import vlen
 from zvcore.kernels.manifest import ABSENT_ROW, row_error
-from zvcore.kernels.manifest_columns import cut, decode_chunk, decode_rows, encode_rows, expand
+from zvcore.kernels.manifest_columns import cut, decode_blobs, decode_chunk, decode_rows, encode_rows, expand
 from zvcore.kernels.manifest_lists import decode_one, encode_lists, encode_one, to_list, to_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "Block",
@@ -94,26 +94,36 @@ def decode_manifests(source: Any, sid_ndim: int, strict: bool = False, keep_dama
                 table.check()
             return table
         starts, lengths = vlen.split_rows(data)
-    else:
-        blobs = [b"" if blob is None else blob for blob in source]
-        for blob in blobs:
-            if isinstance(blob, str):
-                raise TypeError("a manifest is bytes, not str")
-        lengths = np.fromiter((len(blob) for blob in blobs), np.int64, len(blobs))
-        starts = np.cumsum(lengths) - lengths
-        data = b"".join(blobs)
-    return table_from(data, starts, lengths, sid_ndim, strict=strict, keep_damaged=keep_damaged)
+        return table_from(data, starts, lengths, sid_ndim, strict=strict, keep_damaged=keep_damaged)
+    blobs = source if isinstance(source, (list, tuple)) else list(source)
+    columns = decode_blobs(blobs, sid_ndim)
+    if columns is None:
+        blobs = [blob if type(blob) is bytes else _as_bytes(blob) for blob in blobs]
+        columns = decode_blobs(blobs, sid_ndim)
+        assert columns is not None
+    return _checked(columns, sid_ndim, blobs.__getitem__, strict=strict, keep_damaged=keep_damaged)
 
 
 def table_from(
     data: Any, starts: Ints, lengths: Ints, sid_ndim: int, *, strict: bool = False, keep_damaged: bool = False
 ) -> ManifestTable:
     """A table from manifests that lie anywhere in one buffer."""
-    columns = decode_rows(data, starts, lengths, sid_ndim)
-    table = ManifestTable(*columns)
     view = memoryview(data)
+
+    def blob(row: int) -> memoryview:
+        return view[starts[row] : starts[row] + lengths[row]]
+
+    columns = decode_rows(data, starts, lengths, sid_ndim)
+    return _checked(columns, sid_ndim, blob, strict=strict, keep_damaged=keep_damaged)
+
+
+def _checked(
+    columns: Any, sid_ndim: int, blob: Callable[[int], Any], *, strict: bool, keep_damaged: bool
+) -> ManifestTable:
+    """The table of decoded columns, with what is wrong with the rows that are broken; `blob` gives a row's bytes."""
+    table = ManifestTable(*columns)
     for row in np.flatnonzero(columns[6] > ABSENT_ROW).tolist():
-        error = row_error(view[starts[row] : starts[row] + lengths[row]], sid_ndim)
+        error = row_error(blob(row), sid_ndim)
         assert isinstance(error, ZvcoreError)
         table.damaged[row] = error.located(chunk=f"manifest {row}")
     if not keep_damaged:
@@ -498,3 +508,7 @@ def _buffer(blob: Any) -> Any:
         raise TypeError("a manifest is bytes, not str")
     view = memoryview(blob)
     return view if view.format == "B" and view.c_contiguous and view.ndim == 1 else view.tobytes()
+
+
+def _as_bytes(blob: Any) -> bytes:
+    return b"" if blob is None else bytes(_buffer(blob))

@@ -283,7 +283,7 @@ def fragment_owners(level: Level, coords: tuple[int, ...]) -> list[Ints]:
     index = level.fragments.read_one(coords)
     if index is None:
         raise NotFoundError("there is no such chunk", key=level.fragments.path, chunk=coords)
-    count = kernel.measure_one(index)[0] if len(index) else 0
+    count = len(kernel.Pieces(bytes(index))) if len(index) else 0
     here = np.flatnonzero((csr.chunk_coords == np.array(coords, np.int64)).all(1))
     owners = csr.object_ids[np.searchsorted(csr.offsets, here, side="right") - 1]
     fragments = csr.fragment_idx[here]
