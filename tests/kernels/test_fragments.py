@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from zvcore.errors import CorruptDataError
 from zvcore.kernels import fragments as kernel
+from zvcore.kernels.fragment_lookup import Pieces
 from zvcore.zvf import FragmentIndex, encode_fragments
 
 fragment = st.one_of(
@@ -93,4 +94,4 @@ def test_declared_counts_take_no_memory() -> None:
 
     huge = struct.pack("<IHHII", 0x5A564647, 1, 0, 2**32 - 1, 2**32 - 1)
     with pytest.raises(CorruptDataError, match="truncated in bitmap"):
-        kernel.Pieces(huge + bytes(100))
+        Pieces(huge + bytes(100))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError
 from zvcore.kernels import fragments as kernel
+from zvcore.kernels.fragment_lookup import Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,7 @@ def decode_fragments(raw: Any, strict: bool = False) -> FragmentIndex:
     return index
 
 
-class FragmentIndex(kernel.Pieces):
+class FragmentIndex(Pieces):
     """The fragments of one chunk: runs of rows, or lists of rows that fragments may share."""
 
     def __init__(self, data: bytes) -> None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.kernels import fragments as kernel
 from zvcore.kernels import vlen
+from zvcore.zvf.fragments import decode_fragments
 from zvcore.zvf.objects import id_array
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ def fragment_owners(level: Level, coords: tuple[int, ...]) -> list[Ints]:
     index = level.fragments.read_one(coords)
     if index is None:
         raise NotFoundError("there is no such chunk", key=level.fragments.path, chunk=coords)
-    count = len(kernel.Pieces(bytes(index))) if len(index) else 0
+    count = len(decode_fragments(index)) if len(index) else 0
     here = np.flatnonzero((csr.chunk_coords == np.array(coords, np.int64)).all(1))
     owners = csr.object_ids[np.searchsorted(csr.offsets, here, side="right") - 1]
     fragments = csr.fragment_idx[here]
