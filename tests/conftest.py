@@ -2,17 +2,17 @@
 
 import importlib
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.needs import Guard, needs_of
 from zvcore import _build
 from zvcore.codecs import registry
 from zvcore.format import _plugins
@@ -28,55 +28,28 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("ZVCORE_TEST_PROFILE") or ("zvcore-ci" if os.environ.get("CI") else "zvcore"))
 
-# What tests need besides Python and zvcore itself, by folder or file. `make test` leaves these out.
-NEEDS = {
-    "bench": "process",
-    "faults": "process",
-    "formats/test_conformance.py": "process",
-    "interop": "interop",
-    "plugins/test_zarr_python.py": "interop",
-    "serving": "network",
-    "test_build.py": "process",
-    "thirdparty": "process",
-}
-# And by what a file imports or takes: a test that starts a process or uses a peer has to name it.
-NEEDED_BY = {
-    "process": re.compile(
-        r"^import (subprocess|multiprocessing)|^from tests import processes|os\.fork\("
-        r"|^from tests\.(processes|\w+\.interrupting) import (?!PATIENCE$)|\bthird_party\b",
-        re.MULTILINE,
-    ),
-    "network": re.compile(
-        r"^from tests\.stores\.servers|http\.server|\bs3_server\b|def test_\w+\(.*\bs3\b", re.MULTILINE
-    ),
-    "interop": re.compile(
-        r"^\s*(?:import|from) (?:cloudvolume|dask|distributed|nibabel|tensorstore|z5py|zarr|zarr_vectors|zarrs)\b",
-        re.MULTILINE,
-    ),
-}
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    found: dict[Path, set[str]] = {}
     for item in items:
-        if item.path not in found:
-            found[item.path] = needs_of(item.path)
-        for name in found[item.path]:
+        for name in needs_of(item):
             item.add_marker(name)
 
 
-def needs_of(path: Path) -> set[str]:
-    """What the tests of a file need."""
-    here = Path(__file__).parent
-    if not path.is_relative_to(here):
-        return set()
-    name = path.relative_to(here).as_posix()
-    needs = {need for place, need in NEEDS.items() if name == place or name.startswith(f"{place}/")}
-    text = path.read_text()
-    return needs | {need for need, pattern in NEEDED_BY.items() if pattern.search(text)}
+guard = Guard()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    guard.watch(item)
+    try:
+        return (yield)
+    finally:
+        guard.closed = False
 
 
 def pytest_configure() -> None:
+    if settings.get_current_profile_name() == "zvcore-quick":
+        sys.addaudithook(guard)
     # A shell that starts commands in the background makes them deaf to Ctrl-C, and what the tests start as well.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

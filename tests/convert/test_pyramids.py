@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorstore
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zvcore
+from tests.examples import examples
 from zvcore.converting.coarse import downsampled
 from zvcore.errors import UnsupportedError
 
@@ -66,7 +67,7 @@ def test_booleans_have_the_most_frequent():
     assert np.array_equal(downsampled(values, (2, 2, 2), "mean"), oracle(values, (2, 2, 2), "mode"))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(
     st.lists(st.integers(1, 7), min_size=1, max_size=5).map(tuple),
     st.data(),

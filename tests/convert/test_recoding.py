@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import zvcore
 from tests.convert.interrupting import left_behind
+from tests.examples import examples
 from zvcore.converting import recode as recoding
 from zvcore.converting.note import FINISHED
 from zvcore.converting.recode import Recode
@@ -80,7 +81,7 @@ def conversions(draw) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(what=conversions(), seed=st.integers(0, 1 << 30))
 def test_like_numpy(tmp_path_factory, what, seed):
     folder = tmp_path_factory.mktemp("recode")

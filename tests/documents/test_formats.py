@@ -8,9 +8,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from zvcore.documents.members import Place
 from zvcore.errors import ZvcoreError
 from zvcore.n5.metadata import DatasetMetadata
@@ -123,7 +124,7 @@ def test_good_documents_are_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GOOD)
-@settings(max_examples=200)
+@examples(200)
 @given(data=st.data())
 def test_any_json_in_any_place_is_read_or_refused(name: str, data: st.DataObject) -> None:
     document = GOOD[name]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from zvcore.kernels import blocks, cpu
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def on_every_path() -> Iterator[str]:
     cpu.force_path(before)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.data(), shapes(), st.booleans())
 def test_copy_moves_every_item_and_nothing_else(data: st.DataObject, shape: tuple[int, ...], swap: bool) -> None:
     dtype = data.draw(st.sampled_from(SWAPPABLE if swap else DTYPES))

@@ -5,9 +5,10 @@ import struct
 import compressed_segmentation as peer
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from zvcore.errors import CorruptDataError
 from zvcore.kernels.compressed_segmentation import decode_compressed_segmentation, encode_compressed_segmentation
 
@@ -40,7 +41,7 @@ def labels(shape, dtype, kinds, seed=0):
     return np.asfortranarray(values[picks].reshape(shape, order="F"))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(
     shape=st.tuples(*[st.integers(1, 11)] * 3, st.integers(1, 3)),
     block=st.tuples(*[st.integers(1, 9)] * 3),
@@ -125,7 +126,7 @@ def test_malformed(data, text):
         decode_compressed_segmentation(data, (2, 2, 2, 1), (2, 2, 2), np.uint32)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, deadline=None)
 @given(
     data=st.data(),
     dtype=st.sampled_from([np.uint32, np.uint64]),

@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import zvcore
+from tests.examples import examples
 from zvcore.errors import ConflictError, MetadataError, NotFoundError, ReadOnlyError, UnsupportedError
 from zvcore.n5 import Block
 from zvcore.stores import MemoryStore
@@ -28,7 +29,7 @@ CODECS = [
     "zstd",
 ]
 # One folder per example would make the tests slow; an example needs only a store of its own.
-relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+relaxed = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def sample(shape, dtype, seed=0):

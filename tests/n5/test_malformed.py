@@ -5,10 +5,11 @@ import resource
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zvcore
+from tests.examples import examples
 from zvcore.errors import CorruptDataError, ZvcoreError
 from zvcore.stores import MemoryStore
 
@@ -159,7 +160,7 @@ def test_one_broken_block_among_many():
     assert array[:3].all()
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.sampled_from(["raw", "gzip", "bzip2", "xz", "lz4", "blosc", "zstd"]),
     st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=4),

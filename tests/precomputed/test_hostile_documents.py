@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import zvcore
+from tests.examples import SHARE, some
 from tests.precomputed import test_other_kinds as kinds
 from zvcore.errors import ZvcoreError
 
@@ -45,7 +46,7 @@ def test_only_errors_of_ours_come_out(name: str, tmp_path: Path) -> None:
     path = kinds.MAKERS[name][0](tmp_path / "data")
     file = path / ("7:0" if name == "legacy meshes" else "info")
     tried = 0
-    for document in changed(json.loads(file.read_text())):
+    for document in some(changed(json.loads(file.read_text()))):
         file.write_text(json.dumps(document))
         tried += 1
         for fast in (True, False):
@@ -54,7 +55,7 @@ def test_only_errors_of_ours_come_out(name: str, tmp_path: Path) -> None:
         for look in (zvcore.inspect, zvcore.open):
             with contextlib.suppress(ZvcoreError):
                 look(path, format="precomputed")
-    assert tried > 60
+    assert tried > 60 // SHARE
 
 
 def test_a_fast_look_at_objects_in_files_decodes_none(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from tests.stores.servers import S3
+
 
 def test_folders(tmp_path: Path) -> None:
     check_store(lambda mode: LocalStore(tmp_path, read_only=mode == "r"))
@@ -26,10 +28,9 @@ def test_memory() -> None:
     check_store(lambda mode: MemoryStore(name, read_only=mode == "r"))
 
 
-def test_object_stores(request: pytest.FixtureRequest) -> None:
-    server = request.getfixturevalue("s3_process")
-    url = server.url(f"conformance-{uuid.uuid4()}")
-    check_store(lambda mode: open_store(url, mode, server.options))
+def test_object_stores(s3_process: S3) -> None:
+    url = s3_process.url(f"conformance-{uuid.uuid4()}")
+    check_store(lambda mode: open_store(url, mode, s3_process.options))
 
 
 def test_fsspec() -> None:

@@ -8,10 +8,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.examples import examples
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError
 from zvcore.stores import LocalStore, MemoryStore, Store
 
@@ -188,5 +188,5 @@ class LocalMachine(StoreMachine):
 
 TestMemoryStore = MemoryMachine.TestCase
 TestLocalStore = LocalMachine.TestCase
-TestMemoryStore.settings = settings(max_examples=40, stateful_step_count=25)
-TestLocalStore.settings = settings(max_examples=40, stateful_step_count=25)
+TestMemoryStore.settings = examples(40, stateful_step_count=25)
+TestLocalStore.settings = examples(40, stateful_step_count=25)

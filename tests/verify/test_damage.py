@@ -16,6 +16,7 @@ import pytest
 import zvcore
 import zvcore.report
 import zvcore.zvf as zvf
+from tests.examples import some
 from zvcore.commands import cli
 from zvcore.kernels import crc32c
 from zvcore.precomputed import ShardedStore, ShardingSpec
@@ -489,7 +490,7 @@ def test_one_file_can_be_repaired(originals: Path, data: str, tmp_path: Path) ->
 def test_no_damage_surprises(originals: Path, tmp_path: Path) -> None:
     """Whatever is wrong with which file, there is a report and no other error than our own."""
     rng = random.Random(7)
-    for number in range(48):
+    for number in some(range(48)):
         path = tmp_path / str(number)
         shutil.copytree(originals / rng.choice(sorted(MAKERS)), path)
         files = sorted(file for file in path.rglob("*") if file.is_file())

@@ -33,13 +33,14 @@ def made(path: Path, format: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("how", BROKEN)
-@pytest.mark.parametrize("format", DOCUMENTS)
+# A folder of N5 whose attributes describe nothing is a group, as Java has it: the blocks in it are named instead.
+CASES = [(format, how) for format in DOCUMENTS for how in BROKEN if (format, how) != ("n5", "of another kind")]
+
+
+@pytest.mark.parametrize(("format", "how"), CASES)
 def test_a_damaged_document_is_named_with_what_is_wrong(
     format: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if (format, how) == ("n5", "of another kind"):
-        pytest.skip("no attributes, as Java has it: the blocks are told")
     path = made(tmp_path / "data", format)
     document = path / DOCUMENTS[format]
     document.write_bytes(BROKEN[how](document.read_bytes()))

@@ -17,7 +17,7 @@ from zvcore.care import manifest
 from zvcore.care.manifest import MANIFEST
 from zvcore.commands import cli
 from zvcore.report import What
-from zvcore.stores import MemoryStore, open_store
+from zvcore.stores import MemoryStore
 
 
 @pytest.fixture
@@ -209,8 +209,26 @@ def test_memory_does_not_grow_with_the_number_of_objects():
     assert int(answer.stdout) < 48 << 10
 
 
+@pytest.mark.usefixtures("third_party")
 def test_a_single_file_has_one_beside_it(tmp_path):
-    pytest.importorskip("zvcore_nrrd")
     zvcore.create(tmp_path / "a.nrrd", format="nrrd", shape=(4, 4), dtype="u1")[...] = 3
-    zvcore.make_manifest(open_store(tmp_path))
-    assert zvcore.verify(tmp_path / "a.nrrd").ok
+    (tmp_path / "other").write_bytes(b"of no concern")
+    assert zvcore.make_manifest(tmp_path / "a.nrrd")[0] == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".zvcore-manifest.jsonl.a.nrrd", "a.nrrd", "other"]
+    check_file(tmp_path / "a.nrrd")
+
+
+@pytest.mark.usefixtures("third_party")
+def test_the_manifest_of_a_folder_tells_of_a_single_file_in_it(tmp_path):
+    (tmp_path / "b").mkdir()
+    zvcore.create(tmp_path / "b/a.nrrd", format="nrrd", shape=(4, 4), dtype="u1")[...] = 3
+    (tmp_path / "other").write_bytes(b"of no concern")
+    assert zvcore.make_manifest(tmp_path)[0] == 2
+    check_file(tmp_path / "b/a.nrrd")
+
+
+def check_file(path):
+    report = zvcore.verify(path)
+    assert report.ok and report.counts["objects of the manifest"] == 1
+    zvcore.open(path, "r+").attrs["content"] = "changed"
+    assert [problem.where for problem in zvcore.verify(path).problems] == [path.name]

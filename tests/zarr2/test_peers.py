@@ -150,12 +150,13 @@ def test_every_compressor_passes_both_ways_with_zarr_python(tmp_path: Path, name
     assert alike(read_by_zarr_python(tmp_path / "ours"), values)
 
 
-@pytest.mark.parametrize("name", FILTERS)
-@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize(
+    ("name", "order"),
+    # With order "F", zarr-python writes other values of bitround; see test_filters.
+    [(name, order) for name in FILTERS for order in "CF" if (name, order) != ("bitround", "F")],
+)
 @pytest.mark.parametrize("compressor", ["none", "zstd", "blosc"])
 def test_every_filter_passes_both_ways_with_zarr_python(tmp_path: Path, name: str, order: str, compressor: str) -> None:
-    if name == "bitround" and order == "F":
-        pytest.skip("zarr-python writes other values; see test_filters")
     (dtype, filters), config = FILTERS[name], COMPRESSORS[compressor]
     values = sample(dtype)
     made = [numcodecs.get_codec(one) for one in filters]

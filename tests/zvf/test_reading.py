@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import zvcore.zvf as zvf
+from tests.examples import examples, some
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def jumpy(tmp_path_factory: pytest.TempPathFactory) -> tuple[zvf.Level, list]:
     return zvf.open(path).level(0), lines
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(corner, corner)
 def test_lines_in_a_box(jumpy: tuple, one: list, other: list) -> None:
     level, lines = jumpy
@@ -166,7 +167,7 @@ def test_lines_in_a_box(jumpy: tuple, one: list, other: list) -> None:
     assert np.diff(clipped.offsets).min(initial=1) >= 1
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(corner, corner)
 def test_points_in_a_box(tmp_path_factory: pytest.TempPathFactory, one: list, other: list) -> None:
     base = tmp_path_factory.getbasetemp() / "box_points"
@@ -280,7 +281,7 @@ def test_every_kind_of_broken_cell_is_an_error_with_its_place(store: Path, array
 def test_bit_flips_anywhere_never_crash(store: Path) -> None:
     rng = np.random.default_rng(10)
     files = sorted(path for path in store.rglob("*") if path.is_file())
-    for _ in range(150):
+    for _ in some(range(150)):
         path = files[rng.integers(len(files))]
         whole = path.read_bytes()
         bad = bytearray(whole)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import zvcore.zvf as zvf
+from tests.examples import examples
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores import LocalStore, staging
 from zvcore.zvf import batches, inputs
@@ -25,7 +26,7 @@ def random_lines(seed: int, count: int, ndim: int, dtype: str) -> list[np.ndarra
     return [np.cumsum(rng.normal(size=(n, ndim)) * 4, 0).astype(dtype) for n in rng.integers(0, 30, count)]
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 1000),
     ndim=st.sampled_from([2, 3]),
@@ -74,7 +75,7 @@ def test_lines_in_any_form_and_number_of_batches(
     assert (result.ok, result.problems) == (True, []), result.summary()
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     seed=st.integers(0, 1000), parts=st.integers(1, 4), objects=st.booleans(), bins=st.sampled_from([None, 2.5, 5.0])
 )

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Any
 from zvcore.converting.note import places_above
 from zvcore.engine import default_thread_count
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
+from zvcore.opening import store_at
 from zvcore.progress import shown
 from zvcore.report import What
 from zvcore.stores import Store, open_store
+from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,7 +72,7 @@ def make_manifest(
 
     `verify` finds it there, and in every copy.
     """
-    store = open_store(path, "r+", storage_options)
+    store = store_at(path, "r+", storage_options)
     with shown(progress, _objects(store), "checksums", "object") as watch:
         return write_manifest(store, threads, watch)
 
@@ -158,6 +160,9 @@ def manifest_around(store: Store) -> tuple[Store, str] | None:
             return store, ""
     except (ZvcoreError, OSError):
         return None
+    if isinstance(store, SingleFileStore):
+        around = manifest_around(store.folder)
+        return None if around is None else (around[0], "/".join(filter(None, (around[1], store.file))))
     if store.local_root is not None:
         for above, inside in places_above(os.path.realpath(os.fsdecode(store.local_root))):
             if os.path.lexists(os.path.join(above, MANIFEST)):

@@ -108,7 +108,8 @@ def _check_manifest(report: Report, store: Store, only: str | None, fast: bool, 
     root, inside = around
     against = Report()
     check_manifest(root, against, "/".join(filter(None, (inside, only))), fast=fast, threads=threads)
-    below = f"{inside}/" if inside else ""
+    folder = inside if store.file is None else inside.rpartition("/")[0]
+    below = f"{folder}/" if folder else ""
     against.problems = [replace(one, where=one.where.removeprefix(below)) for one in against.problems]
     report.extend(against)
 
