@@ -9,6 +9,7 @@ from zvcore.lazy import lazy_names
 if TYPE_CHECKING:
     from zvcore.precomputed.annotation_info import AnnotationProperty as AnnotationProperty
     from zvcore.precomputed.annotation_set import Annotations as Annotations
+    from zvcore.precomputed.annotation_writing import write_annotations as write_annotations
     from zvcore.precomputed.array import ScaleArray as ScaleArray
     from zvcore.precomputed.care import compact as compact
     from zvcore.precomputed.care import inspect as inspect
@@ -52,6 +53,7 @@ __all__ = [
     "open",
     "repair",
     "verify",
+    "write_annotations",
     "write_meshes",
     "write_sharded",
     "write_skeletons",
@@ -63,6 +65,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "annotation_info": "AnnotationProperty",
         "annotation_set": "Annotations",
+        "annotation_writing": "write_annotations",
         "array": "ScaleArray",
         "group": "Volume",
         "care": "compact inspect repair verify",

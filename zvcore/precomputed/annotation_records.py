@@ -55,6 +55,21 @@ class Records:
         data = gather_ranges(self.data, self.starts[rows].astype(np.uint64), sizes.astype(np.uint64))
         return Records(data, starts)
 
+    def followed_by(self, ids: npt.NDArray[np.uint64]) -> Records:
+        """Each record with an id behind it."""
+        count, sizes = len(self), self.sizes
+        starts = self.starts + 8 * np.arange(count + 1)
+        data = np.empty(int(starts[-1]), np.uint8)
+        _put(data, starts[:-1], self.data, sizes)
+        _put(data, starts[1:] - 8, ids.astype("<u8", copy=False), np.full(count, 8, np.int64))
+        return Records(data, starts)
+
+    def without_ids(self) -> tuple[Records, npt.NDArray[np.uint64]]:
+        """What `followed_by` was made of."""
+        sizes = self.sizes - 8
+        ids = _gather(self.data, self.starts[1:] - 8, np.full(len(self), 8, np.int64)).view("<u8")
+        return Records(_gather(self.data, self.starts[:-1], sizes), _offsets(sizes)), ids
+
 
 class RecordForm:
     """What a record consists of: positions (of a polyline, their number first), then properties, padded to 4 bytes.
@@ -145,12 +160,24 @@ class RecordForm:
         ids = _gather(data, starts[1:] - 8 * counts, 8 * counts).view("<u8")
         return {ID: ids, **self._columns(data, records, points)}
 
+    def positions(self, records: Records) -> Columns:
+        """The columns of positions of encoded records."""
+        if self.lines:
+            points = _gather(records.data, records.starts[:-1], np.full(len(records), 4, np.int64)).view("<u4")
+            return self._points(records.data, records.starts[:-1], points.astype(np.int64))
+        size = self.dtype.itemsize
+        table = records.data.view(self.dtype) if size else np.empty(len(records), self.dtype)
+        return {name: table[name] for name in self.geometry}
+
+    def _points(self, data: U8, records: I64, counts: I64) -> Columns:
+        values = _gather(data, records + 4, counts * self.point_bytes).view("<f4").reshape(-1, self.rank)
+        return {self.geometry[0]: Ragged(values, _offsets(counts))}
+
     def _columns(self, data: U8, records: I64, points: npt.NDArray[np.uint32]) -> Columns:
         found: Columns = {}
         if self.lines:
             counts = points.astype(np.int64)
-            values = _gather(data, records + 4, counts * self.point_bytes).view("<f4").reshape(-1, self.rank)
-            found[self.geometry[0]] = Ragged(values, _offsets(counts))
+            found |= self._points(data, records, counts)
             records = records + 4 + counts * self.point_bytes
         table = self._table(data, records)
         for name in [*(() if self.lines else self.geometry), *self.names.values()]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["ExternalSort"]
+__all__ = ["ExternalSort", "nameless_file", "pieces_of", "read_all", "write_all"]
 
 # What a merge reads of the columns of all runs together, and of their bytes, at a time.
 COLUMN_ROWS = 1 << 17
@@ -81,18 +81,18 @@ class ExternalSort:
         self._pending = []
         self._pending_bytes = 0
         if self._fd < 0:
-            self._fd = _nameless_file(self.folder)
+            self._fd = nameless_file(self.folder)
         order = np.lexsort((run.ids, run.hashes))
         columns = np.stack([run.hashes[order], run.ids[order], run.before[order], run.sizes[order]], axis=1)
         spans = run.spans
         starts = np.cumsum(spans, dtype=np.uint64) - spans
         at = self._end
-        at += _write_all(self._fd, columns.reshape(-1).view(np.uint8), at)
+        at += write_all(self._fd, columns.reshape(-1).view(np.uint8), at)
         self._runs.append(_Run(self._fd, self._end, len(run), at))
         # The bytes in their new order, a few megabytes at a time.
         for first, last in pieces_of(spans[order], PIECE_BYTES):
             rows = order[first:last]
-            at += _write_all(self._fd, gather_ranges(run.data, starts[rows], spans[rows]), at)
+            at += write_all(self._fd, gather_ranges(run.data, starts[rows], spans[rows]), at)
         self._end = at
 
 
@@ -117,7 +117,7 @@ class _Run:
         missing = min(rows - len(self.window), self.count - self.loaded)
         if missing <= 0:
             return
-        raw = _read_all(self.fd, self.columns_at + 8 * _COLUMNS * self.loaded, 8 * _COLUMNS * missing)
+        raw = read_all(self.fd, self.columns_at + 8 * _COLUMNS * self.loaded, 8 * _COLUMNS * missing)
         self.window = np.concatenate([self.window, raw.view(np.uint64).reshape(-1, _COLUMNS)])
         self.loaded += missing
 
@@ -134,7 +134,7 @@ class _Run:
 
     def read(self, size: int) -> npt.NDArray[np.uint8]:
         """The next `size` bytes of values."""
-        data = _read_all(self.fd, self.data_at, size)
+        data = read_all(self.fd, self.data_at, size)
         self.data_at += size
         return data
 
@@ -191,7 +191,7 @@ def pieces_of(spans: U64, limit: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _nameless_file(folder: str | None) -> int:
+def nameless_file(folder: str | None) -> int:
     fd, path = tempfile.mkstemp(prefix=".zvcore-sort-", dir=folder)
     try:
         os.unlink(path)
@@ -201,7 +201,7 @@ def _nameless_file(folder: str | None) -> int:
     return fd
 
 
-def _write_all(fd: int, data: npt.NDArray[np.uint8], at: int) -> int:
+def write_all(fd: int, data: npt.NDArray[np.uint8], at: int) -> int:
     view = data.data
     done = 0
     while done < len(view):
@@ -209,7 +209,7 @@ def _write_all(fd: int, data: npt.NDArray[np.uint8], at: int) -> int:
     return done
 
 
-def _read_all(fd: int, at: int, size: int) -> npt.NDArray[np.uint8]:
+def read_all(fd: int, at: int, size: int) -> npt.NDArray[np.uint8]:
     out = np.empty(size, np.uint8)
     view = out.data
     done = 0

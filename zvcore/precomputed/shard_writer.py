@@ -26,7 +26,7 @@ from zvcore.stores.indexes import index_cache
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Item", "encoded_entries", "write_sharded"]
+__all__ = ["Item", "encoded_entries", "write_sharded", "write_shards"]
 
 Item: TypeAlias = "tuple[SupportsIndex, Buffer] | tuple[SupportsIndex, Buffer, Buffer]"
 
@@ -82,7 +82,7 @@ def write_sharded(
             count += len(entries)
             if report is not None:
                 report(count)
-        written = _write_shards(store, reader, sort.merged(), threads)
+        written = write_shards(store, reader, sort.merged(), threads)
     for shard in before:
         names = {spec.shard_name(shard).removesuffix("shard") + suffix for suffix in ("shard", "index", "data")}
         for name in sorted(names if shard not in written else names - {spec.shard_name(shard)}):
@@ -175,7 +175,7 @@ def _encode(
     return Entries(spec.hashes(numbers), numbers, before, sizes, np.frombuffer(b"".join(parts), np.uint8))
 
 
-def _write_shards(store: Store, reader: ShardReader, pieces: Iterator[Entries], threads: int | None) -> set[int]:
+def write_shards(store: Store, reader: ShardReader, pieces: Iterator[Entries], threads: int | None) -> set[int]:
     """Write entries that come in order. Every shard is seen by readers when it is whole."""
     spec = reader.spec
     written: set[int] = set()

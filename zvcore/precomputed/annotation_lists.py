@@ -1,0 +1,135 @@
+"""Writing the values of one index in order of their keys: single annotations, or lists of them, in shards or files."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.codecs import CodecChain
+from zvcore.engine import encode_many
+from zvcore.precomputed.annotation_records import Records, encode_lists
+from zvcore.precomputed.entries import Entries, join
+from zvcore.precomputed.external_sort import ExternalSort
+from zvcore.precomputed.shard_reader import ShardReader, group_starts
+from zvcore.precomputed.shard_writer import write_shards
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from zvcore.precomputed.annotation_info import Index
+    from zvcore.stores import Store
+
+__all__ = ["IndexWriter"]
+
+U64 = npt.NDArray[np.uint64]
+
+
+class IndexWriter:
+    """Takes values, or members of lists, in any order.
+
+    name     the name of a value's file by its key, where there are files
+    memory   how much is sorted in memory; the rest goes through a temporary file in
+    scratch  this folder
+    """
+
+    def __init__(
+        self, store: Store, index: Index, *, name: Callable[[int], str] = str, memory: int, scratch: str | None,
+        threads: int | None,
+    ) -> None:  # fmt: skip
+        self.store = store.child(index.folder)
+        self.spec = index.sharding
+        self.name = name
+        self.threads = threads
+        self.memory = memory
+        self.scratch = scratch
+
+    def write_values(self, values: Iterable[tuple[U64, Records]]) -> None:
+        """Write values by their keys; ValueError for a key that comes twice."""
+        with ExternalSort(self.memory, self.scratch) as sort:
+            for keys, records in values:
+                sort.add(self._entries(keys, records))
+            self._write(sort.merged())
+
+    def write_lists(self, members: Iterable[tuple[U64, U64, Records]], rank: Callable[[U64], U64]) -> None:
+        """Write lists of annotations from (keys of lists, ids, records); within a list they are ordered by `rank` of
+        their ids, and each stands there once.
+        """
+        with ExternalSort(self.memory, self.scratch) as sort:
+            for keys, ids, records in members:
+                sort.add(self._members(keys, ids, records))
+            self._write(self._entries(*one) for one in grouped(sort.merged(), rank))
+
+    def _hashes(self, keys: U64) -> U64:
+        return np.zeros(len(keys), np.uint64) if self.spec is None else self.spec.hashes(keys)
+
+    def _members(self, keys: U64, ids: U64, records: Records) -> Entries:
+        """Each record with its id behind it."""
+        none = np.zeros(len(keys), np.uint64)
+        whole = records.followed_by(ids)
+        return Entries(self._hashes(keys), keys, none, whole.sizes.astype(np.uint64), whole.data)
+
+    def _entries(self, keys: U64, records: Records) -> Entries:
+        """Values as they are stored."""
+        chain = CodecChain(()) if self.spec is None else ShardReader(self.store, self.spec).data_chain
+        data, starts = records.data, records.starts
+        if len(chain):
+            bounds = starts.tolist()
+            whole = memoryview(data)
+            items = [whole[a:b] for a, b in itertools.pairwise(bounds)]
+            data, starts = encode_many(items, chain, threads=self.threads).joined()
+        sizes = np.diff(starts).astype(np.uint64)
+        return Entries(self._hashes(keys), keys, np.zeros(len(keys), np.uint64), sizes, data)
+
+    def _write(self, pieces: Iterator[Entries]) -> None:
+        if self.spec is not None:
+            write_shards(self.store, ShardReader(self.store, self.spec), pieces, self.threads)
+            return
+        last = None
+        for entries in pieces:
+            data = memoryview(entries.data)
+            at = 0
+            for key, size in zip(entries.ids.tolist(), entries.sizes.tolist(), strict=True):
+                if key == last:
+                    raise ValueError(f"id {key} is given more than once")
+                last = key
+                self.store.put(self.name(key), data[at : at + size])
+                at += size
+
+
+def grouped(pieces: Iterable[Entries], rank: Callable[[U64], U64]) -> Iterator[tuple[U64, Records]]:
+    """(keys, lists) of members that come in order of their keys; a list is held until its key is past."""
+    waiting: list[Entries] = []
+    for entries in pieces:
+        if not len(entries):
+            continue
+        starts = group_starts(entries.ids)
+        if waiting and waiting[-1].ids[-1] != entries.ids[0]:
+            yield _lists(join(waiting), rank)
+            waiting = []
+        if len(starts) == 1:
+            waiting.append(entries)
+            continue
+        last = int(starts[-1])
+        yield _lists(join([*waiting, entries.slice(0, last)]), rank)
+        waiting = [entries.slice(last, len(entries))]
+    if waiting:
+        yield _lists(join(waiting), rank)
+
+
+def _lists(entries: Entries, rank: Callable[[U64], U64]) -> tuple[U64, Records]:
+    starts = np.zeros(len(entries) + 1, np.int64)
+    np.cumsum(entries.sizes.astype(np.int64), out=starts[1:])
+    records, ids = Records(entries.data, starts).without_ids()
+    firsts = group_starts(entries.ids)
+    groups = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(entries))))
+    order: npt.NDArray[Any] = np.lexsort((ids, rank(ids), groups))
+    ids, groups = ids[order], groups[order]
+    again = np.zeros(len(ids), np.bool_)
+    again[1:] = (ids[1:] == ids[:-1]) & (groups[1:] == groups[:-1])
+    if again.any():
+        order, ids, groups = order[~again], ids[~again], groups[~again]
+    counts = np.bincount(groups, minlength=len(firsts)).astype(np.int64)
+    return entries.ids[firsts], encode_lists(records.take(order), ids, counts)
