@@ -135,6 +135,11 @@ def get_many_contest() -> Functions:
     }
 
 
+def columns_contest() -> Functions:
+    kv, ids = ShardedStore(stored(), SPEC), np.array(wanted(), np.uint64)
+    return {**get_many_contest(), "zvcore": lambda: kv.get_columns(ids)}
+
+
 def get_contest() -> Functions:
     kv, theirs, cloud = ShardedStore(stored(), SPEC), by_tensorstore(stored()), by_cloud_volume(stored())
     ids = wanted()[:50]
@@ -211,6 +216,7 @@ PEERS = ("zvcore", "tensorstore", "cloud-volume")
 CONTESTS = [
     Contest("write 20000 values", PEERS, write_contest),
     Contest("get 2000 of them at once", PEERS, get_many_contest),
+    Contest("get 2000 of them as columns", PEERS, columns_contest),
     Contest("get 50 one by one, warm", PEERS, get_contest),
     Contest("list their ids", PEERS, ids_contest),
     Contest("cut 256^3 out of a volume", PEERS, cutout_contest),

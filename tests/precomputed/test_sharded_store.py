@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
+import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +57,52 @@ def test_it_is_a_mapping(kv: ShardedStore, values: dict[int, bytes]) -> None:
     assert some in kv
     assert np.uint64(some) in kv
     assert all(kv[id] == value for id, value in values.items())
+
+
+def test_many_values_as_columns(kv: ShardedStore, values: dict[int, bytes]) -> None:
+    some = list(values)[::-3]
+    asked = [*some[:9], 5, *some[9:], some[0]]
+    columns = kv.get_columns(asked)
+    assert columns.found.tolist() == [id in values for id in asked]
+    taken = [bytes(columns.data[a:b]) for a, b in itertools.pairwise(columns.offsets.tolist())]
+    assert taken == [values.get(id, b"") for id in asked]
+    room = bytearray(len(columns.data) + 7)
+    into = kv.get_columns(np.array(asked, np.uint64), out=room)
+    assert bytes(room) == bytes(columns.data) + bytes(7)
+    np.testing.assert_array_equal(into.offsets, columns.offsets)
+    assert np.shares_memory(into.data, np.frombuffer(room, np.uint8))
+    for wrong in (bytearray(len(columns.data) - 1), bytes(len(room))):
+        with pytest.raises((ValueError, BufferError)):
+            kv.get_columns(asked, out=wrong)
+    assert [len(column) for column in kv.get_columns([])] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, set, lambda ids: np.array(ids, np.uint64)])
+def test_ids_in_any_form(kv: ShardedStore, values: dict[int, bytes], kind: Any) -> None:
+    some = list(values)[:5]
+    assert kv.get_many(kind(some)) == {id: values[id] for id in some}
+
+
+@pytest.mark.parametrize("wrong", [[-1], [2**64], (3, 2**70), [7, -(2**63)]])
+def test_ids_that_cannot_be(kv: ShardedStore, wrong: Any) -> None:
+    with pytest.raises(ValueError, match="between 0 and"):
+        kv.get_many(wrong)
+    with pytest.raises(TypeError):
+        kv.get_many([1.5])  # type: ignore[list-item]
+    assert kv.get_many([True, np.int8(4)]) == {}
+
+
+def test_ids_of_indexes_in_any_order_are_listed_once_each_in_order() -> None:
+    """Eight minishards and more are listed without a table of each; entries need not stand in order."""
+    entries = [[(16 * k + m, 16 * k, 1) for k in (3, 1, 2)] for m in range(16)]
+    data = b"".join(minishard_index(one) for one in entries)
+    size = len(data) // 16
+    raw = b"".join(struct.pack("<QQ", m * size, m * size + size) for m in range(16)) + data
+    store = MemoryStore()
+    store.put("0.shard", raw)
+    kv = ShardedStore(store, ShardingSpec(0, "identity", 4, 0))
+    assert kv.ids().tolist() == sorted(id for one in entries for id, _, _ in one)
+    assert kv.shard_ids(0).tolist() == [id for one in entries for id in sorted(id for id, _, _ in one)]
 
 
 def test_what_is_missing(kv: ShardedStore) -> None:

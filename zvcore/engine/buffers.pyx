@@ -4,6 +4,7 @@ import numpy as np
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
@@ -225,8 +226,23 @@ cdef class Buffers:
                 at += 1
         return longer
 
-    def joined(self):
-        """(bytes of all present ones one after the other: uint8[total], where each begins: int64[n + 1])."""
+    def mapping(self, keys):
+        """{key: bytes} of those that are present; `keys` has a uint64 for each."""
+        cdef Py_ssize_t i
+        cdef const uint64_t[::1] key = keys
+        cdef dict found = {}
+        if key.shape[0] != self.count:
+            raise ValueError("a key for each buffer is needed")
+        for i in range(self.count):
+            if self.size[i] != ZV_SIZE_UNKNOWN:
+                found[key[i]] = PyBytes_FromStringAndSize(<const char *> self.data[i], <Py_ssize_t> self.size[i])
+        return found
+
+    def joined(self, out=None):
+        """(bytes of all present ones one after the other: uint8[total], where each begins: int64[n + 1]).
+
+        With `out`, which must have room for them, they are put at its beginning.
+        """
         cdef Py_ssize_t i
         cdef int64_t at = 0
         offsets = np.zeros(self.count + 1, np.int64)
@@ -235,7 +251,10 @@ cdef class Buffers:
             if self.size[i] != ZV_SIZE_UNKNOWN:
                 at += self.size[i]
             offsets_view[i + 1] = at
-        pool = np.empty(at, np.uint8)
+        pool = np.empty(at, np.uint8) if out is None else np.frombuffer(out, np.uint8)
+        if len(pool) < at:
+            raise ValueError(f"out has {len(pool)} bytes, {at} are needed")
+        pool = pool[:at]
         cdef uint8_t[::1] pool_view = pool
         with nogil:
             for i in range(self.count):

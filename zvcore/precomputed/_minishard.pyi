@@ -1,6 +1,11 @@
+from collections.abc import Sequence
+from typing import SupportsIndex
+
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
+
+from zvcore.engine import Buffers
 
 def place(wanted: int, preshift: int, hashed: bool, minishard_bits: int, shard_bits: int) -> tuple[int, int]: ...
 
@@ -20,9 +25,11 @@ class Minishard:
     def bad_entries(self) -> npt.NDArray[np.bool_]: ...
 
 def find_many(
-    tables: list[Minishard | None],
-    bounds: npt.NDArray[np.intp],
+    tables: dict[int, Minishard | None],
+    minishards: npt.NDArray[np.uint64],
     ids: npt.NDArray[np.uint64],
     offsets: npt.NDArray[np.uint64],
     sizes: npt.NDArray[np.uint64],
-) -> None: ...
+) -> list[int]: ...
+def listed_ids(indexes: Buffers, most: int) -> npt.NDArray[np.uint64] | None: ...
+def plain_ids(values: Sequence[SupportsIndex]) -> npt.NDArray[np.uint64] | None: ...

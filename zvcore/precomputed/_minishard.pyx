@@ -7,9 +7,16 @@ import numpy as np
 from zvcore.errors import CorruptDataError
 from zvcore.kernels import decode_minishard_index
 
+from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
+from zvcore.engine.buffers cimport Buffers
 from zvcore.kernels.hashing cimport murmurhash3_of
+from zvcore.kernels.unaligned cimport load_u64
 
 cdef uint64_t ABSENT = <uint64_t>0xFFFFFFFFFFFFFFFF
+cdef object LARGEST = 2**64 - 1
+
+cdef enum:
+    ENTRY = 24      # bytes of an index for one id
 
 cdef enum:
     FOUND = 0
@@ -153,36 +160,87 @@ cdef object fault(Minishard table, int status, uint64_t wanted, uint64_t start, 
     )
 
 
-def find_many(list tables, const Py_ssize_t[::1] bounds not None, const uint64_t[::1] ids not None,
+def find_many(dict tables not None, const uint64_t[::1] minishards not None, const uint64_t[::1] ids not None,
               uint64_t[::1] offsets not None, uint64_t[::1] sizes not None):
-    """Look up ids bounds[i]..bounds[i + 1] in table i (None: an empty one); a size of 2**64 - 1 says missing."""
-    cdef Py_ssize_t i, j, first, last
-    cdef Py_ssize_t n = ids.shape[0]
-    cdef uint64_t start = 0
-    cdef uint64_t size = 0
+    """Look up each id in the table of its minishard (None: an empty one); a size of 2**64 - 1 says missing.
+
+    Ids of one minishard stand together. Minishards that are not in `tables` are returned, and what was found is only
+    whole if there are none.
+    """
+    cdef Py_ssize_t n = ids.shape[0], i = 0
+    cdef uint64_t start = 0, size = 0, number
     cdef int status
     cdef Minishard table
-    if bounds.shape[0] != len(tables) + 1 or offsets.shape[0] != n or sizes.shape[0] != n:
+    cdef list unknown = []
+    if minishards.shape[0] != n or offsets.shape[0] != n or sizes.shape[0] != n:
         raise ValueError("columns of different lengths")
-    for i in range(len(tables)):
-        first = bounds[i]
-        last = bounds[i + 1]
-        if first < 0 or last < first or last > n:
-            raise ValueError("bounds are not ascending")
-        item = tables[i]
+    while i < n:
+        number = minishards[i]
+        key = number
+        item = tables.get(key)
         if item is None:
-            for j in range(first, last):
-                offsets[j] = 0
-                sizes[j] = ABSENT
+            if key not in tables:
+                unknown.append(key)
+            while i < n and minishards[i] == number:
+                offsets[i] = 0
+                sizes[i] = ABSENT
+                i += 1
             continue
-        table = <Minishard?>item
-        for j in range(first, last):
-            status = table.search(ids[j], &start, &size)
+        table = <Minishard?> item
+        while i < n and minishards[i] == number:
+            status = table.search(ids[i], &start, &size)
             if status == FOUND:
-                offsets[j] = start
-                sizes[j] = size
+                offsets[i] = start
+                sizes[i] = size
             elif status == MISSING:
-                offsets[j] = 0
-                sizes[j] = ABSENT
+                offsets[i] = 0
+                sizes[i] = ABSENT
             else:
-                raise fault(table, status, ids[j], start, size)
+                raise fault(table, status, ids[i], start, size)
+            i += 1
+    return unknown
+
+
+def listed_ids(Buffers indexes not None, uint64_t most):
+    """The ids of several decoded indexes, each of them in ascending order.
+
+    None if there is something wrong with one, or if they have more than `most` entries.
+    """
+    cdef Py_ssize_t i
+    cdef uint64_t total = 0, at = 0, before, entry, count
+    for i in range(indexes.count):
+        if indexes.size[i] == ZV_SIZE_UNKNOWN or indexes.size[i] % ENTRY:
+            return None
+        total += indexes.size[i] // ENTRY
+        if total > most:
+            return None
+    ids = np.empty(total, np.uint64)
+    cdef uint64_t[::1] view = ids
+    cdef bint ascending
+    for i in range(indexes.count):
+        count = indexes.size[i] // ENTRY
+        before = 0
+        ascending = True
+        for entry in range(count):
+            view[at + entry] = before + load_u64(indexes.data[i] + 8 * entry)
+            ascending = ascending and (entry == 0 or view[at + entry] >= before)
+            before = view[at + entry]
+        if not ascending:
+            ids[at : at + count].sort()
+        at += count
+    return ids
+
+
+def plain_ids(values):
+    """A list or tuple of ints from 0 to 2**64 - 1 as a uint64 array; None if anything else is among them."""
+    cdef tuple every = tuple(values)
+    cdef Py_ssize_t n = len(every), i
+    ids = np.empty(n, np.uint64)
+    cdef uint64_t[::1] view = ids
+    cdef object value
+    for i in range(n):
+        value = every[i]
+        if type(value) is not int or not 0 <= value <= LARGEST:
+            return None
+        view[i] = value
+    return ids

@@ -9,6 +9,8 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.precomputed._minishard import plain_ids
+
 __all__ = ["MAX_ID", "Ids", "as_id", "as_ids"]
 
 Ids: TypeAlias = npt.NDArray[Any] | SupportsIndex | Iterable[SupportsIndex]
@@ -26,6 +28,8 @@ def as_id(value: SupportsIndex) -> int:
 
 def as_ids(values: Ids) -> npt.NDArray[np.uint64]:
     """Ids as a contiguous uint64 array of one dimension; a single integer gives an array of one."""
+    if isinstance(values, (list, tuple)) and (plain := plain_ids(values)) is not None:
+        return plain
     array: npt.NDArray[Any]
     if isinstance(values, np.ndarray):
         array = values

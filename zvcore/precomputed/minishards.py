@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.care.checking import first_bad
-from zvcore.engine import Keys, fetch
+from zvcore.engine import Buffers, Keys, fetch
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import Sources
+from zvcore.precomputed._minishard import listed_ids
 from zvcore.precomputed.external_sort import pieces_of
 
 if TYPE_CHECKING:
@@ -107,6 +108,18 @@ def each_table(
             yield number, table
 
 
+def listed_at_once(reader: ShardReader, file: ShardFile, ranges: U64, threads: int | None) -> U64 | None:
+    """The ids of the minishards whose indices lie at `ranges`, without a table of each; None if that cannot be done."""
+    most = most_entries(file)
+    if len(ranges) < _BATCH_FROM or int(ranges[:, 1].sum()) > _LISTED_BYTES:
+        return None
+    try:
+        indexes = _fetched(reader, file, ranges, max(ENTRY, ENTRY * most // len(ranges)), threads)
+    except ZvcoreError:
+        return None
+    return listed_ids(indexes, most)
+
+
 def _decoded(
     reader: ShardReader, file: ShardFile, ranges: U64, room: int, threads: int | None
 ) -> tuple[dict[int, Any], dict[int, ZvcoreError]]:
@@ -126,13 +139,16 @@ def _decoded(
 
 def _decode(reader: ShardReader, file: ShardFile, ranges: U64, most: int, threads: int | None) -> Sequence[Any]:
     if len(ranges) >= _BATCH_FROM:
-        offsets, sizes = np.ascontiguousarray(ranges[:, 0]), np.ascontiguousarray(ranges[:, 1])
-        keys = np.zeros(len(ranges), np.int32)
-        sources = Sources(Keys.of([file.data_key]), keys, offsets, sizes, stamps=[file.stamp])
-        values = fetch(reader.store, sources, reader.index_chain, max_size=most, threads=threads)
-        return [value for value in iter(values) if value is not None]
+        return [value for value in iter(_fetched(reader, file, ranges, most, threads)) if value is not None]
     stored = reader.store.get_ranges(file.data_key, [(a, b) for a, b in ranges.tolist()], stamp=file.stamp)
     if stored is None:
         raise ConflictError("the object was removed while it was being read", key=file.data_key)
     codec = reader.index_codec
     return stored if codec is None else [codec.decode(data, max_size=most) for data in stored]
+
+
+def _fetched(reader: ShardReader, file: ShardFile, ranges: U64, most: int, threads: int | None) -> Buffers:
+    """The decoded indices at these places, each of at most so many bytes."""
+    offsets, sizes = np.ascontiguousarray(ranges[:, 0]), np.ascontiguousarray(ranges[:, 1])
+    sources = Sources(Keys.of([file.data_key]), np.zeros(len(ranges), np.int32), offsets, sizes, stamps=[file.stamp])
+    return fetch(reader.store, sources, reader.index_chain, max_size=most, threads=threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from zvcore.precomputed.shard_writer import Item
 
-__all__ = ["ShardedStore", "as_spec"]
+__all__ = ["ShardedStore", "ValueColumns", "as_spec"]
 
 U64 = npt.NDArray[np.uint64]
 T = TypeVar("T")
@@ -38,6 +38,14 @@ _BATCH_BYTES = 8 << 20
 def as_spec(spec: ShardingSpec | Mapping[str, Any] | str) -> ShardingSpec:
     """A specification from what users write for one: itself, its JSON object, or the JSON text."""
     return spec if isinstance(spec, ShardingSpec) else ShardingSpec.from_json(spec)
+
+
+class ValueColumns(NamedTuple):
+    """Many values: the i-th is `data[offsets[i]:offsets[i + 1]]`, and `found[i]` says whether it is there."""
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    found: npt.NDArray[np.bool_]
 
 
 class ShardedStore(Mapping[int, bytes]):
@@ -180,10 +188,16 @@ class ShardedStore(Mapping[int, bytes]):
         One pass reads shard indices, one minishard indices, one values, each with as few requests as possible.
         """
         wanted = as_ids(ids)
-        values = self.fetch(wanted)
-        return {
-            key: bytes(value) for key, value in zip(wanted.tolist(), iter(values), strict=True) if value is not None
-        }
+        return self.fetch(wanted).mapping(wanted)
+
+    def get_columns(self, ids: Ids, out: Buffer | None = None) -> ValueColumns:
+        """The values of these ids one after the other in one block of memory, without a Python object for each.
+
+        With `out`, anything writable with room for all of them, they are put at its beginning.
+        """
+        values = self.fetch(as_ids(ids))
+        data, offsets = values.joined(out)
+        return ValueColumns(data, offsets, values.sizes != ABSENT)
 
     def fetch(self, wanted: U64, *, encoded: bool = False) -> Buffers:
         """The values of these ids, in their order, without a Python object for each; absent for those that are not
@@ -227,8 +241,7 @@ class ShardedStore(Mapping[int, bytes]):
         file = self._reader.file(shard)
         if file is None:
             return np.empty(0, np.uint64)
-        tables = [table.ids for _, table in self._reader.all_tables(file, self.threads)]
-        return np.concatenate(tables) if tables else np.empty(0, np.uint64)
+        return self._reader.ids(file, self.threads)
 
     def __len__(self) -> int:
         return len(self.ids())
