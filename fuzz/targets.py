@@ -28,7 +28,7 @@ from zvcore.errors import (
 from zvcore.kernels import compressed_segmentation, vlen
 from zvcore.n5._framing import parse_header
 from zvcore.precomputed import ShardedStore, ShardingSpec, Skeleton
-from zvcore.precomputed.meshes import Manifest
+from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.skeletons import VertexAttribute
 from zvcore.stores import MemoryStore
 from zvcore.zarr3.shard_index import ShardIndexForm

@@ -275,6 +275,13 @@ class Format(ABC):
         """The value of an id in the shards at the root of a store, of which `inspect` tells the `sharding`."""
         raise UnsupportedError(f"{self.title}: nothing here is stored by id", key=store.root)
 
+    def object_file(self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0) -> bytes | None:
+        """What has this id in a store, or in a folder `inside` it, as a file whose name ends with `suffix`.
+
+        `lod` is the level of detail, if there are several. None: nothing here is written as such a file.
+        """
+        return None
+
     def viewer_source(self, node: Any) -> ViewerSource:
         """How Neuroglancer reads this node by itself."""
         return ViewerSource(None, f"Neuroglancer has no reader for {self.title}")

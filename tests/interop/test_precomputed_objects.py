@@ -21,7 +21,7 @@ from zvcore.precomputed import (
     Skeleton,
     Skeletons,
     VertexAttribute,
-    write_meshes,
+    write_mesh_fragments,
     write_skeletons,
 )
 
@@ -92,7 +92,7 @@ def test_cloud_volume_reads_our_meshes(tmp_path: Path, sharding: ShardingSpec | 
     volume(tmp_path, mesh="mesh")
     manifest, fragments = made(2)
     meshes = [(id, manifest, fragments) for id in (5, 6, 77)]
-    write_meshes(tmp_path / "mesh", meshes, sharding=sharding)
+    write_mesh_fragments(tmp_path / "mesh", meshes, sharding=sharding)
     cv = CloudVolume(f"file://{tmp_path}", progress=False)
     for level, count in ((0, 2), (1, 1)):
         theirs = cv.mesh.get(77, lod=level, concat=False)[77]

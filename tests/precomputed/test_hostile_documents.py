@@ -60,10 +60,10 @@ def test_only_errors_of_ours_come_out(name: str, tmp_path: Path) -> None:
 
 def test_a_fast_look_at_objects_in_files_decodes_none(tmp_path: Path) -> None:
     from tests.precomputed.test_skeletons_and_meshes import ATTRIBUTES, manifest, skeleton
-    from zvcore.precomputed import write_meshes, write_skeletons
+    from zvcore.precomputed import write_mesh_fragments, write_skeletons
 
     write_skeletons(tmp_path / "s", {id: skeleton(id) for id in range(5)}, vertex_attributes=ATTRIBUTES)
-    write_meshes(tmp_path / "m", [(id, *manifest([2], id)) for id in range(5)])
+    write_mesh_fragments(tmp_path / "m", [(id, *manifest([2], id)) for id in range(5)])
     (tmp_path / "s" / "3").write_bytes(b"broken")
     (tmp_path / "m" / "3").write_bytes(b"")
     (tmp_path / "m" / "4.index").write_bytes(b"broken")

@@ -22,9 +22,10 @@ from zvcore.precomputed import (
     Skeleton,
     Skeletons,
     VertexAttribute,
-    write_meshes,
+    write_mesh_fragments,
     write_skeletons,
 )
+from zvcore.precomputed.draco import encode_fragment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,20 +166,29 @@ def test_wrong_documents(tmp_path: Path, change: dict[str, Any], text: str) -> N
 # Meshes
 
 
+def fragment(generator: np.random.Generator) -> bytes:
+    """A tetrahedron or two, or nothing."""
+    count = 4 * int(generator.integers(0, 3))
+    corners = np.array([[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]], "u4")
+    faces = np.concatenate([corners + start for start in range(0, count, 4)]) if count else corners[:0]
+    return encode_fragment(generator.integers(0, 2**16, (count, 3)).astype("u4"), faces)
+
+
 def manifest(counts: list[int], seed: int = 0) -> tuple[Manifest, list[bytes]]:
     generator = np.random.default_rng(seed)
     levels, fragments = [], []
     for number, count in enumerate(counts):
-        sizes = generator.integers(0, 50, count)
+        made = [fragment(generator) for _ in range(count)]
+        sizes = np.array([len(data) for data in made], "u4")
         levels.append(
             Level(
                 float(2**number),
                 generator.random(3, np.float32),
-                generator.integers(0, 9, (count, 3), np.uint32),
-                sizes.astype("u4"),
+                np.arange(3 * count, dtype=np.uint32).reshape(-1, 3) >> number,
+                sizes,
             )
         )
-        fragments += [generator.bytes(int(size)) for size in sizes]
+        fragments += made
     return Manifest(np.array([8, 8, 8], "f4"), generator.random(3, np.float32), levels), fragments
 
 
@@ -186,7 +196,7 @@ def manifest(counts: list[int], seed: int = 0) -> tuple[Manifest, list[bytes]]:
 def test_meshes(tmp_path: Path, sharding: ShardingSpec | None) -> None:
     meshes = {id: manifest([4, 0, 2], id) for id in (1, 5, 2**64 - 1)}
     meshes[9] = manifest([])
-    assert write_meshes(tmp_path, ((id, *mesh) for id, mesh in meshes.items()), sharding=sharding) == 4
+    assert write_mesh_fragments(tmp_path, ((id, *mesh) for id, mesh in meshes.items()), sharding=sharding) == 4
     found = zvcore.open(tmp_path, "r+", format="precomputed")
     assert isinstance(found, Meshes)
     assert sorted(found) == sorted(meshes)
@@ -214,14 +224,14 @@ def test_meshes(tmp_path: Path, sharding: ShardingSpec | None) -> None:
     with pytest.raises(ValueError, match="the manifest lists"):
         found.update([(6, manifest([3])[0], b"short")])
     with pytest.raises(ConflictError):
-        write_meshes(tmp_path, [])
-    write_meshes(tmp_path, [(8, *manifest([1]))], sharding=sharding, overwrite=True)
+        write_mesh_fragments(tmp_path, [])
+    write_mesh_fragments(tmp_path, [(8, *manifest([1]))], sharding=sharding, overwrite=True)
     assert list(Meshes(tmp_path)) == [8]
 
 
 def test_fragments_lie_directly_before_the_stored_manifest(tmp_path: Path) -> None:
     made, fragments = manifest([3, 1])
-    write_meshes(tmp_path, [(5, made, fragments)], sharding=RAW)
+    write_mesh_fragments(tmp_path, [(5, made, fragments)], sharding=RAW)
     name, offset, size = ShardedStore(tmp_path, RAW).locate(5)
     data = (tmp_path / name).read_bytes()
     assert data[offset : offset + size] == made.to_bytes()
@@ -257,7 +267,7 @@ def test_any_bytes_are_a_manifest_or_an_error(data: bytes) -> None:
 @pytest.mark.parametrize("sharding", [None, RAW])
 def test_fragments_that_are_not_there(tmp_path: Path, sharding: ShardingSpec | None) -> None:
     made, fragments = manifest([3])
-    write_meshes(tmp_path, [(5, made, fragments)], sharding=sharding)
+    write_mesh_fragments(tmp_path, [(5, made, fragments)], sharding=sharding)
     made.levels[0].sizes[0] = 10**6
     if sharding is None:
         (tmp_path / "5.index").write_bytes(made.to_bytes())
@@ -275,7 +285,7 @@ def test_a_volume_leads_to_them(tmp_path: Path) -> None:
     with pytest.raises(MetadataError, match="skeletons"):
         volume.skeletons()
     write_skeletons(tmp_path / "bones", {1: skeleton(3)}, vertex_attributes=ATTRIBUTES)
-    write_meshes(tmp_path / "skins", [(5, *manifest([1]))])
+    write_mesh_fragments(tmp_path / "skins", [(5, *manifest([1]))])
     (tmp_path / "info").write_text(json.dumps({**document, "skeletons": "bones", "mesh": "skins"}))
     volume = zvcore.open(tmp_path, format="precomputed")
     assert list(volume.skeletons()) == [1]

@@ -20,7 +20,7 @@ from zvcore.precomputed import (
     ShardingSpec,
     repair,
     verify,
-    write_meshes,
+    write_mesh_fragments,
     write_sharded,
     write_skeletons,
 )
@@ -185,7 +185,7 @@ def test_values_come_home_from_other_files(tmp_path: Path) -> None:
 def test_repair_keeps_unindexed_bytes(tmp_path: Path) -> None:
     spec = ShardingSpec(0, "identity", 0, 0, "gzip", "raw")
     data = {id: manifest([2], id) for id in (1, 2, 3)}
-    write_meshes(tmp_path, ((id, *mesh) for id, mesh in data.items()), sharding=spec)
+    write_mesh_fragments(tmp_path, ((id, *mesh) for id, mesh in data.items()), sharding=spec)
     name, offset, _ = ShardedStore(tmp_path, spec).locate(2)
     broken = bytearray((tmp_path / name).read_bytes())
     broken[offset + 24] = 200
@@ -275,7 +275,7 @@ def test_skeletons_and_meshes(tmp_path: Path, sharding: ShardingSpec | None) -> 
         tmp_path / "s", {id: skeleton(id) for id in range(5)}, vertex_attributes=ATTRIBUTES, sharding=sharding
     )
     assert verify(tmp_path / "s").ok
-    write_meshes(tmp_path / "m", [(id, *manifest([2], id)) for id in range(5)], sharding=sharding)
+    write_mesh_fragments(tmp_path / "m", [(id, *manifest([2], id)) for id in range(5)], sharding=sharding)
     assert verify(tmp_path / "m").ok
     if sharding is None:
         (tmp_path / "s" / "3").write_bytes(b"broken")

@@ -17,14 +17,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         help="write a region of an array, a chunk, or a value by its id, to a file",
         description="Write a region of an array to a file, as what its name ends with: "
         ".npy, .npz, .tif (an OME-TIFF where the axes have names), .raw (bytes in C order); a chunk as it is stored "
-        "(--chunk); or a skeleton, mesh manifest or other value of a sharded store by its id (--id).",
+        "(--chunk); a mesh as .obj, .ply or .stl by its segment's id (--id); or the bytes of a skeleton, mesh manifest "
+        "or other value of a sharded store.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
     add_region(parser)
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to; - is stdout, as .npy")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--chunk", metavar="I,J,K", help="the stored bytes of the chunk at this grid position")
-    what.add_argument("--id", metavar="N", help="the bytes of the value with this id")
+    what.add_argument("--id", metavar="N", help="the mesh of this segment, or the bytes of the value with this id")
+    parser.add_argument("--lod", metavar="N", type=int, default=0, help="the mesh's level of detail, 0 for the finest")
     return parser
 
 
@@ -40,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         check_name(options.output)
     with reading(options.path):
         if options.id is not None:
-            put_bytes(options.output, value(options.path, options.id))
+            put_bytes(options.output, value(options.path, options.id, options.output, options.lod))
             return 0
         array = open_array(options.path)
     if stored:
@@ -70,8 +72,10 @@ def chunk(array: Any, text: str) -> bytes:
     return bytes(data)
 
 
-def value(path: str, text: str) -> bytes:
-    """The value of an id in sharded skeletons, meshes or a volume's scale."""
+def value(path: str, text: str, output: str, lod: int) -> bytes:
+    """A mesh or skeleton as a file of the kind that `output` names, or the value of an id in shards."""
+    import os
+
     import zvcore
     from zvcore.care.verbs import find
     from zvcore.commands import UsageError
@@ -79,6 +83,10 @@ def value(path: str, text: str) -> bytes:
 
     if not (text.isascii() and text.isdigit()) or int(text) >= 2**64:
         raise UsageError(f"--id is a number of 64 bits, not {text!r}")
+    store, format, inside_of = find(path)
+    data = format.object_file(store, inside_of, int(text), os.path.splitext(output)[1].lower(), lod)
+    if data is not None:
+        return data
     found = zvcore.inspect(path)
     spec = found.get("sharding")
     if spec is None:
@@ -86,7 +94,6 @@ def value(path: str, text: str) -> bytes:
         inside = [scale["key"] for scale in scales if isinstance(scale, dict) and scale.get("sharding") is not None]
         hint = f"; say which scale: {', '.join(f'{path}/{key}' for key in inside)}" if inside else ""
         raise UsageError(f"{path} has no values by id: --id is for sharded skeletons, meshes and scales{hint}")
-    store, format, inside_of = find(path)
     data = format.stored_value(store if inside_of is None else store.child(inside_of), spec, int(text))
     if data is None:
         raise NotFoundError(f"{path} has no value with this id", found=text)

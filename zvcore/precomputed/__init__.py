@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from zvcore.precomputed.care import repair as repair
     from zvcore.precomputed.care import verify as verify
     from zvcore.precomputed.group import Volume as Volume
-    from zvcore.precomputed.meshes import Level as Level
-    from zvcore.precomputed.meshes import Manifest as Manifest
+    from zvcore.precomputed.legacy_meshes import LegacyMeshes as LegacyMeshes
+    from zvcore.precomputed.manifests import Level as Level
+    from zvcore.precomputed.manifests import Manifest as Manifest
+    from zvcore.precomputed.mesh_octree import encode_mesh as encode_mesh
+    from zvcore.precomputed.mesh_writing import write_meshes as write_meshes
     from zvcore.precomputed.meshes import Mesh as Mesh
     from zvcore.precomputed.meshes import Meshes as Meshes
-    from zvcore.precomputed.meshes import write_meshes as write_meshes
+    from zvcore.precomputed.meshes import write_mesh_fragments as write_mesh_fragments
     from zvcore.precomputed.ragged import Ragged as Ragged
     from zvcore.precomputed.shard_writer import write_sharded as write_sharded
     from zvcore.precomputed.sharded_store import ShardedStore as ShardedStore
@@ -29,11 +32,15 @@ if TYPE_CHECKING:
     from zvcore.precomputed.skeletons import Skeletons as Skeletons
     from zvcore.precomputed.skeletons import VertexAttribute as VertexAttribute
     from zvcore.precomputed.skeletons import write_skeletons as write_skeletons
+    from zvcore.precomputed.surface_files import read_surface as read_surface
+    from zvcore.precomputed.surface_files import write_surface as write_surface
+    from zvcore.precomputed.surfaces import Surface as Surface
     from zvcore.stores import Store
 
 __all__ = [
     "AnnotationProperty",
     "Annotations",
+    "LegacyMeshes",
     "Level",
     "Manifest",
     "Mesh",
@@ -44,19 +51,24 @@ __all__ = [
     "ShardingSpec",
     "Skeleton",
     "Skeletons",
+    "Surface",
     "VertexAttribute",
     "Volume",
     "compact",
     "create",
     "detect",
+    "encode_mesh",
     "inspect",
     "open",
+    "read_surface",
     "repair",
     "verify",
     "write_annotations",
+    "write_mesh_fragments",
     "write_meshes",
     "write_sharded",
     "write_skeletons",
+    "write_surface",
 ]
 
 
@@ -69,12 +81,18 @@ __getattr__, __dir__ = lazy_names(
         "array": "ScaleArray",
         "group": "Volume",
         "care": "compact inspect repair verify",
-        "meshes": "Level Manifest Mesh Meshes write_meshes",
         "ragged": "Ragged",
+        "legacy_meshes": "LegacyMeshes",
+        "manifests": "Level Manifest",
+        "mesh_octree": "encode_mesh",
+        "mesh_writing": "write_meshes",
+        "meshes": "Mesh Meshes write_mesh_fragments",
         "shard_writer": "write_sharded",
         "sharded_store": "ShardedStore",
         "sharding_spec": "ShardingSpec",
         "skeletons": "Skeleton Skeletons VertexAttribute write_skeletons",
+        "surface_files": "read_surface write_surface",
+        "surfaces": "Surface",
     },
 )
 
@@ -100,9 +118,12 @@ def detect(store: Store) -> bool:
 
 
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:
-    """Open what is at the root of a store: `Volume`, `Skeletons` and so on; with `scale` (number or key) an array."""
+    """Open what is at the root of a store: `Volume`, `Skeletons` and so on.
+
+    With `scale` (number or key) it is an array.
+    """
     from zvcore.precomputed.group import Volume
-    from zvcore.precomputed.kinds import ANNOTATIONS, MESHES, SKELETONS, kind_of, not_opened
+    from zvcore.precomputed.kinds import ANNOTATIONS, LEGACY_MESHES, MESHES, SKELETONS, kind_of, not_opened
     from zvcore.precomputed.metadata import INFO, read_info
 
     if scale is None and not options:
@@ -123,5 +144,9 @@ def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **opt
             from zvcore.precomputed.meshes import Meshes
 
             return Meshes(store, mode)
+        if kind == LEGACY_MESHES:
+            from zvcore.precomputed.legacy_meshes import LegacyMeshes
+
+            return LegacyMeshes(store, mode)
     volume = Volume(store, mode, **options)
     return volume if scale is None else volume[scale]

@@ -109,6 +109,11 @@ class Precomputed(Format):
 
         return ShardedStore(store, ShardingSpec.from_json(sharding)).get(id)
 
+    def object_file(self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0) -> bytes | None:
+        from zvcore.precomputed.exporting import object_file
+
+        return object_file(store, inside, id, suffix, lod)
+
     def viewer_source(self, node: Any) -> ViewerSource:
         encoding = getattr(getattr(node, "encoding", None), "name", "raw")
         if encoding not in _VIEWER_ENCODINGS:

@@ -9,7 +9,7 @@ from zvcore.errors import MetadataError
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.attributes import VolumeAttributes
 from zvcore.precomputed.layout import layout_of
-from zvcore.precomputed.metadata import InfoFile, VolumeInfo, read_info, resolve_key
+from zvcore.precomputed.metadata import INFO, InfoFile, VolumeInfo, read_info, resolve_key
 from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from zvcore.format import Node
+    from zvcore.precomputed.legacy_meshes import LegacyMeshes
     from zvcore.precomputed.meshes import Meshes
     from zvcore.precomputed.skeletons import Skeletons
 
@@ -102,11 +103,16 @@ class Volume(Mapping[str, ScaleArray]):
 
         return Skeletons(self._below("skeletons"), self.mode)
 
-    def meshes(self) -> Meshes:
-        """The meshes that `info` names."""
+    def meshes(self) -> Meshes | LegacyMeshes:
+        """The meshes that `info` names, of either kind. Legacy ones are those that have no `info` of their own."""
+        from zvcore.precomputed.kinds import MESHES, kind_of
+        from zvcore.precomputed.legacy_meshes import LegacyMeshes
         from zvcore.precomputed.meshes import Meshes
 
-        return Meshes(self._below("mesh"), self.mode)
+        store = self._below("mesh")
+        if store.exists(INFO) and kind_of(read_info(store), f"{store.root}/{INFO}") == MESHES:
+            return Meshes(store, self.mode)
+        return LegacyMeshes(store, self.mode)
 
     def _below(self, name: str) -> Store:
         folder = self._info.document.get(name)

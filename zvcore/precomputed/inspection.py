@@ -10,7 +10,7 @@ from zvcore.precomputed.annotation_set import Annotations
 from zvcore.precomputed.judging import ChunkJudge
 from zvcore.precomputed.kinds import LEGACY_MESHES, MESHES, SEGMENT_PROPERTIES, SKELETONS, VOLUME, kind_of
 from zvcore.precomputed.layout import layout_of
-from zvcore.precomputed.legacy_meshes import LegacyMeshes
+from zvcore.precomputed.legacy_mesh_files import LegacyMeshFiles
 from zvcore.precomputed.meshes import Meshes
 from zvcore.precomputed.metadata import INFO, VolumeInfo, read_info
 from zvcore.precomputed.parts import Shards, folders_of, parts_of
@@ -125,7 +125,7 @@ def _inspect_objects(store: Store, info: Mapping[str, Any], kind: str) -> dict[s
 def _count_others(store: Store, info: Mapping[str, Any], kind: str) -> int:
     """How many items there are of the other kinds."""
     if kind == LEGACY_MESHES:
-        return LegacyMeshes(store, "").count()
+        return LegacyMeshFiles(store, "").count()
     if kind == SEGMENT_PROPERTIES:
         return check_segment_properties(info, INFO, Report())
     return len(Annotations(store))

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zvcore import kernels
-from zvcore.errors import CorruptDataError
-from zvcore.precomputed.meshes import Manifest, Meshes
+from zvcore.errors import ConflictError, CorruptDataError
+from zvcore.precomputed.draco import has_draco
+from zvcore.precomputed.manifests import Manifest
+from zvcore.precomputed.mesh_checking import check_fragments, check_numbers, oddities
 from zvcore.precomputed.shard_check import Judge
 from zvcore.precomputed.shard_reader import ShardReader
 from zvcore.precomputed.skeletons import Skeleton, Skeletons
+from zvcore.report import Problem
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from zvcore.codecs import CodecChain
     from zvcore.precomputed.entries import U64
     from zvcore.precomputed.layout import ScaleLayout, ShardedLayout
+    from zvcore.precomputed.meshes import Meshes
     from zvcore.precomputed.shard_reader import ShardFile
 
 __all__ = ["ChunkJudge", "ManifestJudge", "SkeletonJudge", "chunk_columns"]
@@ -64,18 +68,31 @@ class SkeletonJudge(Judge):
 
 
 class ManifestJudge(Judge):
-    """Mesh manifests: decoded, and with as many bytes before them as their fragments take."""
+    """Mesh manifests: decoded, with their fragments before them, which are decoded too where DracoPy is installed."""
 
     looks = True
 
     def __init__(self, meshes: Meshes, threads: int | None = None) -> None:
         assert meshes.sharding is not None
         super().__init__(ShardReader(meshes.store, meshes.sharding), threads)
+        self.bits = meshes.vertex_quantization_bits
+        self.decodes = has_draco()
 
     def look(self, id: int, value: memoryview, file: ShardFile, start: int) -> None:
-        wanted = Manifest.from_bytes(value).fragment_bytes
+        manifest = Manifest.from_bytes(value)
+        wanted = manifest.fragment_bytes
         if wanted > start - file.base:
             raise CorruptDataError(
                 "the fragments that the manifest speaks of are not before it", expected=f"{wanted} bytes",
                 found=start - file.base,
             )  # fmt: skip
+        check_numbers(manifest)
+        at = start - wanted
+        for lod, level in enumerate(manifest.levels if self.decodes else ()):
+            size = int(level.sizes.sum(dtype=np.uint64))
+            data = self.reader.store.get(file.data_key, at, size, stamp=file.stamp)
+            if data is None or len(data) != size:
+                raise ConflictError("the object changed while it was being read", key=file.data_key)
+            check_fragments(manifest, lod, bytes(data), self.bits)
+            at += size
+        self.odd += [Problem(file.data_key, text, id, fatal=False) for text in oddities(manifest)]

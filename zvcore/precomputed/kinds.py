@@ -30,7 +30,7 @@ KINDS = {
     "neuroglancer_segment_properties": SEGMENT_PROPERTIES,
 }
 # Kinds that are verified, listed and served, but for which zvcore has no reader.
-_UNOPENED = (LEGACY_MESHES, SEGMENT_PROPERTIES)
+_UNOPENED = (SEGMENT_PROPERTIES,)
 
 
 def kind_of(info: Mapping[str, Any], where: str) -> str:

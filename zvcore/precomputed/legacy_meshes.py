@@ -1,120 +1,195 @@
-"""Looking after legacy meshes: for each a file `ID:LOD`, the manifest, and the files of fragments that it names."""
+"""Legacy meshes: for each segment a file `ID:0` that names files of fragments, each with vertices and triangles."""
 
 from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
 from zvcore import documents
 from zvcore.care.checking import WrongSizeError
 from zvcore.documents.members import Items, Member, Place, Table, Text
-from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ZvcoreError
-from zvcore.precomputed.part import FilePart, stored_file
-from zvcore.report import Problem
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError, UnsupportedError
+from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
+from zvcore.precomputed.metadata import read_info
+from zvcore.precomputed.part import stored_file
+from zvcore.precomputed.surfaces import Surface, joined, merged
+from zvcore.stores import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import os
+    from collections.abc import Iterable, Iterator
 
-    from zvcore.care.rewriting import Patient
-    from zvcore.report import Report
+    import numpy.typing as npt
+
+    from zvcore.format import Node
     from zvcore.stores import Store
 
-__all__ = ["LegacyMeshes"]
+__all__ = ["LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "fragment_names", "parse_fragment"]
 
-_MANIFEST_NAME = re.compile(r"([0-9]{1,20}:[0-9]{1,9})(\.gz)?")
+T = TypeVar("T")
+
+LEGACY_TYPE = "neuroglancer_legacy_mesh"
+MANIFEST_NAME = re.compile(r"([0-9]{1,20}):([0-9]{1,9})(\.gz)?")
 _MANIFEST = Table(Member("fragments", Items(Text())))
 _VERTEX = 12
+_GZIP = ".gz"
 
 
-class LegacyMeshes(FilePart):
-    """Every manifest can be read, and each fragment that it names is there and as long as its vertices require.
-
-    Other files in the folder belong to other programs, and are ignored.
-    """
-
-    def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
-        meshes = fragments = 0
-        # A fragment that several manifests name is checked once.
-        seen: set[str] = set()
-
-        def look(item: tuple[str, str]) -> None:
-            nonlocal fragments
-            manifest, name = item
-            fragments += 1
-            self._fragment(manifest, f"{self.prefix}{name}", fast)
-
-        for name in self._manifests(only):
-            meshes += 1
-            try:
-                named = self._named(f"{self.prefix}{name}")
-            except ZvcoreError as error:
-                report.problems.append(Problem.of(error))
-                report.looked_at()
-                continue
-            fresh = [one for one in dict.fromkeys(named) if one not in seen]
-            seen.update(fresh)
-            report.looked_at()
-            self.look_at_each(((f"{self.prefix}{name}", one) for one in fresh), look, report)
-        for name in only or ():
-            if _MANIFEST_NAME.fullmatch(name) is None:
-                self.look_at_each([("", name.removesuffix(".gz"))], look, report)
-        report.count("meshes", meshes)
-        report.count("fragments", fragments)
-
-    def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
-        """Nothing is removed: a mesh that lacks a fragment is not sound either, and manifests are documents."""
-        self.verify(report, only, fast=False)
-
-    def count(self) -> int:
-        """How many manifests there are."""
-        return sum(1 for _ in self._manifests(None))
-
-    def _manifests(self, only: Sequence[str] | None) -> Iterator[str]:
-        for name in self.names(only):
-            match = _MANIFEST_NAME.fullmatch(name)
-            if match is not None and (match[2] is None or not self.store.exists(f"{self.prefix}{match[1]}")):
-                yield match[1]
-
-    def _named(self, key: str) -> tuple[str, ...]:
-        """The fragments that a manifest names."""
-        data = stored_file(self.store, key)
-        if data is None:
-            raise NotFoundError("the manifest was removed meanwhile", key=key)
-        names: tuple[str, ...] = _MANIFEST.load(documents.parse(data, key), Place(key))["fragments"]
-        for number, name in enumerate(names):
-            parts = name.split("/")
-            if not name or ".." in parts or parts[0] == "" or "\\" in name or "\0" in name:
-                place = Place(key, "$.fragments").item(number)
-                raise MetadataError(
-                    "the fragment is not one of the folder", key=key, member=place.path, found=repr(name)[:200]
-                )
-        return names
-
-    def _fragment(self, manifest: str, key: str, fast: bool) -> None:
-        """Check the bytes of a fragment: vertices of three floats each, then triangles of three vertex numbers each."""
-        size = self.store.size(key) if fast else None
-        data = stored_file(self.store, key) if size is None else self.store.get(key, 0, 4)
-        if data is None:
-            raise NotFoundError("the mesh names a fragment that is not there", key=manifest or key, found=key)
-        length = len(data) if size is None else size
-        if length < 4:
-            raise WrongSizeError(
-                "the fragment is cut off", key=key, offset=0, length=length, expected="at least 4 bytes", found=length
+def fragment_names(data: bytes, key: str) -> tuple[str, ...]:
+    """The fragments that a manifest names, which are within its folder."""
+    names: tuple[str, ...] = _MANIFEST.load(documents.parse(data, key), Place(key))["fragments"]
+    for number, name in enumerate(names):
+        parts = name.split("/")
+        if not name or ".." in parts or parts[0] == "" or "\\" in name or "\0" in name:
+            place = Place(key, "$.fragments").item(number)
+            raise MetadataError(
+                "the fragment is not one of the folder", key=key, member=place.path, found=repr(name)[:200]
             )
-        (vertices,) = struct.unpack_from("<I", data)
-        rest = length - 4 - _VERTEX * vertices
-        if rest < 0 or rest % _VERTEX:
-            raise WrongSizeError(
-                f"the fragment has not the length of {vertices} vertices and a number of triangles", key=key, offset=0,
-                length=length, expected=f"{4 + _VERTEX * vertices} bytes and 12 for each triangle", found=length,
-            )  # fmt: skip
-        if size is None and rest:
-            corners = np.frombuffer(data, "<u4", rest // 4, 4 + _VERTEX * vertices)
-            if int(corners.max()) >= vertices:
-                raise CorruptDataError(
-                    "a triangle has a vertex that is not there", key=key, offset=4 + _VERTEX * vertices, length=rest,
-                    expected=f"less than {vertices}", found=int(corners.max()),
-                )  # fmt: skip
+    return names
+
+
+def check_size(head: bytes, size: int, key: str) -> int:
+    """How many vertices a fragment has that begins with `head` and has `size` bytes, which must suit that number."""
+    if size < 4 or len(head) < 4:
+        raise WrongSizeError(
+            "the fragment is cut off", key=key, offset=0, length=size, expected="at least 4 bytes", found=size
+        )
+    (vertices,) = struct.unpack_from("<I", head)
+    rest = size - 4 - _VERTEX * vertices
+    if rest < 0 or rest % _VERTEX:
+        raise WrongSizeError(
+            f"the fragment has not the length of {vertices} vertices and a number of triangles", key=key, offset=0,
+            length=size, expected=f"{4 + _VERTEX * vertices} bytes and 12 for each triangle", found=size,
+        )  # fmt: skip
+    return int(vertices)
+
+
+def parse_fragment(data: bytes, key: str) -> Surface:
+    """The triangles of a fragment: its vertices, three floats each, then three vertex numbers for each triangle."""
+    count = check_size(data, len(data), key)
+    start = 4 + _VERTEX * count
+    vertices = np.frombuffer(data, "<f4", 3 * count, 4).reshape(-1, 3).astype(np.float32)
+    faces = np.frombuffer(data, "<u4", (len(data) - start) // 4, start).reshape(-1, 3).astype(np.uint32)
+    if faces.size and int(faces.max()) >= count:
+        raise CorruptDataError(
+            "a triangle has a vertex that is not there", key=key, offset=start, length=len(data) - start,
+            expected=f"less than {count}", found=int(faces.max()),
+        )  # fmt: skip
+    return Surface(vertices, faces)
+
+
+def encode_fragment(surface: Surface) -> bytes:
+    """The stored form of a fragment."""
+    head = struct.pack("<I", len(surface.vertices))
+    return head + surface.vertices.astype("<f4").tobytes() + surface.faces.astype("<u4").tobytes()
+
+
+class LegacyMeshes(Mapping[int, Surface]):
+    """The legacy meshes of a folder by segment id, with vertices in nanometers. The folder may have no `info`."""
+
+    kind = "legacy meshes"
+    format = "precomputed"
+    path = ""
+
+    def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
+        self.store = open_store(path, mode)
+        self.mode = mode
+        try:
+            self.info: dict[str, Any] = read_info(self.store)
+        except NotFoundError:
+            self.info = {}
+        where = f"{self.store.root}/info"
+        if self.info.get("@type", LEGACY_TYPE) != LEGACY_TYPE:
+            raise MetadataError("wrong @type", key=where, expected=repr(LEGACY_TYPE), found=repr(self.info["@type"]))
+        if self.info.get("sharding") is not None:
+            raise UnsupportedError("legacy meshes are not sharded in any way that the format knows", key=where)
+
+    def __repr__(self) -> str:
+        return f"<zvcore.precomputed.LegacyMeshes in {self.store.root}>"
+
+    def children(self) -> Mapping[str, Node]:
+        """Nothing: ids are no names of folders."""
+        return {}
+
+    def __getitem__(self, id: SupportsIndex) -> Surface:
+        found = self.get(as_id(id))
+        if found is None:
+            raise NotFoundError(f"there is no mesh of segment {as_id(id)}", key=self.store.root)
+        return found
+
+    @overload
+    def get(self, key: int, /) -> Surface | None: ...
+    @overload
+    def get(self, key: int, default: Surface | T, *, lod: int = 0) -> Surface | T: ...
+    @overload
+    def get(self, key: int, default: None = None, *, lod: int = 0) -> Surface | None: ...
+    def get(self, key: int, default: Any = None, *, lod: int = 0) -> Any:
+        """All fragments of a segment as one surface, with equal vertices made one, or `default` if there are none."""
+        if lod:
+            raise IndexError(f"legacy meshes have one level of detail; {lod} is none")
+        name = f"{as_id(key)}:0"
+        manifest = stored_file(self.store, name)
+        if manifest is None:
+            return default
+        pieces = [self.fragment(one, name) for one in dict.fromkeys(fragment_names(manifest, name))]
+        return pieces[0] if len(pieces) == 1 else merged(joined(pieces))
+
+    def fragment(self, name: str, manifest: str) -> Surface:
+        """The triangles of one fragment that a manifest names."""
+        data = stored_file(self.store, name)
+        if data is None:
+            raise NotFoundError("the mesh names a fragment that is not there", key=manifest, found=name)
+        return parse_fragment(data, name)
+
+    def get_many(self, ids: Ids) -> dict[int, Surface]:
+        """The meshes of these segments; those that are missing are left out."""
+        found = ((id, self.get(id)) for id in as_ids(ids).tolist())
+        return {id: mesh for id, mesh in found if mesh is not None}
+
+    def ids(self) -> npt.NDArray[np.uint64]:
+        """The segments that have a mesh, in order."""
+        names = (MANIFEST_NAME.fullmatch(name) for name in self.store.list_dir()[1])
+        numbers = {int(match[1]) for match in names if match is not None and match[2] == "0"}
+        return as_ids(sorted(number for number in numbers if number <= MAX_ID))
+
+    def update(self, meshes: Mapping[Any, Surface] | Iterable[tuple[SupportsIndex, Surface]]) -> None:
+        """Add meshes or replace them, each in one fragment."""
+        if self.mode == "r":
+            raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
+        for id, mesh in meshes.items() if isinstance(meshes, Mapping) else meshes:
+            name = f"{as_id(id)}:0"
+            # The manifest last: a reader that finds it also finds its fragment.
+            self._put(f"{name}:0", encode_fragment(mesh))
+            self._put(name, documents.encode({"fragments": [f"{name}:0"]}))
+
+    def _put(self, name: str, data: bytes) -> None:
+        self.store.put(name, data)
+        if self.store.of_files:
+            # Readers that look for it would prefer it to the new one.
+            self.store.delete(f"{name}{_GZIP}")
+
+    def delete(self, ids: Ids) -> None:
+        """Take meshes out; their fragments, which other meshes may name too, stay unless they are named as ours are."""
+        if self.mode == "r":
+            raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
+        for id in as_ids(ids).tolist():
+            for name in (f"{id}:0", f"{id}:0:0"):
+                self.store.delete(name)
+                if self.store.of_files:
+                    self.store.delete(f"{name}{_GZIP}")
+
+    def __contains__(self, id: object) -> bool:
+        if not (isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID):
+            return False
+        name = f"{id.__index__()}:0"
+        return self.store.exists(name) or (self.store.of_files and self.store.exists(f"{name}{_GZIP}"))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ids().tolist())
+
+    def __len__(self) -> int:
+        return len(self.ids())

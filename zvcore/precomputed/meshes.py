@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
 from zvcore.errors import ConflictError, CorruptDataError, MetadataError
+from zvcore.precomputed.draco import decode_fragment
 from zvcore.precomputed.ids import Ids, as_id
+from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
+from zvcore.precomputed.surfaces import Surface, joined, merged, transformed
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -24,120 +27,92 @@ if TYPE_CHECKING:
     from zvcore.precomputed.sharding_spec import ShardingSpec
     from zvcore.stores import Store
 
-__all__ = ["Level", "Manifest", "Mesh", "Meshes", "write_meshes"]
+__all__ = ["MESHES_TYPE", "Mesh", "Meshes", "write_mesh_fragments"]
+
+T = TypeVar("T")
 
 MESHES_TYPE = "neuroglancer_multilod_draco"
 _MANIFEST_SUFFIX = ".index"
 
 
-@dataclass
-class Level:
-    """One level of detail.
+class Mesh:
+    """One segment's mesh: its manifest, and its fragments, which are decoded when `vertices` or `faces` are asked for.
 
-    scale           how much coarser it is than the finest; 0: a level to pass over
-    vertex_offset   float32[3], added to its vertices
-    positions       uint32[n, 3], where in the grid each fragment lies, in Z order
-    sizes           uint32[n], the bytes of each; 0: an empty fragment
+    lod  the level of detail that these are of, 0 for the finest
     """
 
-    scale: float
-    vertex_offset: npt.NDArray[np.float32]
-    positions: npt.NDArray[np.uint32]
-    sizes: npt.NDArray[np.uint32]
-
-
-@dataclass
-class Manifest:
-    """How a segment's mesh is cut: the shape of the finest cells, where their grid begins, the levels, finest first."""
-
-    chunk_shape: npt.NDArray[np.float32]
-    grid_origin: npt.NDArray[np.float32]
-    levels: list[Level]
-
-    @property
-    def fragment_bytes(self) -> int:
-        """The size of all fragments, which lie one after the other, finest level first."""
-        return sum(int(level.sizes.sum(dtype=np.uint64)) for level in self.levels)
-
-    def ranges(self, level: int) -> list[tuple[int, int]]:
-        """(offset, size) of each fragment of a level, counted from the first fragment of the finest."""
-        if not 0 <= level < len(self.levels):
-            raise IndexError(f"there are {len(self.levels)} levels; {level} is none of them")
-        start = sum(int(other.sizes.sum(dtype=np.uint64)) for other in self.levels[:level])
-        ends = start + np.cumsum(self.levels[level].sizes, dtype=np.uint64)
-        return [(int(end) - int(size), int(size)) for end, size in zip(ends, self.levels[level].sizes, strict=True)]
-
-    @classmethod
-    def from_bytes(cls, data: bytes | memoryview) -> Manifest:
-        """Decode a stored manifest; CorruptDataError when it is none."""
-        if len(data) < 28:
-            raise CorruptDataError("the manifest is cut off", expected="at least 28 bytes", found=len(data))
-        shape = np.frombuffer(data, "<f4", 3).astype(np.float32)
-        origin = np.frombuffer(data, "<f4", 3, 12).astype(np.float32)
-        count = int(np.frombuffer(data, "<u4", 1, 24)[0])
-        if len(data) < 28 + 20 * count:
-            raise CorruptDataError(
-                f"a manifest of {count} levels is cut off",
-                expected=f"at least {28 + 20 * count} bytes",
-                found=len(data),
-            )
-        scales = np.frombuffer(data, "<f4", count, 28).tolist()
-        offsets = np.frombuffer(data, "<f4", 3 * count, 28 + 4 * count).reshape(-1, 3).astype(np.float32)
-        fragments = np.frombuffer(data, "<u4", count, 28 + 16 * count).tolist()
-        size = 28 + 20 * count + 16 * sum(fragments)
-        if len(data) != size:
-            text = f"a manifest of {count} levels with {sum(fragments)} fragments has another size"
-            raise CorruptDataError(text, expected=f"{size} bytes", found=len(data))
-        at = 28 + 20 * count
-        levels = []
-        for scale, offset, number in zip(scales, offsets, fragments, strict=True):
-            positions = np.frombuffer(data, "<u4", 3 * number, at).reshape(3, -1).T.astype(np.uint32)
-            sizes = np.frombuffer(data, "<u4", number, at + 12 * number).astype(np.uint32)
-            levels.append(Level(scale, offset, positions, sizes))
-            at += 16 * number
-        return cls(shape, origin, levels)
-
-    def to_bytes(self) -> bytes:
-        """The stored form."""
-        parts: list[bytes] = [
-            _row(self.chunk_shape, "chunk_shape"),
-            _row(self.grid_origin, "grid_origin"),
-            np.array([len(self.levels)], "<u4").tobytes(),
-            np.array([level.scale for level in self.levels], "<f4").tobytes(),
-            b"".join(_row(level.vertex_offset, "vertex_offset") for level in self.levels),
-            np.array([len(level.sizes) for level in self.levels], "<u4").tobytes(),
-        ]
-        for level in self.levels:
-            positions, sizes = np.asarray(level.positions), np.asarray(level.sizes)
-            if positions.shape != (len(sizes), 3) or sizes.ndim != 1:
-                raise ValueError(
-                    f"positions have the shape [n, 3] and sizes [n], not {positions.shape} and {sizes.shape}"
-                )
-            parts.append(np.ascontiguousarray(positions.T, "<u4").tobytes())
-            parts.append(sizes.astype("<u4").tobytes())
-        return b"".join(parts)
-
-
-def _row(values: Any, name: str) -> bytes:
-    row = np.asarray(values, "<f4")
-    if row.shape != (3,):
-        raise ValueError(f"{name} has 3 numbers, not the shape {row.shape}")
-    return row.tobytes()
-
-
-class Mesh:
-    """One segment's mesh: its manifest, and its fragments as they are stored (Draco)."""
-
-    def __init__(self, meshes: Meshes, id: int, manifest: Manifest) -> None:
+    def __init__(self, meshes: Meshes, id: int, manifest: Manifest, lod: int = 0) -> None:
         self._meshes = meshes
         self.id = id
         self.manifest = manifest
+        self.lod = lod
 
     def __repr__(self) -> str:
-        return f"<Mesh of segment {self.id}, {len(self.manifest.levels)} levels>"
+        return f"<Mesh of segment {self.id}, level {self.lod} of {self.lods}>"
+
+    @property
+    def lods(self) -> int:
+        """How many levels of detail there are."""
+        return len(self.manifest.levels)
+
+    @property
+    def quantization_bits(self) -> int:
+        """Vertices of fragments are whole numbers of so many bits."""
+        return self._meshes.vertex_quantization_bits
+
+    @property
+    def vertices(self) -> npt.NDArray[np.float32]:
+        """float32[n, 3], in nanometers."""
+        return self._surface.vertices
+
+    @property
+    def faces(self) -> npt.NDArray[np.uint32]:
+        """uint32[m, 3]: the corners of each triangle."""
+        return self._surface.faces
+
+    @cached_property
+    def _surface(self) -> Surface:
+        return self.surface(self.lod)
+
+    def surface(self, lod: int = 0) -> Surface:
+        """One level as triangles. Vertices that fragments share on their border are one."""
+        bits = self.quantization_bits
+        pieces, places = [], []
+        cells = self.manifest.levels[lod].positions if 0 <= lod < self.lods else ()
+        for number, data in enumerate(self.fragments(lod)):
+            try:
+                vertices, faces = decode_fragment(data, bits)
+            except CorruptDataError as error:
+                error.message = f"level {lod}, fragment {number}: {error.message}"
+                raise error.located(key=self._meshes.store.root, chunk=self.id)
+            if len(faces):
+                pieces.append(Surface(vertices.astype(np.float32), faces))
+                # Whole numbers on the grid of the level: they tell exactly which vertices of neighbours are the same.
+                places.append(cells[number].astype(np.float64) * (2**bits - 1) + vertices)
+        if not pieces:
+            return joined(pieces)
+        grid = np.concatenate(places)
+        surface = joined(pieces)
+        surface.vertices = transformed(self._stored_places(lod, grid), self._meshes.transform)
+        rows = np.flatnonzero((np.mod(grid, 2**bits - 1) == 0).any(1))
+        return merged(surface, grid[rows], rows)
+
+    def _stored_places(self, lod: int, grid: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Vertices in the units of the manifest, of places on the grid of a level."""
+        manifest = self.manifest
+        step = manifest.chunk_shape.astype(np.float64) * 2.0**lod / (2**self.quantization_bits - 1)
+        with np.errstate(all="ignore"):
+            found: npt.NDArray[np.float64] = (
+                manifest.grid_origin.astype(np.float64) + manifest.levels[lod].vertex_offset + grid * step
+            )
+        if not np.isfinite(found).all():
+            raise CorruptDataError(
+                "the manifest leads to vertices that are not finite", key=self._meshes.store.root, chunk=self.id
+            )
+        return found
 
     def fragments(self, level: int = 0) -> list[bytes]:
-        """The fragments of one level, which are read at once; empty ones are b""."""
+        """The fragments of one level as they are stored, in Draco, which are read at once; empty ones are b""."""
         ranges = self.manifest.ranges(level)
         if not ranges:
             return []
@@ -146,7 +121,7 @@ class Mesh:
         return [data[offset - start : offset - start + size] for offset, size in ranges]
 
     def fragment(self, level: int, number: int) -> bytes:
-        """One fragment."""
+        """One fragment as it is stored."""
         offset, size = self.manifest.ranges(level)[number]
         return self._meshes.fragment_data(self, offset, size)
 
@@ -159,16 +134,33 @@ class Meshes(SegmentMapping[Mesh]):
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
         super().__init__(SegmentObjects(open_store(path, mode), mode, MESHES_TYPE, _MANIFEST_SUFFIX))
-        self.vertex_quantization_bits = self.info.get("vertex_quantization_bits")
-        if self.vertex_quantization_bits not in (10, 16):
+        bits = self.info.get("vertex_quantization_bits")
+        if not isinstance(bits, int) or bits not in (10, 16):
             raise MetadataError(
-                "vertex_quantization_bits is wrong", key=self._objects.where, expected="10 or 16",
-                found=repr(self.vertex_quantization_bits),
-            )  # fmt: skip
+                "vertex_quantization_bits is wrong", key=self._objects.where, expected="10 or 16", found=repr(bits)
+            )
+        self.vertex_quantization_bits: int = bits
         self._data = SegmentFiles(self.store)
 
     def _parsed(self, id: int, data: bytes) -> Mesh:
         return Mesh(self, id, Manifest.from_bytes(data))
+
+    @overload
+    def get(self, key: int, /) -> Mesh | None: ...
+    @overload
+    def get(self, key: int, default: Mesh | T, *, lod: int = 0) -> Mesh | T: ...
+    @overload
+    def get(self, key: int, default: None = None, *, lod: int = 0) -> Mesh | None: ...
+    def get(self, key: int, default: Any = None, *, lod: int = 0) -> Any:
+        """The mesh of a segment with the vertices and faces of this level of detail, or `default` if there is none."""
+        data = self._objects.get(key)
+        if data is None:
+            return default
+        mesh = self._value(as_id(key), data)
+        if not 0 <= lod < mesh.lods:
+            raise IndexError(f"segment {mesh.id} has {mesh.lods} levels; {lod} is none of them")
+        mesh.lod = lod
+        return mesh
 
     def fragment_data(self, mesh: Mesh, start: int, size: int) -> bytes:
         """A part of the fragments of a mesh."""
@@ -217,7 +209,7 @@ def _stored(
         yield id, manifest.to_bytes(), bytes(data)
 
 
-def write_meshes(
+def write_mesh_fragments(
     path: str | os.PathLike[str] | Store,
     meshes: Iterable[tuple[SupportsIndex, Manifest, Sequence[bytes] | bytes]],
     *,

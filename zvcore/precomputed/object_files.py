@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zvcore.errors import NotFoundError, ZvcoreError
+from zvcore.precomputed.draco import has_draco
+from zvcore.precomputed.mesh_checking import check_fragments, check_numbers, oddities
 from zvcore.precomputed.meshes import Mesh
 from zvcore.precomputed.part import FilePart
 from zvcore.precomputed.skeletons import Skeletons
@@ -28,6 +30,7 @@ class ObjectFiles(FilePart):
     def __init__(self, objects: Skeletons | Meshes, threads: int | None = None) -> None:
         super().__init__(objects.store, "", threads)
         self.objects = objects
+        self._decodes = has_draco()
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         ids = self.objects.ids().tolist() if only is None else self._meant(only, report)
@@ -36,19 +39,18 @@ class ObjectFiles(FilePart):
         def look(id: int) -> None:
             nonlocal count
             count += 1
-            self._look(id, fast)
+            self._look(id, fast, report)
 
         self.look_at_each(ids, look, report)
         report.count("values", count)
 
-    def _look(self, id: int, fast: bool) -> None:
+    def _look(self, id: int, fast: bool, report: Report) -> None:
         if fast and isinstance(self.objects, Skeletons):
             return
         try:
             found = self.objects[id]
             if isinstance(found, Mesh) and not fast:
-                for level in range(len(found.manifest.levels)):
-                    found.fragments(level)
+                self._look_at_mesh(found, report)
         except NotFoundError:
             raise NotFoundError("the file was removed meanwhile", key=self._files(id)[0], chunk=id) from None
         except ZvcoreError as error:
@@ -56,6 +58,14 @@ class ObjectFiles(FilePart):
             if error.key == self.store.root:
                 error.key = next(iter(self._files(id)), str(id))
             raise
+
+    def _look_at_mesh(self, mesh: Mesh, report: Report) -> None:
+        check_numbers(mesh.manifest)
+        for level in range(mesh.lods):
+            data = b"".join(mesh.fragments(level))
+            if self._decodes:
+                check_fragments(mesh.manifest, level, data, mesh.quantization_bits)
+        report.problems += [Problem(f"{mesh.id}.index", text, mesh.id, fatal=False) for text in oddities(mesh.manifest)]
 
     def _meant(self, only: Sequence[str], report: Report) -> Iterable[int]:
         """The ids of the objects that these files hold."""

@@ -169,6 +169,10 @@ class SegmentMapping(Mapping[int, T]):
             raise NotFoundError(f"there is no {self.what} of segment {as_id(id)}", key=self.store.root)
         return self._value(as_id(id), data)
 
+    def stored(self, id: SupportsIndex) -> bytes | None:
+        """The bytes of a segment, decoded only as far as they are compressed."""
+        return self._objects.get(id)
+
     def get_many(self, ids: Ids) -> dict[int, T]:
         """The values of these segments; those that are missing are left out."""
         return {id: self._value(id, data) for id, data in self._objects.get_many(ids).items()}

@@ -13,7 +13,7 @@ from zvcore.precomputed.chunk_files import ChunkFiles
 from zvcore.precomputed.judging import ChunkJudge, ManifestJudge, SkeletonJudge
 from zvcore.precomputed.kinds import ANNOTATIONS, LEGACY_MESHES, MESHES, SEGMENT_PROPERTIES, SKELETONS, VOLUME, kind_of
 from zvcore.precomputed.layout import ShardedLayout, UnshardedLayout, layout_of
-from zvcore.precomputed.legacy_meshes import LegacyMeshes
+from zvcore.precomputed.legacy_mesh_files import LegacyMeshFiles
 from zvcore.precomputed.meshes import Meshes
 from zvcore.precomputed.metadata import INFO, VolumeInfo, resolve_key
 from zvcore.precomputed.object_files import ObjectFiles
@@ -89,7 +89,7 @@ def parts_of(store: Store, info: Mapping[str, Any], threads: int | None, report:
         sharded = meshes.sharding is not None
         yield Shards(ManifestJudge(meshes, threads)) if sharded else ObjectFiles(meshes, threads)
     elif kind == LEGACY_MESHES:
-        yield LegacyMeshes(store, "", threads)
+        yield LegacyMeshFiles(store, "", threads)
     elif kind == ANNOTATIONS:
         annotations = AnnotationInfo.from_json(info, INFO)
         form = RecordForm.of(annotations)
@@ -124,7 +124,7 @@ def _parts_of_volume(store: Store, info: Mapping[str, Any], threads: int | None,
         if next(store.list(folder), None) is None:
             report.add(INFO, f"info names the folder {folder!r}, where nothing is", fatal=False, kind=What.MISSING)
         elif kind == LEGACY_MESHES:
-            yield LegacyMeshes(store, folder, threads)
+            yield LegacyMeshFiles(store, folder, threads)
         else:
             report.add(folder, f"the folder of {kind} has no info", kind=What.DOCUMENT)
 

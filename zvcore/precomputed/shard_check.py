@@ -42,6 +42,8 @@ class Judge:
     def __init__(self, reader: ShardReader, threads: int | None = None) -> None:
         self.reader = reader
         self.threads = threads
+        # What `look` found odd, until it is reported.
+        self.odd: list[Problem] = []
 
     def chains(self) -> tuple[CodecChain, ...]:
         return (self.reader.data_chain,)
@@ -55,7 +57,10 @@ class Judge:
         return None, None
 
     def look(self, id: int, value: memoryview, file: ShardFile, start: int) -> None:
-        """Raise an error if this decoded value is wrong; `start` is where the stored one lies. For subclasses."""
+        """Raise an error if this decoded value is wrong, or note in `odd` what is strange; for subclasses.
+
+        `start` is where the stored value lies.
+        """
 
     # Whether `look` does anything.
     looks = False
@@ -178,6 +183,8 @@ def _check_values(found: Examination, judge: Judge) -> None:
             report.problems.append(problem)
             # A value that zvcore cannot read may well be sound.
             found.sound[place] = not problem.damage
+    while judge.odd:
+        report.problems.append(judge.odd.pop())
     if len(empty) > 1 and not found.sound[empty[0]]:
         found.sound[empty] = False
         alike = np.zeros(len(found.ids), np.bool_)

@@ -1,0 +1,62 @@
+"""One mesh or skeleton as a file of other programs, for the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.precomputed.group import Volume
+from zvcore.precomputed.kinds import LEGACY_MESHES, MESHES, SKELETONS, VOLUME, kind_of
+from zvcore.precomputed.legacy_meshes import LegacyMeshes
+from zvcore.precomputed.meshes import Meshes
+from zvcore.precomputed.metadata import INFO, read_info
+from zvcore.precomputed.skeletons import Skeletons
+from zvcore.precomputed.surface_files import SURFACE_SUFFIXES, encode_surface
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["object_file"]
+
+
+def object_file(store: Store, inside: str | None, id: int, suffix: str, lod: int) -> bytes | None:
+    """The mesh or skeleton of a segment in a folder, or of a volume, as a file of this kind.
+
+    None if the folder holds neither, or if the ending is that of no such file: then the stored bytes are meant. What
+    is not in shards has no other bytes than its file's.
+    """
+    found: Volume | Meshes | LegacyMeshes | Skeletons
+    kind = kind_of(read_info(store), INFO)
+    if kind == VOLUME and suffix in SURFACE_SUFFIXES:
+        named = Volume(store).info.get("mesh")
+        found = Volume(store).meshes() if inside in (None, named) else LegacyMeshes(store.child(inside or ""))
+    elif kind == MESHES:
+        found = Meshes(store)
+    elif kind == LEGACY_MESHES:
+        found = LegacyMeshes(store)
+    elif kind == SKELETONS:
+        found = Skeletons(store)
+    else:
+        return None
+    if isinstance(found, (Meshes, LegacyMeshes)):
+        return _mesh(found, id, suffix, lod)
+    if found.sharding is not None:
+        return None
+    data = found.stored(id)
+    if data is None:
+        raise NotFoundError(f"there is no skeleton of segment {id}", key=store.root)
+    return data
+
+
+def _mesh(meshes: Meshes | LegacyMeshes, id: int, suffix: str, lod: int) -> bytes | None:
+    if suffix in SURFACE_SUFFIXES:
+        mesh = meshes.get(id, lod=lod)
+        if mesh is None:
+            raise NotFoundError(f"there is no mesh of segment {id}", key=meshes.store.root)
+        return encode_surface(mesh, suffix)
+    if isinstance(meshes, Meshes) and meshes.sharding is not None:
+        return None
+    raise UnsupportedError(
+        "a mesh becomes a file by its name", key=meshes.store.root, expected=", ".join(SURFACE_SUFFIXES),
+        found=suffix or "no ending",
+    )  # fmt: skip

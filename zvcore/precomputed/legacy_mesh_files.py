@@ -1,0 +1,89 @@
+"""Looking after legacy meshes: for each a file `ID:LOD`, the manifest, and the files of fragments that it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zvcore.errors import NotFoundError, ZvcoreError
+from zvcore.precomputed.legacy_meshes import MANIFEST_NAME, check_size, fragment_names, parse_fragment
+from zvcore.precomputed.part import FilePart, stored_file
+from zvcore.report import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zvcore.care.rewriting import Patient
+    from zvcore.report import Report
+    from zvcore.stores import Store
+
+__all__ = ["LegacyMeshFiles"]
+
+
+class LegacyMeshFiles(FilePart):
+    """Every manifest can be read, and each fragment that it names is there and as long as its vertices require.
+
+    Other files in the folder belong to other programs, and are ignored.
+    """
+
+    def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
+        meshes = fragments = 0
+        # A fragment that several manifests name is checked once.
+        seen: set[str] = set()
+
+        def look(item: tuple[str, str]) -> None:
+            nonlocal fragments
+            manifest, name = item
+            fragments += 1
+            self._fragment(manifest, f"{self.prefix}{name}", fast)
+
+        for name in self._manifests(only):
+            meshes += 1
+            try:
+                named = self._named(f"{self.prefix}{name}")
+            except ZvcoreError as error:
+                report.problems.append(Problem.of(error))
+                report.looked_at()
+                continue
+            fresh = [one for one in dict.fromkeys(named) if one not in seen]
+            seen.update(fresh)
+            report.looked_at()
+            self.look_at_each(((f"{self.prefix}{name}", one) for one in fresh), look, report)
+        for name in only or ():
+            if MANIFEST_NAME.fullmatch(name) is None:
+                self.look_at_each([("", name.removesuffix(".gz"))], look, report)
+        report.count("meshes", meshes)
+        report.count("fragments", fragments)
+
+    def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
+        """Nothing is removed: a mesh that lacks a fragment is not sound either, and manifests are documents."""
+        self.verify(report, only, fast=False)
+
+    def count(self) -> int:
+        """How many manifests there are."""
+        return sum(1 for _ in self._manifests(None))
+
+    def _manifests(self, only: Sequence[str] | None) -> Iterator[str]:
+        for name in self.names(only):
+            match = MANIFEST_NAME.fullmatch(name)
+            if match is not None:
+                plain = name.removesuffix(".gz")
+                if plain == name or not self.store.exists(f"{self.prefix}{plain}"):
+                    yield plain
+
+    def _named(self, key: str) -> tuple[str, ...]:
+        """The fragments that a manifest names."""
+        data = stored_file(self.store, key)
+        if data is None:
+            raise NotFoundError("the manifest was removed meanwhile", key=key)
+        return fragment_names(data, key)
+
+    def _fragment(self, manifest: str, key: str, fast: bool) -> None:
+        """Check the bytes of a fragment: vertices of three floats each, then triangles of three vertex numbers each."""
+        size = self.store.size(key) if fast else None
+        data = stored_file(self.store, key) if size is None else self.store.get(key, 0, 4)
+        if data is None:
+            raise NotFoundError("the mesh names a fragment that is not there", key=manifest or key, found=key)
+        if size is None:
+            parse_fragment(data, key)
+        else:
+            check_size(data, size, key)

@@ -1,0 +1,163 @@
+"""Writing folders of meshes from vertices and faces, however many there are."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zvcore.choices import AUTO, Auto
+from zvcore.errors import ConflictError
+from zvcore.precomputed.ids import as_id
+from zvcore.precomputed.legacy_meshes import LEGACY_TYPE, LegacyMeshes
+from zvcore.precomputed.manifests import Manifest
+from zvcore.precomputed.mesh_octree import encode_mesh
+from zvcore.precomputed.meshes import write_mesh_fragments
+from zvcore.precomputed.metadata import write_info
+from zvcore.precomputed.objects import IDENTITY
+from zvcore.precomputed.sharded_store import as_spec
+from zvcore.precomputed.sharding_spec import ShardingSpec
+from zvcore.precomputed.simplifying import simplified
+from zvcore.precomputed.surfaces import Surface, as_surface
+from zvcore.stores import LocalStore, open_store
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+    from typing import IO
+
+    from zvcore.stores import Store
+
+__all__ = ["write_meshes"]
+
+KINDS = ("multires", "legacy")
+_RECORD = struct.Struct("<QQQ")
+
+
+def write_meshes(
+    path: str | os.PathLike[str] | Store,
+    source: Mapping[Any, Any] | Iterable[tuple[Any, ...]],
+    *,
+    kind: str = "multires",
+    lods: int = 1,
+    chunk_shape: Sequence[float] | None = None,
+    lod_scales: Sequence[float] | None = None,
+    vertex_quantization_bits: int = 16,
+    transform: Sequence[float] = IDENTITY,
+    compression_level: int = 7,
+    sharding: ShardingSpec | Mapping[str, Any] | str | Auto | None = AUTO,
+    attrs: Mapping[str, Any] | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Make a folder of meshes with its `info` from vertices and faces; how many meshes there were.
+
+    source       {id: (vertices, faces)}, or any number of (id, vertices, faces); in place of vertices and faces may
+                 stand what has both, such as a mesh that was read, or a list of levels, the finest first, of which each
+                 is a pair or has both. Vertices are in nanometers (or what `transform` makes nanometers of)
+    kind         "multires" for Neuroglancer's multi-resolution meshes (needs zvcore[draco]), "legacy" for one fragment
+                 each
+    lods         how many levels to make of each mesh that comes without levels (needs zvcore[simplify]); small meshes
+                 have fewer
+    chunk_shape  the size of the finest level's cells; by default, the coarsest level of each mesh is one cell
+    lod_scales   how coarse the levels are; by default, the mean length of the edges of each
+    sharding     a specification, its JSON, "advise" for one that suits the meshes (the default), None for two files of
+                 each
+    scratch      the folder of temporary files, as large as all meshes encoded; by default the destination, if it is one
+
+    Meshes are cut and encoded one after the other, and only one is in memory.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"there are meshes of the kinds {' and '.join(map(repr, KINDS))}, not {kind!r}")
+    if lods < 1:
+        raise ValueError(f"a mesh has at least one level, not {lods}")
+    store = open_store(path, "w")
+    surfaces = _surfaces(source, lods)
+    if kind == "legacy":
+        if sharding is not AUTO and sharding is not None:
+            raise ValueError("legacy meshes are not sharded")
+        return _write_legacy(store, surfaces, attrs, overwrite)
+    if store.exists("info") and not overwrite:
+        raise ConflictError("there are meshes already; overwrite=True replaces them", key=f"{store.root}/info")
+    meshes = (
+        (id, *encode_mesh(
+            levels, bits=vertex_quantization_bits, chunk_shape=chunk_shape,
+            scales=None if lod_scales is None else lod_scales[: len(levels)], compression_level=compression_level,
+        ))
+        for id, levels in surfaces
+    )  # fmt: skip
+    options: dict[str, Any] = {
+        "vertex_quantization_bits": vertex_quantization_bits, "transform": transform, "attrs": attrs,
+        "overwrite": overwrite,
+    }  # fmt: skip
+    if sharding is not AUTO and sharding != "advise":
+        return write_mesh_fragments(path, meshes, sharding=None if sharding is None else as_spec(sharding), **options)
+    if scratch is None and isinstance(store, LocalStore):
+        store.make_folder()
+        scratch = store.root
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        count, size = _spool(file, meshes)
+        spec = ShardingSpec.advise(count=count, bytes=size, data_encoding="raw")
+        return write_mesh_fragments(path, _spooled(file), sharding=spec, **options)
+
+
+def _surfaces(source: Mapping[Any, Any] | Iterable[tuple[Any, ...]], lods: int) -> Iterator[tuple[int, list[Surface]]]:
+    """(id, levels) of each mesh that a caller gave."""
+    for item in source.items() if isinstance(source, Mapping) else source:
+        id, *given = item
+        mesh = given[0] if len(given) == 1 else tuple(given)
+        if isinstance(mesh, list):
+            levels = [_surface(one) for one in mesh]
+        else:
+            levels = simplified(_surface(mesh), lods)
+        yield as_id(id), levels
+
+
+def _surface(given: Any) -> Surface:
+    if hasattr(given, "vertices") and hasattr(given, "faces"):
+        return as_surface(given.vertices, given.faces)
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        if isinstance(given[0], Manifest):
+            raise TypeError("manifests with their fragments are written by write_mesh_fragments")
+        return as_surface(*given)
+    raise TypeError(f"a mesh is vertices and faces, or something that has both, not {type(given).__name__}")
+
+
+def _write_legacy(
+    store: Store, surfaces: Iterable[tuple[int, list[Surface]]], attrs: Mapping[str, Any] | None, overwrite: bool
+) -> int:
+    """One fragment for each mesh, of its finest level. No transform: Neuroglancer would not apply it."""
+    if store.exists("info") and not overwrite:
+        raise ConflictError("there are meshes already; overwrite=True replaces them", key=f"{store.root}/info")
+    write_info(store, {"@type": LEGACY_TYPE, **(attrs or {})})
+    meshes = LegacyMeshes(store, "r+")
+    before = set(meshes.ids().tolist())
+    count = 0
+    for id, levels in surfaces:
+        meshes.update([(id, levels[0])])
+        before.discard(id)
+        count += 1
+    meshes.delete(sorted(before))
+    return count
+
+
+def _spool(file: IO[bytes], meshes: Iterable[tuple[int, Manifest, list[bytes]]]) -> tuple[int, int]:
+    """Put encoded meshes into a file, and tell how many there are and their bytes together."""
+    count = size = 0
+    for id, manifest, fragments in meshes:
+        head, data = manifest.to_bytes(), b"".join(fragments)
+        file.write(_RECORD.pack(id, len(head), len(data)))
+        file.write(head)
+        file.write(data)
+        count += 1
+        size += len(head) + len(data)
+    return count, size
+
+
+def _spooled(file: IO[bytes]) -> Iterator[tuple[int, Manifest, bytes]]:
+    """The meshes that were put into a file."""
+    file.seek(0)
+    while record := file.read(_RECORD.size):
+        id, head, data = _RECORD.unpack(record)
+        yield id, Manifest.from_bytes(file.read(head)), file.read(data)
