@@ -2,7 +2,7 @@
 
 As Neuroglancer demands: a cell of level l is 2**l times as large as one of the finest; its vertices are whole numbers
 from 0 to 2**bits - 1, so that neighbours share the places on their border; in all levels but the finest no triangle
-crosses the middle of its cell; and above each cell that is stored, those of all coarser levels are too, if need be empty.
+crosses the middle of its cell; above each cell that is stored, those of all coarser levels too, empty if need be.
 """
 
 from __future__ import annotations
