@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zvcore.boxes import count_of
 from zvcore.care.checking import WrongSizeError
-from zvcore.care.rewriting import Patient
-from zvcore.care.walking import DEEPEST_GROUP, Grid, look_at_all, objects, stray_objects
+from zvcore.care.describing import Inspector, stored_size
+from zvcore.care.dropping import drop_damaged, nothing_to_compact
+from zvcore.care.walking import Grid, look_at_all, objects, stray_objects
 from zvcore.engine import default_thread_count
-from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ZvcoreError
 from zvcore.n5._framing import parse_header
 from zvcore.n5.array import N5Array
 from zvcore.n5.documents import ATTRIBUTES, read_document
@@ -23,7 +24,7 @@ from zvcore.n5.multiscale import MissingLevelError
 from zvcore.report import Problem, Report, What
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from zvcore.stores import Store
 
@@ -206,111 +207,79 @@ def repair(
     With `out`, that is done in a copy of everything; without it, each such block is kept beside its place with `.bak`
     behind its name. Documents are never changed.
     """
-    patient = Patient.of(store, out)
-    report = verify(patient.store, only=only, threads=threads)
-    for problem in report.problems:
-        key = problem.where
-        if not problem.damage or not isinstance(problem.chunk, tuple) or not patient.store.exists(key):
-            continue
-        size = patient.store.size(key)
-        kept = patient.drop(key)
-        report.lose(key, f"the block is left out and reads as zeros{kept}", chunk=problem.chunk, offset=0, length=size)
-        report.count("blocks dropped")
-    return report
+    return drop_damaged(verify, store, out, only=only, threads=threads, chunk="block", fill="zeros")
 
 
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Nothing to do: each block is a file of its own, replaced as a whole."""
-    report = Report()
-    report.count("bytes saved", 0)
-    return report
+    return nothing_to_compact()
 
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
     """Describe what is at the root of a store, or one block."""
-    return _inspected(store, only, 0)
+    return N5Inspector().inspect(store, only)
 
 
-def _inspected(store: Store, only: str | None, depth: int) -> dict[str, Any]:
-    document = read_document(store)
-    if is_dataset(document):
-        assert document is not None
-        array = N5Array(store, document, read_only=True)
-        return _inspect_dataset(array) if only is None else _inspect_block(array, only)
-    if only is not None:
-        name, _, rest = only.partition("/")
-        if not rest:
-            raise NotFoundError("no dataset has this block", key=only)
-        return _inspected(store.child(name), rest, depth)
-    group = N5Group(store, document, read_only=True)
-    answer: dict[str, Any] = {"format": "n5", "kind": "group", "attributes": document or {}}
-    try:
-        scales = group.multiscale() if document is not None and document.keys() & _SCALES else None
-    except ZvcoreError:
-        scales = None
-    if scales is not None:
-        answer["multiscale"] = {
-            "convention": scales.convention,
-            "axes": scales.axes,
-            "levels": [
-                {"path": one.path, "resolution": one.resolution, "offset": one.offset, "units": one.units}
-                for one in scales.levels
-            ],
-        }
-    members: dict[str, Any] = {}
-    if depth == DEEPEST_GROUP:
-        raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
-    for name in group:
+class N5Inspector(Inspector[N5Array]):
+    format = "n5"
+
+    def array(self, store: Store) -> N5Array | dict[str, Any]:
+        document = read_document(store)
+        if document is not None and is_dataset(document):
+            return N5Array(store, document, read_only=True)
+        answer: dict[str, Any] = {"attributes": document or {}}
         try:
-            members[name] = _inspected(store.child(name), None, depth + 1)
-        except ZvcoreError as error:
-            members[name] = {"format": "n5", "kind": "broken", "error": str(error)}
-    answer["members"] = members
-    return answer
+            scales = None
+            if document is not None and document.keys() & _SCALES:
+                scales = N5Group(store, document, read_only=True).multiscale()
+        except ZvcoreError:
+            pass
+        if scales is not None:
+            answer["multiscale"] = {
+                "convention": scales.convention,
+                "axes": scales.axes,
+                "levels": [
+                    {"path": one.path, "resolution": one.resolution, "offset": one.offset, "units": one.units}
+                    for one in scales.levels
+                ],
+            }
+        return answer
 
+    def members(self, store: Store) -> Iterable[str]:
+        return N5Group(store, read_document(store), read_only=True)
 
-def _inspect_dataset(array: N5Array) -> dict[str, Any]:
-    store = array.layout.store
-    count = size = 0
-    grid = _grid(array)
-    for key in store.list():
-        if grid.position(key) is not None:
-            count += 1
-            size += store.size(key) or 0
-    return {
-        "format": "n5",
-        "kind": "array",
-        "shape": array.shape,
-        "dtype": array.data_type,
-        "chunks": array.chunks,
-        "shards": None,
-        "codecs": [array.metadata.compression],
-        "fill_value": 0,
-        "attributes": dict(array.attrs),
-        "nbytes": array.nbytes,
-        "objects": count,
-        "stored_bytes": size,
-        "ratio": array.nbytes / size if size else None,
-    }
+    def about(self, array: N5Array, member: bool) -> dict[str, Any]:
+        store, grid = array.layout.store, _grid(array)
+        return {
+            "format": "n5",
+            "kind": "array",
+            "shape": array.shape,
+            "dtype": array.data_type,
+            "chunks": array.chunks,
+            "shards": None,
+            "codecs": [array.metadata.compression],
+            "fill_value": 0,
+            "attributes": dict(array.attrs),
+            **stored_size(array, store, (key for key in store.list() if grid.position(key) is not None)),
+        }
 
-
-def _inspect_block(array: N5Array, key: str) -> dict[str, Any]:
-    store = array.layout.store
-    position = _grid(array).position(key)
-    size = store.size(key)
-    head = store.get(key, 0, _HEADER)
-    if position is None or size is None or head is None:
-        raise NotFoundError("this is no block of the dataset", key=key)
-    mode, shape, count, at = parse_header(head, array.ndim)
-    return {
-        "format": "n5",
-        "kind": "chunk",
-        "key": key,
-        "position": list(position),
-        "mode": ("default", "varlength", "object")[mode],
-        "shape": shape,
-        "elements": math.prod(shape) if count is None else count,
-        "dtype": array.data_type,
-        "header": at,
-        "size": size,
-    }
+    def within(self, array: N5Array, key: str) -> dict[str, Any]:
+        store = array.layout.store
+        position = _grid(array).position(key)
+        size = store.size(key)
+        head = store.get(key, 0, _HEADER)
+        if position is None or size is None or head is None:
+            raise NotFoundError("this is no block of the dataset", key=key)
+        mode, shape, count, at = parse_header(head, array.ndim)
+        return {
+            "format": "n5",
+            "kind": "chunk",
+            "key": key,
+            "position": list(position),
+            "mode": ("default", "varlength", "object")[mode],
+            "shape": shape,
+            "elements": math.prod(shape) if count is None else count,
+            "dtype": array.data_type,
+            "header": at,
+            "size": size,
+        }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zvcore.boxes import box_of
 from zvcore.care.chunks import ChunkChecker
+from zvcore.care.describing import Inspector, stored_size
+from zvcore.care.dropping import drop_damaged, nothing_to_compact
 from zvcore.care.levels import check_levels
-from zvcore.care.rewriting import Patient
-from zvcore.care.walking import DEEPEST_GROUP, Grid, look_at_all, stray_objects
-from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.care.walking import Grid, look_at_all, stray_objects
+from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr2.array import Zarr2Array, misplaced
 from zvcore.zarr2.attributes import Attributes, AttributesFile
@@ -27,7 +29,7 @@ from zvcore.zarr2.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from zvcore.stores import Store
 
@@ -94,12 +96,16 @@ def _group(store: Store, report: Report, only: Sequence[str] | None) -> list[str
         _consolidated(store, report)
     members = []
     for name in folders:
-        if any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP)):
+        if _is_member(store, name):
             members.append(name)
         elif only is None and not name.startswith("."):
             what = f"the folder is no member of the group: it has neither {DOCUMENT} nor {GROUP}"
             report.add(name, what, fatal=False, kind=What.STRAY)
     return members
+
+
+def _is_member(store: Store, name: str) -> bool:
+    return any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP))
 
 
 def _consolidated(store: Store, report: Report) -> None:
@@ -192,98 +198,68 @@ class _Guests:
 def repair(
     store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
 ) -> Report:
-    """Take out chunks that cannot be decoded; they read as the fill value afterwards.
+    """Remove chunks that cannot be decoded; they read as the fill value afterwards.
 
-    With `out`, that is done in a copy of everything; without, each such chunk stays beside its place with `.bak` behind
-    its name. Documents are never changed.
+    With `out`, that is done in a copy of everything; without it, each such chunk is kept beside its place with `.bak`
+    behind its name. Documents are never changed.
     """
-    patient = Patient.of(store, out)
-    report = verify(patient.store, only=only, threads=threads)
-    for problem in report.problems:
-        key = problem.where
-        if not problem.damage or not isinstance(problem.chunk, tuple) or not patient.store.exists(key):
-            continue
-        size = patient.store.size(key)
-        kept = patient.drop(key)
-        what = f"the chunk is left out and reads as the fill value{kept}"
-        report.lose(key, what, chunk=problem.chunk, offset=0, length=size)
-        report.count("chunks dropped")
-    return report
+    return drop_damaged(verify, store, out, only=only, threads=threads, chunk="chunk", fill="the fill value")
 
 
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Nothing to do: each chunk is an object of its own, replaced as a whole."""
-    report = Report()
-    report.count("bytes saved", 0)
-    return report
+    return nothing_to_compact()
 
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
-    """What lies at the root of a store, or what one chunk is."""
-    return _inspected(store, only, 0)
+    """Describe what is at the root of a store, or one chunk."""
+    return Zarr2Inspector().inspect(store, only)
 
 
-def _inspected(store: Store, only: str | None, depth: int) -> dict[str, Any]:
-    metadata = read_metadata(store)
-    if isinstance(metadata, ArrayMetadata):
-        array = Zarr2Array(store, metadata, read_only=True)
-        return _inspect_array(array) if only is None else _inspect_chunk(array, only)
-    if only is not None:
-        name, _, rest = only.partition("/")
-        if not rest:
-            raise NotFoundError("no array has this chunk", key=only)
-        return _inspected(store.child(name), rest, depth)
-    if depth == DEEPEST_GROUP:
-        raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
-    members: dict[str, Any] = {}
-    for name in store.list_dir()[0]:
-        if any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP)):
-            try:
-                members[name] = _inspected(store.child(name), None, depth + 1)
-            except ZvcoreError as error:
-                members[name] = {"format": "zarr2", "kind": "broken", "error": str(error)}
-    attributes = dict(Attributes(AttributesFile(store, read_only=True)))
-    return {"format": "zarr2", "kind": "group", "attributes": attributes, "members": members}
+class Zarr2Inspector(Inspector[Zarr2Array]):
+    format = "zarr2"
 
+    def array(self, store: Store) -> Zarr2Array | dict[str, Any]:
+        metadata = read_metadata(store)
+        if isinstance(metadata, ArrayMetadata):
+            return Zarr2Array(store, metadata, read_only=True)
+        return {"attributes": dict(Attributes(AttributesFile(store, read_only=True)))}
 
-def _inspect_array(array: Zarr2Array) -> dict[str, Any]:
-    store, metadata = array.store, array.metadata
-    count = size = 0
-    for key, _ in metadata.keys.stored(store):
-        count += 1
-        size += store.size(key) or 0
-    return {
-        "format": "zarr2",
-        "kind": "array",
-        "shape": array.shape,
-        "dtype": str(array.dtype),
-        "chunks": array.chunks,
-        "shards": None,
-        "order": metadata.order,
-        "codecs": [{"name": one["id"], **{key: n for key, n in one.items() if key != "id"}} for one in metadata.codecs],
-        "fill_value": metadata.document["fill_value"],
-        "dimension_names": array.dimension_names,
-        "dimension_separator": metadata.separator,
-        "attributes": dict(array.attrs),
-        "nbytes": array.nbytes,
-        "objects": count,
-        "stored_bytes": size,
-        "ratio": array.nbytes / size if size else None,
-    }
+    def members(self, store: Store) -> Iterable[str]:
+        return filter(partial(_is_member, store), store.list_dir()[0])
 
+    def about(self, array: Zarr2Array, member: bool) -> dict[str, Any]:
+        metadata = array.metadata
+        return {
+            "format": "zarr2",
+            "kind": "array",
+            "shape": array.shape,
+            "dtype": str(array.dtype),
+            "chunks": array.chunks,
+            "shards": None,
+            "order": metadata.order,
+            "codecs": [
+                {"name": one["id"], **{key: n for key, n in one.items() if key != "id"}} for one in metadata.codecs
+            ],
+            "fill_value": metadata.document["fill_value"],
+            "dimension_names": array.dimension_names,
+            "dimension_separator": metadata.separator,
+            "attributes": dict(array.attrs),
+            **stored_size(array, array.store, (key for key, _ in metadata.keys.stored(array.store))),
+        }
 
-def _inspect_chunk(array: Zarr2Array, key: str) -> dict[str, Any]:
-    position = array.metadata.keys.position(key)
-    size = array.store.size(key)
-    if position is None or size is None:
-        raise NotFoundError("this is no chunk of the array", key=key)
-    return {
-        "format": "zarr2",
-        "kind": "chunk",
-        "key": key,
-        "position": list(position),
-        "region": [list(span) for span in box_of(position, array.chunks, array.shape)],
-        "shape": array.chunks,
-        "dtype": str(array.dtype),
-        "size": size,
-    }
+    def within(self, array: Zarr2Array, key: str) -> dict[str, Any]:
+        position = array.metadata.keys.position(key)
+        size = array.store.size(key)
+        if position is None or size is None:
+            raise NotFoundError("this is no chunk of the array", key=key)
+        return {
+            "format": "zarr2",
+            "kind": "chunk",
+            "key": key,
+            "position": list(position),
+            "region": [list(span) for span in box_of(position, array.chunks, array.shape)],
+            "shape": array.chunks,
+            "dtype": str(array.dtype),
+            "size": size,
+        }

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.boxes import box_of
+from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.intervals import Span, byte_map, covered
-from zvcore.care.walking import DEEPEST_GROUP
 from zvcore.engine import ABSENT
-from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import join
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
 from zvcore.zarr3.shard_check import examine_shard
 from zvcore.zarr3.sharding import ShardLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from zvcore.stores import Store
     from zvcore.zarr3.array import Zarr3Array
@@ -41,8 +41,7 @@ def walk(store: Store) -> Iterator[tuple[str, Zarr3Array]]:
                 continue
         except ZvcoreError:
             continue
-        members = [name for name in here.list_dir()[0] if here.exists(f"{name}/{DOCUMENT}")]
-        waiting.extend(join(path, name) for name in reversed(members))
+        waiting.extend(join(path, name) for name in reversed(members(here)))
 
 
 def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
@@ -50,31 +49,36 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
 
     With `shards`, the index of every shard of an array is read.
     """
-    return _inspected(store, only, shards, 0)
+    return Zarr3Inspector(shards).inspect(store, only)
 
 
-def _inspected(store: Store, only: str | None, shards: bool, depth: int) -> dict[str, Any]:
-    from zvcore.zarr3.array import Zarr3Array
+class Zarr3Inspector(Inspector["Zarr3Array"]):
+    format = "zarr3"
 
-    metadata = read_metadata(store)
-    if isinstance(metadata, ArrayMetadata):
-        array = Zarr3Array(store, metadata, read_only=True)
-        return inspect_array(array, shards) if only is None else inspect_object(array, only)
-    if only is not None:
-        name, _, rest = only.partition("/")
-        if not rest or not store.exists(f"{name}/{DOCUMENT}"):
-            raise NotFoundError("no array has this object", key=only)
-        return _inspected(store.child(name), rest, shards, depth)
-    if depth == DEEPEST_GROUP:
-        raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
-    members: dict[str, Any] = {}
-    for name in store.list_dir()[0]:
-        if store.exists(f"{name}/{DOCUMENT}"):
-            try:
-                members[name] = _inspected(store.child(name), None, False, depth + 1)
-            except ZvcoreError as error:
-                members[name] = {"format": "zarr3", "kind": "broken", "error": str(error)}
-    return {"format": "zarr3", "kind": "group", "attributes": metadata.attributes, "members": members}
+    def __init__(self, shards: bool) -> None:
+        self.shards = shards
+
+    def array(self, store: Store) -> Zarr3Array | dict[str, Any]:
+        from zvcore.zarr3.array import Zarr3Array
+
+        metadata = read_metadata(store)
+        if isinstance(metadata, ArrayMetadata):
+            return Zarr3Array(store, metadata, read_only=True)
+        return {"attributes": metadata.attributes}
+
+    def members(self, store: Store) -> Iterable[str]:
+        return members(store)
+
+    def about(self, array: Zarr3Array, member: bool) -> dict[str, Any]:
+        return inspect_array(array, self.shards and not member)
+
+    def within(self, array: Zarr3Array, key: str) -> dict[str, Any]:
+        return inspect_object(array, key)
+
+
+def members(store: Store) -> list[str]:
+    """The arrays and groups in a group."""
+    return [name for name in store.list_dir()[0] if store.exists(f"{name}/{DOCUMENT}")]
 
 
 def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:
@@ -123,6 +127,7 @@ def chunk_keys(array: Zarr3Array) -> Iterator[str]:
 def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:
     """Numbers for the whole array and, if it has shards, for each of them."""
     layout = array.layout
+    keys = list(chunk_keys(array)) if shards else chunk_keys(array)
     answer: dict[str, Any] = {
         "format": "zarr3",
         "kind": "array",
@@ -134,19 +139,12 @@ def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:
         "fill_value": array.metadata.data_type.write_fill(array.fill_value),
         "dimension_names": array.dimension_names,
         "attributes": dict(array.attrs),
-        "nbytes": array.nbytes,
-        "objects": 0,
-        "stored_bytes": 0,
+        **stored_size(array, layout.store, keys),
     }
-    found: dict[str, dict[str, Any]] = {}
-    for key in chunk_keys(array):
-        answer["objects"] += 1
-        answer["stored_bytes"] += layout.store.size(key) or 0
-        if shards and isinstance(layout, ShardLayout) and layout.simple:
-            found[key] = inspect_shard(layout, key)
-    answer["ratio"] = array.nbytes / answer["stored_bytes"] if answer["stored_bytes"] else None
     if shards and array.shards is not None:
-        answer["shard_details"] = found
+        answer["shard_details"] = {}
+        if isinstance(layout, ShardLayout) and layout.simple:
+            answer["shard_details"] = {key: inspect_shard(layout, key) for key in keys}
     return answer
 
 

@@ -1,0 +1,72 @@
+"""Describing what is at a place: an array, one of its objects, or a group with all its members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from zvcore.care.walking import DEEPEST_GROUP
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from zvcore.array import Array
+    from zvcore.stores import Store
+
+__all__ = ["Inspector", "stored_size"]
+
+AnyArray = TypeVar("AnyArray", bound="Array")
+
+
+class Inspector(Generic[AnyArray]):
+    """How a format describes what it has.
+
+    array    the array at the root of a store, or what is said of the group there
+    members  the members of a group that are arrays or groups
+    about    what is said of an array
+    within   what is said of one of its objects
+    """
+
+    format: str
+
+    def array(self, store: Store) -> AnyArray | dict[str, Any]:
+        raise NotImplementedError
+
+    def members(self, store: Store) -> Iterable[str]:
+        raise NotImplementedError
+
+    def about(self, array: AnyArray, member: bool) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def within(self, array: AnyArray, key: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def inspect(self, store: Store, only: str | None = None, depth: int = 0) -> dict[str, Any]:
+        """Describe what is at the root of a store, or the object `only` of an array there or below."""
+        found = self.array(store)
+        if not isinstance(found, dict):
+            return self.about(found, depth > 0) if only is None else self.within(found, only)
+        if only is not None:
+            name, _, rest = only.partition("/")
+            if not rest:
+                raise NotFoundError("no array has this object", key=only)
+            return self.inspect(store.child(name), rest, depth)
+        if depth == DEEPEST_GROUP:
+            raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
+        members: dict[str, Any] = {}
+        for name in self.members(store):
+            try:
+                members[name] = self.inspect(store.child(name), None, depth + 1)
+            except ZvcoreError as error:
+                members[name] = {"format": self.format, "kind": "broken", "error": str(error)}
+        return {"format": self.format, "kind": "group", **found, "members": members}
+
+
+def stored_size(array: Array, store: Store, keys: Iterable[str]) -> dict[str, Any]:
+    """How many objects an array has, and how many bytes they take."""
+    count = size = 0
+    for key in keys:
+        count += 1
+        size += store.size(key) or 0
+    ratio = array.nbytes / size if size else None
+    return {"nbytes": array.nbytes, "objects": count, "stored_bytes": size, "ratio": ratio}
