@@ -49,6 +49,8 @@ class Codec:
     identity: ClassVar[bool] = False
     # Whether it only proves that bytes are what was written: such a codec can be checked without the others.
     is_checksum: ClassVar[bool] = False
+    # Whether it does to bytes what a filter of arrays does to items (`on_items`); it stands in front of other codecs.
+    of_items: ClassVar[bool] = False
     # Parameters that decoding does not need to know.
     encoding_only: ClassVar[tuple[str, ...]] = ()
     # All parameters in the order of their declaration, those of base classes first.
@@ -144,6 +146,16 @@ class Codec:
     def for_dtype(self, dtype: np.dtype[Any]) -> Self:
         """This codec with everything settled that depends on the type of the items. Most codecs do not care."""
         return self
+
+    @classmethod
+    def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
+        """The codec of bytes that does to items of this type, one behind the other as they lie in memory, what
+        numcodecs' filter of this codec's name does to an array of them; None: it cannot, or is no such codec."""
+        return None
+
+    def as_bytes(self, dtype: np.dtype[Any]) -> Codec | None:
+        """A filter of arrays as a codec of bytes, for items of this type; None: only Python can run it."""
+        return None
 
     def decodes_alike(self, other: Codec) -> bool:
         """Whether this codec decodes what `other` encoded, so that stored bytes may change hands as they are."""

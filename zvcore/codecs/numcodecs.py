@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from zvcore.codecs.base import Codec
 from zvcore.codecs.buffers import readable_bytes
-from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
+from zvcore.codecs.registry import find_plugin
+from zvcore.errors import CodecConflictError, CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,6 +103,16 @@ class NumcodecsCodec(Codec):
     def to_zarr3(self) -> dict[str, Any]:
         # zarr-python wants the member even when it is empty.
         return {"configuration": {}, **super().to_zarr3()}
+
+    def as_bytes(self, dtype: np.dtype[Any]) -> Codec | None:
+        if self.kind != "array":
+            return None
+        try:
+            cls = find_plugin(self.numcodecs_id)
+        except (CodecNotFoundError, CodecConflictError):
+            return None
+        config = self.for_dtype(dtype)._codec.get_config()
+        return None if cls is None else cls.on_items(dtype, config)
 
     # -- as bytes ------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ __all__ = [
     "CodecInfo",
     "as_codec",
     "available",
+    "find_plugin",
     "from_n5",
     "from_neuroglancer",
     "from_zarr2",
@@ -68,6 +69,11 @@ def rescan() -> None:
     """Forget what is installed, so that the next question looks again. For programs that install
     plugins while they run, and for tests."""
     _plugins.rescan()
+
+
+def find_plugin(name: str) -> type[Codec] | None:
+    """The class that is installed or registered under this name of its own, if any."""
+    return _plugins.find(name)
 
 
 def _usable() -> dict[str, type[Codec]]:

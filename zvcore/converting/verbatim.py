@@ -224,6 +224,9 @@ class Verbatim(Way):
         size = int(np.prod(shape, dtype=np.int64)) * self.source.form.dtype.itemsize
         codecs = [codec for codec in self.target.chains[chain].codecs if not codec.identity]
         # Nobody decodes what is taken over: what is known of its size is looked at.
+        while codecs and codecs[0].of_items and (filtered := codecs[0].encoded_size(size)) is not None:
+            size = filtered
+            codecs = codecs[1:]
         if not codecs and len(payload) != size and self.source.value_codec is None:
             return None
         if len(codecs) == 1 and self.source.value_codec is None and not codecs[0].reads_as(payload, size):

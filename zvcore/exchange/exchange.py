@@ -82,7 +82,7 @@ class Exchange:
     def codecs_of(self, array: Array) -> list[Codec]:
         """The codecs of bytes by which chunks are compressed."""
         chains = array.layout.chains
-        return [codec for codec in chains[0].codecs if not codec.identity] if chains else []
+        return [codec for codec in chains[0].codecs if not (codec.identity or codec.of_items)] if chains else []
 
     def filters_of(self, array: Array) -> list[Codec]:
         """The codecs in front of those that arrays go through: they see items, and not bytes."""

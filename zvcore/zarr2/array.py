@@ -58,7 +58,7 @@ class Zarr2Array(Array):
 
     @property
     def codec(self) -> Any:
-        codecs = self._layout.chains[0].codecs
+        codecs = tuple(codec for codec in self._layout.chains[0].codecs if not codec.of_items)
         return codecs[0] if len(codecs) == 1 else codecs
 
     @property

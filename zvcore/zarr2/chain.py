@@ -45,42 +45,63 @@ class Pipeline:
         """The codecs themselves, made when they are first needed: opening an array needs none of them."""
         return [zvcore.codecs.from_zarr2(one, where=self.where) for one in self.codecs]
 
-    @cached_property
-    def _split(self) -> int:
-        """How many codecs work on arrays, or stand before one that does."""
-        kinds = [codec.kind for codec in self._made]
-        return max((number + 1 for number, kind in enumerate(kinds) if kind != "bytes"), default=0)
-
     @property
     def filters(self) -> list[Codec]:
-        """Those that the chain does not have."""
-        return self._made[: self._split]
+        """The codecs of arrays, and those that stand before one."""
+        kinds = [codec.kind for codec in self._made]
+        return self._made[: max((number + 1 for number, kind in enumerate(kinds) if kind != "bytes"), default=0)]
+
+    @cached_property
+    def _steps(self) -> tuple[list[Codec], list[Codec]]:
+        """What only Python can run, and the codecs of bytes behind it.
+
+        A filter of arrays is among the latter if it can be done to bytes, and so can all behind it.
+        """
+        python: list[Codec] = []
+        native: list[Codec] = []
+        for number, (codec, dtype) in enumerate(zip(self._made, self._entering(), strict=True), 1):
+            as_bytes = codec.for_dtype(dtype) if codec.kind == "bytes" else self._as_bytes(codec, dtype)
+            if as_bytes is None:
+                python, native = self._made[:number], []
+            else:
+                native.append(as_bytes)
+        return python, native
+
+    def _as_bytes(self, codec: Codec, dtype: np.dtype[Any]) -> Codec | None:
+        if self.data_type.kind != "fixed" or (self.axes != tuple(range(len(self.axes))) and _keeps_no_order(codec)):
+            return None
+        return codec.as_bytes(dtype)
+
+    def _entering(self) -> list[np.dtype[Any]]:
+        """The type of the items that each codec gets: blosc shuffles them."""
+        dtype = self.data_type.stored
+        types = []
+        behind_bytes = False
+        for codec in self._made:
+            if behind_bytes and codec.kind != "bytes":
+                dtype = np.dtype("u1")
+            types.append(dtype if not dtype.hasobject and dtype.kind != "T" else np.dtype("u1"))
+            form = getattr(codec, "encoded_form", None)
+            behind_bytes = codec.kind == "bytes"
+            if codec.kind != "bytes":
+                dtype = form(dtype, (1,))[0] if codec.kind == "array" and form is not None else np.dtype("u1")
+        return types
 
     @cached_property
     def chain(self) -> CodecChain:
-        """The codecs of bytes behind all others."""
-        entering = self._entering
-        return CodecChain([codec.for_dtype(entering) for codec in self._made[self._split :]])
-
-    @property
-    def _entering(self) -> np.dtype[Any]:
-        """The type of the items that the first codec of bytes gets: blosc shuffles them."""
-        dtype = self.data_type.stored
-        for codec in self._made[: self._split]:
-            form = getattr(codec, "encoded_form", None)
-            dtype = form(dtype, (1,))[0] if codec.kind == "array" and form is not None else np.dtype("u1")
-        return dtype if not dtype.hasobject and dtype.kind != "T" else np.dtype("u1")
+        """The codecs of bytes behind what only Python can run."""
+        return CodecChain(self._steps[1])
 
     @cached_property
     def value_codec(self) -> ValueCodec | None:
         """What turns the bytes that the chain has decoded into values where the engine does not."""
-        kind = self.data_type.kind
-        if kind in ("text", "bytes") and self._split == 1:
+        python, _ = self._steps
+        if self.data_type.kind in ("text", "bytes") and len(python) == 1:
             return VariableItems(self.data_type.dtype, self.axes)
-        return Filtered(self.data_type, self.axes, self._made[: self._split]) if self._split else None
+        return Filtered(self.data_type, self.axes, python) if python else None
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_made", "_split", "chain", "value_codec")
+        made = ("_made", "_steps", "chain", "value_codec")
         return {name: value for name, value in vars(self).items() if name not in made}
 
 
@@ -147,9 +168,13 @@ def _counted(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
     return values
 
 
-def _check_order(codecs: Sequence[Codec]) -> None:
+def _keeps_no_order(codec: Codec) -> bool:
     """numcodecs' bitround answers in C order, and then nobody reads the values that were written."""
-    if any(codec.name == "numcodecs.bitround" for codec in codecs):
+    return codec.name == "numcodecs.bitround"
+
+
+def _check_order(codecs: Sequence[Codec]) -> None:
+    if any(map(_keeps_no_order, codecs)):
         raise UnsupportedError(
             "bitround changes the order of items in chunks of order F, so that other values are read back",
             codec="numcodecs.bitround",

@@ -21,6 +21,7 @@ from zvcore.zarr3.shard_index import ENDIAN, INDEX, ShardIndexForm
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from zvcore.codecs import Codec
     from zvcore.zarr3.dtypes import DataType
 
 __all__ = ["SHARDING", "Pipeline", "Sharding", "parse_codecs"]
@@ -48,7 +49,7 @@ class Pipeline:
     """The codecs of one level, from an array of `shape` to bytes.
 
     axes        axis i of the encoded array is axis axes[i] of the one that comes in
-    filters     array-to-array codecs that only Python can run, after the transposition
+    filters     array-to-array codecs after the transposition
     endian      byte order of the items; None where they have none
     sharding    set when this level's array-to-bytes codec is `sharding_indexed`
     compressors the bytes-to-bytes codecs as metadata have them
@@ -68,6 +69,37 @@ class Pipeline:
         """The bytes-to-bytes codecs, made when they are first needed: opening an array needs none of them."""
         return CodecChain([zvcore.codecs.from_zarr3(one, where=self.where) for one in self.compressors])
 
+    @cached_property
+    def _filters_as_bytes(self) -> tuple[Codec, ...] | None:
+        """The filters as codecs of bytes; None where only Python can run one of them."""
+        if not self.filters:
+            return ()
+        made = [zvcore.codecs.from_zarr3(one, where=self.where) for one in self.filters]
+        dtype = self.data_type.dtype
+        if self.data_type.kind != "fixed" or self.swapped or not np.little_endian:
+            return None
+        if plainly_filtered(made, dtype) is None:
+            return None
+        found: list[Codec] = []
+        for one in made:
+            as_bytes = one.as_bytes(dtype)
+            if as_bytes is None:
+                return None
+            found.append(as_bytes)
+            dtype = one.encoded_form(dtype, (1,))[0]  # type: ignore[attr-defined]
+        return tuple(found)
+
+    @property
+    def filtered_in_python(self) -> bool:
+        """Whether there are filters that only Python can run."""
+        return self._filters_as_bytes is None
+
+    @cached_property
+    def chunk_chain(self) -> CodecChain:
+        """All codecs of bytes of a chunk, with the filters that can be done to bytes."""
+        filters = self._filters_as_bytes
+        return CodecChain((*filters, *self.chain.codecs)) if filters else self.chain
+
     @property
     def swapped(self) -> bool:
         native = "little" if np.little_endian else "big"
@@ -78,7 +110,8 @@ class Pipeline:
         return self if self.sharding is None else self.sharding.inner.innermost
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "chain"}
+        made = ("chain", "chunk_chain", "_filters_as_bytes")
+        return {name: value for name, value in vars(self).items() if name not in made}
 
 
 def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, place: Place, depth: int = 0) -> Pipeline:

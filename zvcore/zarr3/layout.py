@@ -31,7 +31,7 @@ def form_of(pipeline: Pipeline, shape: tuple[int, ...], axes: tuple[int, ...]) -
     form = ChunkForm(shape, dtype, swapped=pipeline.swapped, axes=axes)
     if pipeline.data_type.kind != "fixed":
         return form, VariableItems(dtype, axes)
-    if pipeline.filters or (pipeline.swapped and pipeline.data_type.fields):
+    if pipeline.filtered_in_python or (pipeline.swapped and pipeline.data_type.fields):
         return form, Filtered(pipeline)
     return form, None
 
@@ -52,7 +52,7 @@ class ChunkLayout(Layout):
 
     @property
     def chains(self) -> tuple[CodecChain, ...]:
-        return (self.pipeline.chain,)
+        return (self.pipeline.chunk_chain,)
 
     @property
     def placement(self) -> OneChunkPerObject:

@@ -93,7 +93,7 @@ class ShardLayout(Layout):
 
     @cached_property
     def chains(self) -> tuple[CodecChain, ...]:
-        return (self.innermost.chain,)
+        return (self.innermost.chunk_chain,)
 
     @cached_property
     def open_shards(self) -> OpenShards | None:

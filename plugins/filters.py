@@ -1,0 +1,180 @@
+"""Filters of numcodecs as codecs of bytes: the engine runs them in its threads, for items that lie one behind the other.
+
+Documents name the filters, and numcodecs reads and checks what they say; these take over where they do the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from zvcore.codecs import Codec, param
+from zvcore.errors import MetadataError
+from zvcore_plugins import _filters
+
+__all__ = ["BitRound", "Delta", "FixedScaleOffset", "PackBits", "Quantize", "Shuffle"]
+
+_NOWHERE = {"n5": None, "zarr2": None, "zarr3": None, "neuroglancer": None}
+_FRACTIONS = {"float16": 10, "float32": 23, "float64": 52}
+_FLOATS = ("float32", "float64")
+
+
+class ItemFilter(Codec):
+    """A filter of items of type `dtype` that stores them as `astype`, both in the machine's byte order."""
+
+    spellings = _NOWHERE
+    of_items = True
+
+    dtype: str = param("uint8", doc="type of the items, by its name in numpy")
+    astype: str = param("uint8", doc="type of what is stored of them")
+
+    @classmethod
+    def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
+        items = np.dtype(config["dtype"])
+        stored = np.dtype(config.get("astype") or items)
+        if not (items.isnative and stored.isnative and cls.takes(items.name, stored.name)):
+            return None
+        further = {name: config[name] for name in config if name not in ("id", "dtype", "astype")}
+        if not all(isinstance(value, (int, float)) and float(value) == value for value in further.values()):
+            return None
+        return cls(dtype=items.name, astype=stored.name, **further)
+
+    @classmethod
+    def takes(cls, items: str, stored: str) -> bool:
+        """Whether this is done in C, with the result that numpy has."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        if not self.takes(self.dtype, self.astype):
+            raise MetadataError(f"{self.name} cannot store {self.dtype} as {self.astype}", codec=self.name)
+
+    @property
+    def _types(self) -> tuple[str, str, int, int]:
+        return self.dtype, self.astype, np.dtype(self.dtype).itemsize, np.dtype(self.astype).itemsize
+
+    def encoded_size(self, size: int) -> int | None:
+        _, _, items, stored = self._types
+        return size // items * stored
+
+
+class Delta(ItemFilter):
+    """Each item as its difference from the one before."""
+
+    name = "delta"
+
+    def __zv_codec__(self) -> Any:
+        return _filters.delta_table(*self._types)
+
+    @classmethod
+    def takes(cls, items: str, stored: str) -> bool:
+        # Of signed integers and uint64 together, numpy makes floats.
+        types = _filters.TYPES
+        return items in types and stored in types and (items == stored or np.result_type(items, stored).kind in "iu")
+
+
+class FixedScaleOffset(ItemFilter):
+    """Floats as whole numbers, or as shorter floats: round((item - offset) * scale)."""
+
+    name = "fixedscaleoffset"
+
+    dtype: str = param("float64", doc="type of the items, by its name in numpy")
+    scale: float = param(1.0)
+    offset: float = param(0.0)
+
+    def __zv_codec__(self) -> Any:
+        return _filters.scaling_table(*self._types, self.scale, self.offset)
+
+    @classmethod
+    def takes(cls, items: str, stored: str) -> bool:
+        return items in _FLOATS and stored in _filters.TYPES and stored != "uint64"
+
+
+class Quantize(ItemFilter):
+    """Floats rounded to so many decimal digits, or a little finer, so that they compress."""
+
+    name = "quantize"
+
+    dtype: str = param("float64", doc="type of the items, by its name in numpy")
+    astype: str = param("float64", doc="type of what is stored of them")
+    digits: float = param(3.0, low=-300, high=300)
+
+    def __zv_codec__(self) -> Any:
+        exponent = math.log10(10.0**-self.digits)
+        exponent = math.floor(exponent) if exponent < 0 else math.ceil(exponent)
+        return _filters.quantizing_table(*self._types, 2.0 ** math.ceil(math.log2(10.0**-exponent)))
+
+    @classmethod
+    def takes(cls, items: str, stored: str) -> bool:
+        return items in _FLOATS and stored in _FLOATS
+
+
+class BitRound(Codec):
+    """Floats without the last bits of their fractions, so that they compress. Reading changes nothing."""
+
+    name = "bitround"
+    spellings = _NOWHERE
+    of_items = True
+
+    dtype: str = param("float32", choices=tuple(_FRACTIONS), doc="type of the items, by its name in numpy")
+    keepbits: int = param(23, low=0, high=52)
+
+    @classmethod
+    def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
+        kept = config["keepbits"]
+        if dtype.name not in _FRACTIONS or not dtype.isnative or not isinstance(kept, int):
+            return None
+        return cls(dtype=dtype.name, keepbits=kept) if 0 <= kept <= _FRACTIONS[dtype.name] else None
+
+    def _check(self) -> None:
+        if self.keepbits > _FRACTIONS[self.dtype]:
+            raise MetadataError(f"{self.dtype} has no {self.keepbits} bits to keep", codec=self.name)
+
+    def __zv_codec__(self) -> Any:
+        return _filters.rounding_table(np.dtype(self.dtype).itemsize, _FRACTIONS[self.dtype] - self.keepbits)
+
+    def encoded_size(self, size: int) -> int | None:
+        return size
+
+
+class PackBits(Codec):
+    """Eight booleans in a byte."""
+
+    name = "packbits"
+    spellings = _NOWHERE
+    of_items = True
+
+    @classmethod
+    def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
+        return cls() if dtype.itemsize == 1 else None
+
+    def __zv_codec__(self) -> Any:
+        return _filters.bits_table()
+
+    def encoded_size(self, size: int) -> int | None:
+        return 1 + -(-size // 8)
+
+
+class Shuffle(Codec):
+    """The first bytes of all items, then all second ones ... so that they compress. What is no whole item stays behind."""
+
+    name = "shuffle"
+    spellings = {"n5": None, "zarr3": "numcodecs.shuffle", "neuroglancer": None}
+
+    elementsize: int | None = param(None, type=int, low=1, high=2**31 - 1, doc="bytes of an item; by default the array's")
+
+    def __zv_codec__(self) -> Any:
+        return _filters.shuffle_table(self.elementsize or 4)
+
+    def for_dtype(self, dtype: np.dtype[Any]) -> Self:
+        return self.replace(elementsize=dtype.itemsize) if self.elementsize is None else self
+
+    @classmethod
+    def from_zarr2(cls, obj: Any) -> Codec:
+        # There, numcodecs alone says what holds where nothing is said.
+        return super().from_zarr2({"elementsize": 4, **obj} if isinstance(obj, Mapping) else obj)
+
+    def encoded_size(self, size: int) -> int | None:
+        return size

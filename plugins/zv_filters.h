@@ -1,0 +1,359 @@
+/* What numcodecs' filters do to the items of a chunk, as loops over bytes at any address.
+ *
+ * Items are in the machine's byte order; counts are of items. `source` and `target` do not overlap.
+ */
+#ifndef ZV_FILTERS_H
+#define ZV_FILTERS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "zv_bytes.h"
+
+/* The types of items, in the order of the tables below. */
+enum { ZV_I8, ZV_U8, ZV_I16, ZV_U16, ZV_I32, ZV_U32, ZV_I64, ZV_U64, ZV_INTEGERS, ZV_F32 = ZV_INTEGERS, ZV_F64 };
+
+typedef void (*zv_loop)(const uint8_t *source, size_t count, uint8_t *target);
+
+#define ZV_GET(type, from, i)                                    \
+    type value_##from;                                           \
+    memcpy(&value_##from, (from) + (i) * sizeof(type), sizeof(type))
+#define ZV_PUT(type, to, i, value)                               \
+    do {                                                         \
+        const type put_ = (value);                               \
+        memcpy((to) + (i) * sizeof(type), &put_, sizeof(type));  \
+    } while (0)
+
+/* -- delta: differences, which wrap around in the items' type, stored in another type ------------------------------- */
+
+#define ZV_SUMS(D, A)                                                                          \
+    static void zv_sums_##D##_##A(const uint8_t *source, size_t count, uint8_t *target) {      \
+        D sum = 0;                                                                             \
+        for (size_t i = 0; i < count; i++) {                                                   \
+            ZV_GET(A, source, i);                                                              \
+            sum = (D)(sum + (D)value_source);                                                  \
+            ZV_PUT(D, target, i, sum);                                                         \
+        }                                                                                      \
+    }
+
+/* D is signed or unsigned as the items are, and W unsigned and of the same size. Returns whether a difference is lost
+ * because what is stored is too small for it. */
+#define ZV_DIFFERENCES(D, W, A)                                                                   \
+    static int zv_differences_##D##_##A(const uint8_t *source, size_t count, uint8_t *target) {   \
+        W before = 0, lost = 0;                                                                   \
+        for (size_t i = 0; i < count; i++) {                                                      \
+            ZV_GET(W, source, i);                                                                 \
+            const W difference = (W)(value_source - before);                                      \
+            const A stored = (A)(D)difference;                                                    \
+            ZV_PUT(A, target, i, stored);                                                         \
+            lost |= (W)((W)stored ^ difference);                                                  \
+            before = value_source;                                                                \
+        }                                                                                         \
+        return lost != 0;                                                                         \
+    }
+
+#if defined(__SSE2__)
+/* A register's prefix sums take log2(items) additions; what is summed before is carried along in all its items. */
+#define ZV_SUMS_SSE2(bits, spread, first, more)                                                         \
+    static void zv_sums_of_##bits(const uint8_t *source, size_t count, uint8_t *target) {               \
+        const size_t lanes = 128 / (bits);                                                              \
+        __m128i carried = _mm_setzero_si128();                                                          \
+        size_t i = 0;                                                                                   \
+        for (; i + lanes <= count; i += lanes) {                                                        \
+            __m128i sum = _mm_loadu_si128((const __m128i *)(source + i * (bits) / 8));                  \
+            first more                                                                                  \
+            sum = _mm_add_epi##bits(sum, carried);                                                      \
+            _mm_storeu_si128((__m128i *)(target + i * (bits) / 8), sum);                                \
+            carried = spread;                                                                           \
+        }                                                                                               \
+        uint##bits##_t rest = 0;                                                                        \
+        if (i) memcpy(&rest, target + (i - 1) * (bits) / 8, (bits) / 8);                                \
+        for (; i < count; i++) {                                                                        \
+            ZV_GET(uint##bits##_t, source, i);                                                          \
+            rest = (uint##bits##_t)(rest + value_source);                                               \
+            ZV_PUT(uint##bits##_t, target, i, rest);                                                    \
+        }                                                                                               \
+    }
+#define ZV_SHIFTED(bits, bytes) sum = _mm_add_epi##bits(sum, _mm_slli_si128(sum, bytes));
+ZV_SUMS_SSE2(8, _mm_set1_epi8((char)(_mm_extract_epi16(sum, 7) >> 8)), ZV_SHIFTED(8, 1),
+             ZV_SHIFTED(8, 2) ZV_SHIFTED(8, 4) ZV_SHIFTED(8, 8))
+ZV_SUMS_SSE2(16, _mm_shuffle_epi32(_mm_shufflehi_epi16(sum, 0xFF), 0xFF), ZV_SHIFTED(16, 2),
+             ZV_SHIFTED(16, 4) ZV_SHIFTED(16, 8))
+ZV_SUMS_SSE2(32, _mm_shuffle_epi32(sum, 0xFF), ZV_SHIFTED(32, 4), ZV_SHIFTED(32, 8))
+#else
+ZV_SUMS(uint8_t, uint8_t)
+ZV_SUMS(uint16_t, uint16_t)
+ZV_SUMS(uint32_t, uint32_t)
+#define zv_sums_of_8 zv_sums_uint8_t_uint8_t
+#define zv_sums_of_16 zv_sums_uint16_t_uint16_t
+#define zv_sums_of_32 zv_sums_uint32_t_uint32_t
+#endif
+ZV_SUMS(uint64_t, uint64_t)
+#define zv_sums_of_64 zv_sums_uint64_t_uint64_t
+
+ZV_SUMS(uint8_t, uint16_t)
+ZV_SUMS(uint8_t, uint32_t)
+ZV_SUMS(uint8_t, uint64_t)
+ZV_SUMS(uint16_t, int8_t)
+ZV_SUMS(uint16_t, uint8_t)
+ZV_SUMS(uint16_t, uint32_t)
+ZV_SUMS(uint16_t, uint64_t)
+ZV_SUMS(uint32_t, int8_t)
+ZV_SUMS(uint32_t, uint8_t)
+ZV_SUMS(uint32_t, int16_t)
+ZV_SUMS(uint32_t, uint16_t)
+ZV_SUMS(uint32_t, uint64_t)
+ZV_SUMS(uint64_t, int8_t)
+ZV_SUMS(uint64_t, uint8_t)
+ZV_SUMS(uint64_t, int16_t)
+ZV_SUMS(uint64_t, uint16_t)
+ZV_SUMS(uint64_t, int32_t)
+ZV_SUMS(uint64_t, uint32_t)
+
+/* [log2 of the bytes of an item][type that is stored] */
+static const zv_loop zv_sums[4][ZV_INTEGERS] = {
+    {zv_sums_of_8, zv_sums_of_8, zv_sums_uint8_t_uint16_t, zv_sums_uint8_t_uint16_t, zv_sums_uint8_t_uint32_t,
+     zv_sums_uint8_t_uint32_t, zv_sums_uint8_t_uint64_t, zv_sums_uint8_t_uint64_t},
+    {zv_sums_uint16_t_int8_t, zv_sums_uint16_t_uint8_t, zv_sums_of_16, zv_sums_of_16, zv_sums_uint16_t_uint32_t,
+     zv_sums_uint16_t_uint32_t, zv_sums_uint16_t_uint64_t, zv_sums_uint16_t_uint64_t},
+    {zv_sums_uint32_t_int8_t, zv_sums_uint32_t_uint8_t, zv_sums_uint32_t_int16_t, zv_sums_uint32_t_uint16_t,
+     zv_sums_of_32, zv_sums_of_32, zv_sums_uint32_t_uint64_t, zv_sums_uint32_t_uint64_t},
+    {zv_sums_uint64_t_int8_t, zv_sums_uint64_t_uint8_t, zv_sums_uint64_t_int16_t, zv_sums_uint64_t_uint16_t,
+     zv_sums_uint64_t_int32_t, zv_sums_uint64_t_uint32_t, zv_sums_of_64, zv_sums_of_64},
+};
+
+#define ZV_DIFFERENCES_OF(D, W)                                     \
+    ZV_DIFFERENCES(D, W, int8_t) ZV_DIFFERENCES(D, W, uint8_t)      \
+    ZV_DIFFERENCES(D, W, int16_t) ZV_DIFFERENCES(D, W, uint16_t)    \
+    ZV_DIFFERENCES(D, W, int32_t) ZV_DIFFERENCES(D, W, uint32_t)    \
+    ZV_DIFFERENCES(D, W, int64_t) ZV_DIFFERENCES(D, W, uint64_t)
+ZV_DIFFERENCES_OF(int8_t, uint8_t)
+ZV_DIFFERENCES_OF(uint8_t, uint8_t)
+ZV_DIFFERENCES_OF(int16_t, uint16_t)
+ZV_DIFFERENCES_OF(uint16_t, uint16_t)
+ZV_DIFFERENCES_OF(int32_t, uint32_t)
+ZV_DIFFERENCES_OF(uint32_t, uint32_t)
+ZV_DIFFERENCES_OF(int64_t, uint64_t)
+ZV_DIFFERENCES_OF(uint64_t, uint64_t)
+
+typedef int (*zv_subtraction)(const uint8_t *source, size_t count, uint8_t *target);
+
+#define ZV_STORED_AS(D)                                                                              \
+    {zv_differences_##D##_int8_t,  zv_differences_##D##_uint8_t,  zv_differences_##D##_int16_t,      \
+     zv_differences_##D##_uint16_t, zv_differences_##D##_int32_t, zv_differences_##D##_uint32_t,     \
+     zv_differences_##D##_int64_t, zv_differences_##D##_uint64_t}
+/* [type of the items][type that is stored] */
+static const zv_subtraction zv_differences[ZV_INTEGERS][ZV_INTEGERS] = {
+    ZV_STORED_AS(int8_t),  ZV_STORED_AS(uint8_t),  ZV_STORED_AS(int16_t), ZV_STORED_AS(uint16_t),
+    ZV_STORED_AS(int32_t), ZV_STORED_AS(uint32_t), ZV_STORED_AS(int64_t), ZV_STORED_AS(uint64_t),
+};
+
+#define ZV_DELTA_OF_FLOATS(type)                                                                   \
+    static void zv_sums_##type(const uint8_t *source, size_t count, uint8_t *target) {             \
+        type sum = 0;                                                                              \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            ZV_GET(type, source, i);                                                               \
+            sum = i ? sum + value_source : value_source;                                           \
+            ZV_PUT(type, target, i, sum);                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    static int zv_differences_##type(const uint8_t *source, size_t count, uint8_t *target) {      \
+        type before = 0;                                                                           \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            ZV_GET(type, source, i);                                                               \
+            ZV_PUT(type, target, i, i ? value_source - before : value_source);                     \
+            before = value_source;                                                                 \
+        }                                                                                          \
+        return 0;                                                                                  \
+    }
+ZV_DELTA_OF_FLOATS(float)
+ZV_DELTA_OF_FLOATS(double)
+
+static inline int zv_log2_size(int type) { return type == ZV_F32 ? 2 : type == ZV_F64 ? 3 : type / 2; }
+
+static zv_subtraction zv_delta_encoder(int items, int stored) {
+    if (items >= ZV_INTEGERS) return items == ZV_F32 ? zv_differences_float : zv_differences_double;
+    return zv_differences[items][stored];
+}
+
+static zv_loop zv_delta_decoder(int items, int stored) {
+    if (items >= ZV_INTEGERS) return items == ZV_F32 ? zv_sums_float : zv_sums_double;
+    return zv_sums[zv_log2_size(items)][stored];
+}
+
+/* -- shuffle: the first bytes of all items, then the second ones ... A rest that is no whole item stays at the end. --- */
+
+static inline void zv_take_apart(const uint8_t *source, size_t items, size_t size, uint8_t *target) {
+    for (size_t i = 0; i < items; i++)
+        for (size_t j = 0; j < size; j++) target[j * items + i] = source[i * size + j];
+}
+
+static inline void zv_put_together(const uint8_t *source, size_t items, size_t size, uint8_t *target) {
+    for (size_t i = 0; i < items; i++)
+        for (size_t j = 0; j < size; j++) target[i * size + j] = source[j * items + i];
+}
+
+/* Compilers make the most of sizes that they know. */
+#define ZV_BY_SIZE(work, source, items, size, target)             \
+    switch (size) {                                               \
+    case 2: work(source, items, 2, target); break;                \
+    case 4: work(source, items, 4, target); break;                \
+    case 8: work(source, items, 8, target); break;                \
+    default: work(source, items, size, target);                   \
+    }
+
+static void zv_shuffle(const uint8_t *restrict source, size_t n, size_t size, uint8_t *restrict target) {
+    const size_t items = n / size, whole = items * size;
+    ZV_BY_SIZE(zv_take_apart, source, items, size, target)
+    if (n > whole) memcpy(target + whole, source + whole, n - whole);
+}
+
+static void zv_unshuffle(const uint8_t *restrict source, size_t n, size_t size, uint8_t *restrict target) {
+    const size_t items = n / size, whole = items * size;
+    ZV_BY_SIZE(zv_put_together, source, items, size, target)
+    if (n > whole) memcpy(target + whole, source + whole, n - whole);
+}
+
+/* -- packbits: one bit for each item that is not zero, the first in the highest bit ----------------------------------- */
+
+#define ZV_EACH_BYTE 0x0101010101010101u
+
+static void zv_pack_bits(const uint8_t *restrict source, size_t count, uint8_t *restrict target) {
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        uint64_t items = zv_load_le64(source + i);
+        items = ((((items & 0x7F * ZV_EACH_BYTE) + 0x7F * ZV_EACH_BYTE) | items) >> 7) & ZV_EACH_BYTE;
+        *target++ = (uint8_t)((items * 0x8040201008040201u) >> 56);
+    }
+    if (i < count) {
+        unsigned bits = 0;
+        for (size_t j = 0; i + j < count; j++) bits |= (unsigned)(source[i + j] != 0) << (7 - j);
+        *target = (uint8_t)bits;
+    }
+}
+
+static void zv_unpack_bits(const uint8_t *restrict source, size_t count, uint8_t *restrict target) {
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        const uint64_t bits = (*source++ * ZV_EACH_BYTE) & 0x0102040810204080u;
+        zv_store_le64(target + i, ((bits + 0x7F * ZV_EACH_BYTE) >> 7) & ZV_EACH_BYTE);
+    }
+    for (size_t j = 0; i + j < count; j++) target[i + j] = (*source >> (7 - j)) & 1;
+}
+
+/* -- bitround: floats with fewer bits, as the integers of their bits ---------------------------------------------------- */
+
+#define ZV_ROUND_BITS(type)                                                                               \
+    static void zv_round_bits_##type(const uint8_t *source, size_t count, int dropped, uint8_t *target) { \
+        const type half = (type)(((type)1 << (dropped - 1)) - 1), mask = (type)((type)~(type)0 << dropped); \
+        for (size_t i = 0; i < count; i++) {                                                              \
+            ZV_GET(type, source, i);                                                                      \
+            const type odd = (value_source >> dropped) & 1;                                               \
+            ZV_PUT(type, target, i, (type)(value_source + odd + half) & mask);                            \
+        }                                                                                                 \
+    }
+ZV_ROUND_BITS(uint16_t)
+ZV_ROUND_BITS(uint32_t)
+ZV_ROUND_BITS(uint64_t)
+
+/* -- fixedscaleoffset and quantize --------------------------------------------------------------------------------------- */
+
+/* To the nearest whole number, halves to even, in a way that needs no instruction of newer processors. */
+static inline double zv_nearest_double(double value) {
+    const double far = 4503599627370496.0, size = fabs(value);
+    return size < far ? copysign((size + far) - far, value) : value;
+}
+
+static inline float zv_nearest_float(float value) {
+    const float far = 8388608.0f, size = fabsf(value);
+    return size < far ? copysignf((size + far) - far, value) : value;
+}
+
+/* What x86 makes of a number that no int64 holds, everywhere; others are cut down to the type. */
+static inline int64_t zv_integer(double value) {
+    return value >= -9223372036854775808.0 && value < 9223372036854775808.0 ? (int64_t)value : INT64_MIN;
+}
+
+#define ZV_AS_INTEGER(type, value) ((type)zv_integer(value))
+#define ZV_AS_FLOAT(type, value) ((type)(value))
+
+#define ZV_SCALED(F, A, convert)                                                                             \
+    static void zv_scaled_##F##_##A(const uint8_t *source, size_t count, double scale, double offset,        \
+                                    uint8_t *target) {                                                       \
+        const F by = (F)scale, from = (F)offset;                                                             \
+        for (size_t i = 0; i < count; i++) {                                                                 \
+            ZV_GET(F, source, i);                                                                            \
+            ZV_PUT(A, target, i, convert(A, zv_nearest_##F((value_source - from) * by)));                    \
+        }                                                                                                    \
+    }
+/* F: in which numbers are computed, D: the type of the items. */
+#define ZV_UNSCALED(D, A, F)                                                                                 \
+    static void zv_unscaled_##D##_##A(const uint8_t *source, size_t count, double scale, double offset,      \
+                                      uint8_t *target) {                                                     \
+        const F by = (F)scale, from = (F)offset;                                                             \
+        for (size_t i = 0; i < count; i++) {                                                                 \
+            ZV_GET(A, source, i);                                                                            \
+            const F scaled = (F)value_source / by;                                                           \
+            ZV_PUT(D, target, i, (D)(scaled + from));                                                        \
+        }                                                                                                    \
+    }
+#define ZV_SCALING(A, convert, F)        \
+    ZV_SCALED(float, A, convert)         \
+    ZV_SCALED(double, A, convert)        \
+    ZV_UNSCALED(float, A, F)             \
+    ZV_UNSCALED(double, A, F)
+ZV_SCALING(int8_t, ZV_AS_INTEGER, double)
+ZV_SCALING(uint8_t, ZV_AS_INTEGER, double)
+ZV_SCALING(int16_t, ZV_AS_INTEGER, double)
+ZV_SCALING(uint16_t, ZV_AS_INTEGER, double)
+ZV_SCALING(int32_t, ZV_AS_INTEGER, double)
+ZV_SCALING(uint32_t, ZV_AS_INTEGER, double)
+ZV_SCALING(int64_t, ZV_AS_INTEGER, double)
+ZV_SCALING(float, ZV_AS_FLOAT, float)
+ZV_SCALING(double, ZV_AS_FLOAT, double)
+
+typedef void (*zv_scaling)(const uint8_t *source, size_t count, double scale, double offset, uint8_t *target);
+
+/* [float, double][type that is stored]; numpy alone turns floats into uint64. */
+#define ZV_SCALING_OF(way, D)                                                                                       \
+    {zv_##way##_##D##_int8_t,  zv_##way##_##D##_uint8_t,  zv_##way##_##D##_int16_t, zv_##way##_##D##_uint16_t,      \
+     zv_##way##_##D##_int32_t, zv_##way##_##D##_uint32_t, zv_##way##_##D##_int64_t, NULL, zv_##way##_##D##_float,   \
+     zv_##way##_##D##_double}
+static const zv_scaling zv_scaled[2][ZV_F64 + 1] = {ZV_SCALING_OF(scaled, float), ZV_SCALING_OF(scaled, double)};
+static const zv_scaling zv_unscaled[2][ZV_F64 + 1] = {ZV_SCALING_OF(unscaled, float), ZV_SCALING_OF(unscaled, double)};
+
+#define ZV_QUANTIZED(F, A)                                                                                   \
+    static void zv_quantized_##F##_##A(const uint8_t *source, size_t count, double scale, uint8_t *target) { \
+        const F by = (F)scale;                                                                               \
+        for (size_t i = 0; i < count; i++) {                                                                 \
+            ZV_GET(F, source, i);                                                                            \
+            ZV_PUT(A, target, i, (A)(zv_nearest_##F(by * value_source) / by));                               \
+        }                                                                                                    \
+    }
+ZV_QUANTIZED(float, float)
+ZV_QUANTIZED(float, double)
+ZV_QUANTIZED(double, float)
+ZV_QUANTIZED(double, double)
+
+/* What reading quantized items comes to. */
+static void zv_float_of_double(const uint8_t *source, size_t count, uint8_t *target) {
+    for (size_t i = 0; i < count; i++) {
+        ZV_GET(double, source, i);
+        ZV_PUT(float, target, i, (float)value_source);
+    }
+}
+
+static void zv_double_of_float(const uint8_t *source, size_t count, uint8_t *target) {
+    for (size_t i = 0; i < count; i++) {
+        ZV_GET(float, source, i);
+        ZV_PUT(double, target, i, (double)value_source);
+    }
+}
+
+#endif
