@@ -163,7 +163,9 @@ class Shuffle(Codec):
     name = "shuffle"
     spellings = {"n5": None, "zarr3": "numcodecs.shuffle", "neuroglancer": None}
 
-    elementsize: int | None = param(None, type=int, low=1, high=2**31 - 1, doc="bytes of an item; by default the array's")
+    elementsize: int | None = param(
+        None, type=int, low=1, high=2**31 - 1, doc="bytes of an item; by default the array's"
+    )
 
     def __zv_codec__(self) -> Any:
         return _filters.shuffle_table(self.elementsize or 4)

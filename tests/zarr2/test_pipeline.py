@@ -97,3 +97,28 @@ def test_arrays_of_few_axes_work(tmp_path: Path, shape: Any, chunks: Any) -> Non
     assert (array[...] == 5).all() and (tmp_path / "0").exists()
     array.resize((9,) * len(shape))
     assert np.asarray(array[...]).sum() == 5 * int(np.prod(shape))
+
+
+@pytest.mark.parametrize("shards", [None, (6, 6, 8)])
+@pytest.mark.parametrize(
+    ("filters", "python"),
+    [
+        (["delta"], []),
+        (["astype", "delta"], ["numcodecs.astype", "numcodecs.delta"]),
+    ],
+    ids=str,
+)
+def test_explain_names_what_python_runs_chunk_by_chunk(
+    tmp_path: Path, filters: list[str], python: Any, shards: Any
+) -> None:
+    known = {
+        "delta": {"name": "numcodecs.delta", "configuration": {"dtype": "<u2"}},
+        "astype": {"name": "numcodecs.astype", "configuration": {"encode_dtype": "<u2", "decode_dtype": "<u2"}},
+    }
+    array = zarr.create_array(
+        tmp_path, shape=SHAPE, chunks=(3, 3, 4), shards=shards, dtype="u2",
+        filters=[known[name] for name in filters if name in known],
+        compressors=[{"name": "numcodecs.shuffle", "configuration": {"elementsize": 2}}],
+    )  # fmt: skip
+    said = zvcore.zarr3.explain(array)
+    assert said["native"] and said["python"] == python

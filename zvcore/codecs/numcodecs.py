@@ -19,7 +19,14 @@ import numpy.typing as npt
 from zvcore.codecs.base import Codec
 from zvcore.codecs.buffers import readable_bytes
 from zvcore.codecs.registry import find_plugin
-from zvcore.errors import CodecConflictError, CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
+from zvcore.errors import (
+    CodecConflictError,
+    CodecNotFoundError,
+    CorruptDataError,
+    MetadataError,
+    UnsupportedError,
+    ZvcoreError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -488,7 +488,8 @@ def _write(layout: Layout, selection: Selection, values: Any) -> None:
 def explain(array: Any) -> dict[str, Any]:
     """Whether the engine reads and writes a zarr-python array, and if not, why.
 
-    {"pipeline": its class, "native": bool, "store": "local" | "memory" | "bridged", "reason": None or a sentence}
+    {"pipeline": its class, "native": bool, "store": "local" | "memory" | "bridged", "reason": None or a sentence,
+    "python": names of filters and codecs that Python runs, chunk by chunk, where the engine does all else}
     """
     inner = getattr(array, "async_array", None) or getattr(array, "_async_array", array)
     pipeline = inner.codec_pipeline
@@ -507,4 +508,14 @@ def explain(array: Any) -> dict[str, Any]:
         "native": native,
         "store": kind,
         "reason": reason,
+        "python": [] if isinstance(parsed, str) else _in_python(parsed),
     }
+
+
+def _in_python(metadata: ArrayMetadata) -> list[str]:
+    """The codecs of an array's chunks that have nothing in C."""
+    pipeline = metadata.pipeline.innermost
+    filters = pipeline.filters if pipeline.filtered_in_python else ()
+    names = [one if isinstance(one, str) else one["name"] for one in filters]
+    items = [] if pipeline.data_type.kind == "fixed" else [f"vlen-{pipeline.data_type.kind}"]
+    return [*names, *items, *(codec.name for codec in pipeline.chain.codecs if not codec.native)]
