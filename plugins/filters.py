@@ -1,4 +1,4 @@
-"""Filters of numcodecs as codecs of bytes: the engine runs them in its threads, for items that lie one behind the other.
+"""Filters of numcodecs as codecs of bytes, which the engine runs in its threads.
 
 Documents name the filters, and numcodecs reads and checks what they say; these take over where they do the same.
 """
@@ -158,7 +158,7 @@ class PackBits(Codec):
 
 
 class Shuffle(Codec):
-    """The first bytes of all items, then all second ones ... so that they compress. What is no whole item stays behind."""
+    """The first bytes of all items, then all second ones ... What is no whole item stays at the end."""
 
     name = "shuffle"
     spellings = {"n5": None, "zarr3": "numcodecs.shuffle", "neuroglancer": None}
