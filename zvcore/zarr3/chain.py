@@ -74,7 +74,7 @@ class Pipeline:
         """The filters as codecs of bytes; None where only Python can run one of them."""
         if not self.filters:
             return ()
-        made = [zvcore.codecs.from_zarr3(one, where=self.where) for one in self.filters]
+        made: list[Any] = [zvcore.codecs.from_zarr3(one, where=self.where) for one in self.filters]
         dtype = self.data_type.dtype
         if self.data_type.kind != "fixed" or self.swapped or not np.little_endian:
             return None
@@ -86,7 +86,7 @@ class Pipeline:
             if as_bytes is None:
                 return None
             found.append(as_bytes)
-            dtype = one.encoded_form(dtype, (1,))[0]  # type: ignore[attr-defined]
+            dtype = one.encoded_form(dtype, (1,))[0]
         return tuple(found)
 
     @property
