@@ -448,3 +448,33 @@ def test_how_far_apart_ranges_may_lie_is_what_the_array_says(tmp_path):
             assert array[1:5].tolist() == [1, 2, 3, 4]
             assert set(asked) == {expected}
             asked.clear()
+
+
+@pytest.mark.parametrize("separator", ["/", "."])
+@pytest.mark.parametrize("shards", [None, (8, 12)])
+def test_reads_within_one_chunk_are_put_together_once(tmp_path, monkeypatch, shards, separator):
+    """What is known of an array after its first read is enough for those within one chunk."""
+    values = np.arange(30 * 40, dtype="u2").reshape(30, 40)
+    array = zarr.create_array(
+        tmp_path / "z", shape=values.shape, dtype="u2", chunks=(4, 6), shards=shards,
+        chunk_key_encoding={"name": "default", "separator": separator},
+    )  # fmt: skip
+    array[...] = values
+    np.testing.assert_array_equal(array[4:7, 6:9], values[4:7, 6:9])
+    put_together = []
+    pipeline = zvcore.zarr3.CodecPipeline
+    original = pipeline._layout_of
+    monkeypatch.setattr(pipeline, "_layout_of", lambda *a: put_together.append(1) or original(*a))
+    for region in ((slice(8, 12), slice(12, 18)), (slice(9, 10), slice(13, 15)), (slice(28, 30), slice(36, 40))):
+        np.testing.assert_array_equal(array[region], values[region])
+    assert not put_together
+    # All else is put together as before: steps, single items, several chunks.
+    for region in ((slice(8, 12, 2), slice(12, 18)), (9, slice(12, 18)), (slice(2, 30), slice(3, 33)), (9, 13)):
+        np.testing.assert_array_equal(array[region], values[region])
+    assert len(put_together) == 4
+    array[9, 13] = 7
+    assert array[9:10, 13:14].item() == 7
+    array.resize((60, 40))
+    assert not array[50:52, 1:3].any()
+    array[50:52, 1:3] = 5
+    assert (array[50:52, 1:3] == 5).all()

@@ -31,6 +31,7 @@ from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.foreign_stores import Bridged, Manner, as_store
 from zvcore.zarr3.layout import ChunkLayout
 from zvcore.zarr3.sharding import ShardLayout
+from zvcore.zarr3.within_one import WithinOne
 from zvcore.zarr3.zarr_metadata import as_metadata
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class CodecPipeline(AbstractPipeline):
 
     def __post_init__(self) -> None:
         self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self._one: WithinOne | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"metadata": self.metadata, "codecs": self.codecs, "store": self.store}
@@ -90,6 +92,7 @@ class CodecPipeline(AbstractPipeline):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._layouts = {}
+        self._one = None
 
     # --- construction
 
@@ -147,8 +150,19 @@ class CodecPipeline(AbstractPipeline):
         batch = list(batch_info)
         if not batch:
             return ()
+        one = self._one
+        if (
+            one is not None
+            and len(batch) == 1
+            and not drop_axes
+            and batch[0][0].store is self.store
+            and self.store.root == one.root
+            and one.read(batch[0], out, _INLINE_BYTES)
+        ):
+            return await self._statuses(batch)
         try:
             layout = self._layout_of(batch)
+            self._note(layout, batch)
             selection, _ = self._understood(layout, batch, drop_axes, tuple(out.shape))
             target = out.as_ndarray_like()
             if not isinstance(target, np.ndarray) or not _same_items(target.dtype, layout.form.dtype):
@@ -225,6 +239,16 @@ class CodecPipeline(AbstractPipeline):
         )
         manner = None if type(self.store) is LocalStore else Manner.of(spec)
         return self._layout(prefix, bool(spec.config.write_empty_chunks), shape, manner)
+
+    def _note(self, layout: Layout, batch: list[Any]) -> None:
+        """Remember the array for reads within one chunk, if it is where our own metadata say, in a folder."""
+        shape, extents = self.metadata.shape, self.metadata.chunk_shape
+        whole = all(bound < size + extent for bound, size, extent in zip(layout.shape, shape, extents, strict=True))
+        if type(self.store) is not LocalStore or layout.value_codec is not None or not shape or not whole:
+            return
+        path, separator = batch[0][0].path, self.metadata.separator
+        numbers = separator.join(map(str, self._place(path)[1]))
+        self._one = WithinOne(layout, self.store.root, path[: len(path) - len(numbers)], separator, extents)
 
     def _to_the_end(self, layout: Layout, key: tuple[Any, ...], selection: Selection) -> tuple[Layout, Selection]:
         """For chunks that are given as a whole: the layout of an array that ends where we know it to end."""
