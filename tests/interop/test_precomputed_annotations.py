@@ -35,8 +35,8 @@ def rows(type: str, count: int = 60) -> list[dict[str, Any]]:
             "polyline": {"points": (rng.random((2 + id % 4, 3)) * 100).astype("f4")},
         }[type]  # fmt: skip
         found.append({
-            "id": int(id * 2**57), **places, "u": int(rng.integers(2**32)), "s": int(rng.integers(-(2**15), 2**15)),
-            "a": id, "b": -id, "c": tuple(rng.integers(0, 256, 3).tolist()), "d": (1, 2, 3, id),
+            "id": id * 2**53 + 1, **places, "u": int(rng.integers(2**32)), "s": int(rng.integers(-(2**15), 2**15)),
+            "a": id % 256, "b": -(id % 100), "c": tuple(rng.integers(0, 256, 3).tolist()), "d": (1, 2, 3, id % 256),
             "segments": [int(n) for n in rng.integers(1, 9, id % 3)], "synapse": [2**64 - 1 - id],
         })  # fmt: skip
         found[-1]["segments"] = sorted(set(found[-1]["segments"]))
@@ -96,3 +96,77 @@ def test_records_that_neuroglancer_pads_wrongly_are_told(tmp_path: Path) -> None
     with pytest.raises(CorruptDataError, match="by_id/0: chunk 0"):
         found.get_many([0])
     assert json.loads((path / "info").read_text())["annotation_type"] == "point"
+
+
+# --- what we write
+
+
+def ours(path: Path, type: str, rows: list[dict[str, Any]], **options: Any) -> Path:
+    columns: dict[str, Any] = {"id": np.array([row["id"] for row in rows], np.uint64)}
+    for name in rows[0]:
+        if name not in columns:
+            several = name in RELATIONSHIPS or name == "points"
+            columns[name] = [row[name] for row in rows] if several else np.array([row[name] for row in rows])
+    properties = {id: (columns.pop(id), {"type": kind}) for id, kind in PROPERTIES.items()}
+    dimensions = {"x": (4e-9, "m"), "y": (4e-9, "m"), "z": (4e-8, "m")}
+    zvcore.precomputed.write_annotations(
+        path, type, columns, dimensions=dimensions, properties=properties, relationships=RELATIONSHIPS, **options
+    )
+    return path
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_ours_are_equal_to_those_of_neuroglancer_index_by_index(tmp_path: Path, type: str) -> None:
+    wanted = rows(type)
+    one, other = (
+        theirs(tmp_path / "theirs", type, wanted, PROPERTIES),
+        ours(tmp_path / "ours", type, wanted, sharding=None),
+    )
+    # Their lists are in order of arrival, ours of ids in those of segments, and of chance in those of cells.
+    for folder in ("by_id", "rel_segments", "rel_synapse"):
+        names = sorted(file.name for file in (one / folder).iterdir())
+        assert names == sorted(file.name for file in (other / folder).iterdir())
+        for name in names:
+            assert (one / folder / name).read_bytes() == (other / folder / name).read_bytes(), (folder, name)
+    their_cell, our_cell = ((path / "spatial0/0_0_0").read_bytes() for path in (one, other))
+    assert len(their_cell) == len(our_cell) and sorted(their_cell[8:]) == sorted(our_cell[8:])
+    members = [json.loads((path / "info").read_text()) for path in (one, other)]
+    for name in ("dimensions", "properties", "by_id"):
+        assert members[0][name] == members[1][name], name
+
+
+@pytest.mark.parametrize("sharding", [None, "advise"])
+@pytest.mark.parametrize("type", TYPES)
+def test_neuroglancer_reads_ours(tmp_path: Path, type: str, sharding: Any) -> None:
+    reading = pytest.importorskip("neuroglancer.read_precomputed_annotations")
+    wanted = rows(type, 1500 if sharding else 60)
+    path = ours(tmp_path / "ann", type, wanted, sharding=sharding, limit=100)
+    reader = reading.AnnotationReader(f"file://{path}/")
+    names = {"point": ["point"], "ellipsoid": ["center", "radii"], "polyline": ["points"]}.get(
+        type, ["point_a", "point_b"]
+    )
+    for row in wanted[::37]:
+        found = reader.by_id[row["id"]]
+        for name in names:
+            np.testing.assert_array_equal(getattr(found, name), row[name])
+        assert [list(map(int, ids)) for ids in found.segments] == [row["segments"], row["synapse"]]
+        assert found.props[:4] == [row[name] for name in ("u", "s", "a", "b")]
+    ids = {int(one.id) for one in reader.relationships["segments"][3]}
+    assert ids == {row["id"] for row in wanted if 3 in row["segments"]}
+    listed = {int(one.id) for one in reader.get_within_spatial_bounds()} if type == "point" else None
+    assert listed is None or listed == {row["id"] for row in wanted}
+
+
+def test_cloud_volume_reads_our_points(tmp_path: Path) -> None:
+    cloudvolume = pytest.importorskip("cloudvolume.cloudvolume")
+    wanted = rows("point", 1500)
+    path = ours(tmp_path / "ann", "point", wanted)
+    found = cloudvolume.from_cloudpath(f"precomputed://file://{path}", progress=False)
+    for row in wanted[::97]:
+        one = found.get_by_id(row["id"])
+        np.testing.assert_array_equal(np.ravel(one.geometry), row["point"])
+        for name in ("u", "s", "a", "b", "c"):
+            np.testing.assert_array_equal(np.ravel(one.properties[name]), row[name], err_msg=name)
+        np.testing.assert_array_equal(one.relationships["rel_synapse"], row["synapse"])
+    listed = found.get_by_relationship("segments", 3)
+    assert sorted(listed.ids.tolist()) == [row["id"] for row in wanted if 3 in row["segments"]]

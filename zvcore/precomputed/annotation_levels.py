@@ -38,6 +38,8 @@ _MOST_BITS_TOGETHER = 60
 # After so many levels on which the fullest cell stayed as full, a look is taken whether it can be split at all.
 _PATIENCE = 3
 _MARGIN = 1e-6
+# Above every chance.
+_CERTAIN = 2.0
 # How many cells are listed at once.
 _ROWS = 1 << 16
 
@@ -123,9 +125,10 @@ class _Remaining:
         )
 
 
-def _remaining(frame: Frame, block: Block, since: float, bits: Sequence[int]) -> _Remaining:
+def _remaining(frame: Frame, block: Block, since: float, bits: Sequence[int], until: float = _CERTAIN) -> _Remaining:
+    """Those of a block whose chance is from `since` to `until`."""
     chance = chances(block.ids, frame.seed)
-    rows = np.flatnonzero(chance >= since)
+    rows = np.flatnonzero((chance >= since) & (chance < until))
     columns = frame.form.positions(block.records)
     if len(rows) < len(block):
         columns, chance = taken(columns, rows), chance[rows]
@@ -145,12 +148,18 @@ def _small(counts: I64) -> npt.NDArray[np.bool_]:
 def _reach(frame: Frame, columns: Columns, bits: Sequence[int]) -> tuple[I64, I64]:
     """(first cell, number of cells) along each axis that the bounds of each annotation meet."""
     low, high = bounds_of(frame.form.type, columns)
-    size, last = frame.cell_size(bits), 2.0 ** np.array(bits) - 1
-    first = np.clip(np.floor((low - frame.lower) / size), 0, last).astype(np.int64)
+    size, last = frame.cell_size(bits), 2 ** np.array(bits, np.int64) - 1
+
+    def cell(corner: F64) -> I64:
+        # The bounds hold everything: nothing is negative, so that cutting off fractions rounds down.
+        places = corner - frame.lower
+        places /= size
+        return np.minimum(places.astype(np.int64), last)
+
+    first = cell(low)
     if high is low:
-        return first, np.ones_like(first)
-    end = np.clip(np.floor((high - frame.lower) / size), 0, last).astype(np.int64)
-    return first, end - first + 1
+        return first, np.ones((len(first), 1), np.int64)
+    return first, cell(high) - first + 1
 
 
 def _cells(frame: Frame, found: _Remaining, bits: Sequence[int]) -> Iterator[tuple[npt.NDArray[np.intp], I64]]:
@@ -239,7 +248,7 @@ def plan_levels(frame: Frame, blocks: Iterable[Block], limit: int, count: int) -
         before = most * (1 - min(chance, 1.0))
         stuck = patience <= 0 and not _can_split(frame, blocks, since, bits, counter)
         if chance >= 1 or finer is None or stuck:
-            levels.append(Level(bits, since, 2.0, max(most, 1), None, some))
+            levels.append(Level(bits, since, _CERTAIN, max(most, 1), None, some))
             return levels
         until = since + (1 - since) * chance
         levels.append(Level(bits, since, until, limit, finer, min(some, round(count * (until - since)))))
@@ -280,13 +289,11 @@ def _can_split(frame: Frame, blocks: Iterable[Block], since: float, bits: Sequen
 
 def members_of(frame: Frame, block: Block, level: Level) -> Iterator[tuple[npt.NDArray[np.intp], I64]]:
     """(rows of the block, cells) of those annotations that lie on a level, in each cell that they meet."""
-    found = _remaining(frame, block, level.since, level.bits)
-    if level.finer is not None:
-        keep = found.chance < level.until
-        if frame.form.type != "point":
-            _, counts = _reach(frame, found.columns, level.finer)
-            keep |= ~_small(counts)
-        found = found.only(keep)
+    points = frame.form.type == "point"
+    found = _remaining(frame, block, level.since, level.bits, level.until if points else _CERTAIN)
+    if level.finer is not None and not points:
+        _, counts = _reach(frame, found.columns, level.finer)
+        found = found.only((found.chance < level.until) | ~_small(counts))
     for rows, cells in _cells(frame, found, level.bits):
         if len(rows):
             yield found.rows[rows], cells

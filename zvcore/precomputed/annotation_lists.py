@@ -11,10 +11,10 @@ import numpy.typing as npt
 from zvcore.codecs import CodecChain
 from zvcore.engine import encode_many
 from zvcore.precomputed.annotation_records import Records, encode_lists
-from zvcore.precomputed.entries import Entries, join
+from zvcore.precomputed.entries import Entries, join, nothing_before
 from zvcore.precomputed.external_sort import ExternalSort
 from zvcore.precomputed.shard_reader import ShardReader, group_starts
-from zvcore.precomputed.shard_writer import write_shards
+from zvcore.precomputed.shard_writer import at_level, write_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["IndexWriter"]
 
 U64 = npt.NDArray[np.uint64]
+
+
+# Coordinates hardly shrink: the usual level takes three times as long for two bytes in a hundred.
+_LEVEL = 1
 
 
 class IndexWriter:
@@ -41,6 +45,8 @@ class IndexWriter:
     ) -> None:  # fmt: skip
         self.store = store.child(index.folder)
         self.spec = index.sharding
+        chain = CodecChain(()) if self.spec is None else ShardReader(self.store, self.spec).data_chain
+        self.chain = at_level(chain, _LEVEL) if any(codec.name == "gzip" for codec in chain.codecs) else chain
         self.name = name
         self.threads = threads
         self.memory = memory
@@ -53,9 +59,11 @@ class IndexWriter:
                 sort.add(self._entries(keys, records))
             self._write(sort.merged())
 
-    def write_lists(self, members: Iterable[tuple[U64, U64, Records]], rank: Callable[[U64], U64]) -> None:
-        """Write lists of annotations from (keys of lists, ids, records); within a list they are ordered by `rank` of
-        their ids, and each stands there once.
+    def write_lists(
+        self, members: Iterable[tuple[U64, U64, Records]], rank: Callable[[U64], U64] | None = None
+    ) -> None:
+        """Write lists of annotations from (keys of lists, ids, records); within a list they are ordered by their ids,
+        or by `rank` of these, and each stands there once.
         """
         with ExternalSort(self.memory, self.scratch) as sort:
             for keys, ids, records in members:
@@ -67,13 +75,12 @@ class IndexWriter:
 
     def _members(self, keys: U64, ids: U64, records: Records) -> Entries:
         """Each record with its id behind it."""
-        none = np.zeros(len(keys), np.uint64)
         whole = records.followed_by(ids)
-        return Entries(self._hashes(keys), keys, none, whole.sizes.astype(np.uint64), whole.data)
+        return Entries(self._hashes(keys), keys, nothing_before(len(keys)), whole.sizes.astype(np.uint64), whole.data)
 
     def _entries(self, keys: U64, records: Records) -> Entries:
         """Values as they are stored."""
-        chain = CodecChain(()) if self.spec is None else ShardReader(self.store, self.spec).data_chain
+        chain = self.chain
         data, starts = records.data, records.starts
         if len(chain):
             bounds = starts.tolist()
@@ -81,7 +88,7 @@ class IndexWriter:
             items = [whole[a:b] for a, b in itertools.pairwise(bounds)]
             data, starts = encode_many(items, chain, threads=self.threads).joined()
         sizes = np.diff(starts).astype(np.uint64)
-        return Entries(self._hashes(keys), keys, np.zeros(len(keys), np.uint64), sizes, data)
+        return Entries(self._hashes(keys), keys, nothing_before(len(keys)), sizes, data)
 
     def _write(self, pieces: Iterator[Entries]) -> None:
         if self.spec is not None:
@@ -99,7 +106,7 @@ class IndexWriter:
                 at += size
 
 
-def grouped(pieces: Iterable[Entries], rank: Callable[[U64], U64]) -> Iterator[tuple[U64, Records]]:
+def grouped(pieces: Iterable[Entries], rank: Callable[[U64], U64] | None) -> Iterator[tuple[U64, Records]]:
     """(keys, lists) of members that come in order of their keys; a list is held until its key is past."""
     waiting: list[Entries] = []
     for entries in pieces:
@@ -119,13 +126,13 @@ def grouped(pieces: Iterable[Entries], rank: Callable[[U64], U64]) -> Iterator[t
         yield _lists(join(waiting), rank)
 
 
-def _lists(entries: Entries, rank: Callable[[U64], U64]) -> tuple[U64, Records]:
+def _lists(entries: Entries, rank: Callable[[U64], U64] | None) -> tuple[U64, Records]:
     starts = np.zeros(len(entries) + 1, np.int64)
     np.cumsum(entries.sizes.astype(np.int64), out=starts[1:])
     records, ids = Records(entries.data, starts).without_ids()
     firsts = group_starts(entries.ids)
     groups = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(entries))))
-    order: npt.NDArray[Any] = np.lexsort((ids, rank(ids), groups))
+    order: npt.NDArray[Any] = np.lexsort((ids, groups) if rank is None else (ids, rank(ids), groups))
     ids, groups = ids[order], groups[order]
     again = np.zeros(len(ids), np.bool_)
     again[1:] = (ids[1:] == ids[:-1]) & (groups[1:] == groups[:-1])

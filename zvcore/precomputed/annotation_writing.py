@@ -111,7 +111,7 @@ def write_annotations(
         store.make_folder()
         scratch = store.root if scratch is None else scratch
     folder = None if scratch is None else str(scratch)
-    with Spool(memory // 3, folder) as spool:
+    with Spool(memory // 8, folder) as spool:
         rest = batches if whole is not None or not first else chain([first], batches)
         facts = _take(spool, schema, rest, progress)
         bounds = _bounds(facts, lower_bound, upper_bound, len(units))
@@ -120,7 +120,7 @@ def write_annotations(
         info = _describe(schema, units, frame, levels, facts, sharding)
         for name in before:
             store.delete_prefix(name) if name != INFO else store.delete(name)
-        manner = {"memory": memory // 3, "scratch": folder, "threads": threads}
+        manner = {"memory": memory // 2, "scratch": folder, "threads": threads}
         _write_indexes(store, info, frame, levels, spool, manner)
     schema.tell_losses()
     write_info(store, {**dict(attrs or {}), **info.to_json()})
@@ -335,7 +335,7 @@ def _write_indexes(
 
     IndexWriter(store, info.by_id, **manner).write_values(singles())
     for number, index in enumerate(info.relationships):
-        IndexWriter(store, index, **manner).write_lists(_by_segment(spool, number), lambda ids: ids)
+        IndexWriter(store, index, **manner).write_lists(_by_segment(spool, number))
     for level, index in zip(levels, info.levels, strict=True):
         writer = IndexWriter(store, index, name=_Names(level.bits), **manner)
         writer.write_lists(

@@ -13,9 +13,30 @@ from zvcore.kernels.ranges import gather_ranges
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Entries", "join"]
+__all__ = ["Entries", "join", "nothing_before", "stored_order"]
 
 U64 = npt.NDArray[np.uint64]
+
+
+def stored_order(hashes: U64, ids: U64) -> npt.NDArray[np.intp]:
+    """The order in which shards store values: by shard, minishard and id. Rows that are equal stay in their order."""
+    if len(hashes) == 0:
+        return np.empty(0, np.intp)
+    least = hashes.min()
+    span = int(hashes.max() - least)
+    if span >= 1 << 16:
+        return np.lexsort((ids, hashes))
+    # Few hashes are sorted by counting, and ids are often in order already.
+    buckets = (hashes - least).astype(np.uint16)
+    if (ids[1:] >= ids[:-1]).all():
+        return np.argsort(buckets, kind="stable")
+    order = np.argsort(ids, kind="stable")
+    return order if span == 0 else order[np.argsort(buckets[order], kind="stable")]
+
+
+def nothing_before(count: int) -> U64:
+    """The column `before` of values that nothing precedes, which takes no memory."""
+    return np.broadcast_to(np.uint64(0), (count,))
 
 
 @dataclass
@@ -45,7 +66,8 @@ class Entries:
 
     @property
     def nbytes(self) -> int:
-        return 32 * len(self.ids) + len(self.data)
+        # What precedes no value is one zero for all.
+        return (32 if self.before.strides != (0,) else 24) * len(self.ids) + len(self.data)
 
     def sorted(self) -> Entries:
         """The same in the order in which they are stored: by shard, minishard and id."""
@@ -56,7 +78,7 @@ class Entries:
         )
         if ahead.all():
             return self
-        order = np.lexsort((self.ids, self.hashes))
+        order = stored_order(self.hashes, self.ids)
         spans = self.spans
         ends = np.cumsum(spans, dtype=np.uint64)
         return Entries(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.kernels.ranges import gather_ranges
-from zvcore.precomputed.entries import U64, Entries, join
+from zvcore.precomputed.entries import U64, Entries, join, stored_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,9 @@ __all__ = ["ExternalSort", "nameless_file", "pieces_of", "read_all", "write_all"
 # What a merge reads of the columns of all runs together, and of their bytes, at a time.
 COLUMN_ROWS = 1 << 17
 PIECE_BYTES = 8 << 20
-_COLUMNS = 4
+_COLUMN_NAMES = ("hashes", "ids", "before", "sizes")
+_COLUMNS = len(_COLUMN_NAMES)
+_NO_DATA = np.empty(0, np.uint8)
 
 
 class ExternalSort:
@@ -77,22 +79,31 @@ class ExternalSort:
         yield from _merge(self._runs)
 
     def _spill(self) -> None:
-        run = join(self._pending)
+        # Column by column, so that hardly anything is in memory twice.
+        data = np.concatenate([one.data for one in self._pending])
+        for one in self._pending:
+            one.data = _NO_DATA
+        columns = [np.concatenate([getattr(one, name) for one in self._pending]) for name in _COLUMN_NAMES]
         self._pending = []
         self._pending_bytes = 0
         if self._fd < 0:
             self._fd = nameless_file(self.folder)
-        order = np.lexsort((run.ids, run.hashes))
-        columns = np.stack([run.hashes[order], run.ids[order], run.before[order], run.sizes[order]], axis=1)
-        spans = run.spans
+        hashes, ids, before, sizes = columns
+        order = stored_order(hashes, ids)
+        spans = before + sizes
         starts = np.cumsum(spans, dtype=np.uint64) - spans
+        table = np.empty((len(order), _COLUMNS), np.uint64)
+        for number in range(_COLUMNS):
+            table[:, number] = columns[number][order]
+        del columns, hashes, ids, before, sizes
         at = self._end
-        at += write_all(self._fd, columns.reshape(-1).view(np.uint8), at)
-        self._runs.append(_Run(self._fd, self._end, len(run), at))
+        at += write_all(self._fd, table.reshape(-1).view(np.uint8), at)
+        self._runs.append(_Run(self._fd, self._end, len(table), at))
+        del table
         # The bytes in their new order, a few megabytes at a time.
         for first, last in pieces_of(spans[order], PIECE_BYTES):
             rows = order[first:last]
-            at += write_all(self._fd, gather_ranges(run.data, starts[rows], spans[rows]), at)
+            at += write_all(self._fd, gather_ranges(data, starts[rows], spans[rows]), at)
         self._end = at
 
 
@@ -161,7 +172,7 @@ def _merge_rows(runs: list[_Run], counts: list[int]) -> Iterator[Entries]:
     """The next counts[i] rows of each run in order, in pieces whose bytes fit into memory."""
     table = np.concatenate([run.take(count) for run, count in zip(runs, counts, strict=True)])
     source = np.repeat(np.arange(len(runs)), counts)
-    order = np.lexsort((table[:, 1], table[:, 0]))
+    order = stored_order(table[:, 0], table[:, 1])
     table, source = table[order], source[order]
     spans = table[:, 2] + table[:, 3]
     for first, last in pieces_of(spans, PIECE_BYTES):

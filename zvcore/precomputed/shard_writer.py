@@ -26,7 +26,7 @@ from zvcore.stores.indexes import index_cache
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Item", "encoded_entries", "write_sharded", "write_shards"]
+__all__ = ["Item", "at_level", "encoded_entries", "write_sharded", "write_shards"]
 
 Item: TypeAlias = "tuple[SupportsIndex, Buffer] | tuple[SupportsIndex, Buffer, Buffer]"
 
@@ -73,7 +73,7 @@ def write_sharded(
     if scratch is None and isinstance(store, LocalStore):
         store.make_folder()
         scratch = store.root
-    chain = CodecChain(()) if encoded else reader.data_chain if level is None else _at_level(reader.data_chain, level)
+    chain = CodecChain(()) if encoded else reader.data_chain if level is None else at_level(reader.data_chain, level)
     count = 0
     with ExternalSort(memory, None if scratch is None else os.fspath(scratch)) as sort:
         report = progress if callable(progress) else _bar if progress else None
@@ -91,7 +91,7 @@ def write_sharded(
     return count
 
 
-def _at_level(chain: CodecChain, level: int) -> CodecChain:
+def at_level(chain: CodecChain, level: int) -> CodecChain:
     """The same codecs, compressing more or less."""
     return CodecChain(type(codec).from_config({**codec.config(), "level": level}) for codec in chain.codecs)
 
