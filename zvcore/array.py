@@ -248,7 +248,7 @@ class Array:
         target = np.asarray(out)
         if target.shape != shape:
             raise ValueError(f"out has shape {target.shape}, the region {shape}")
-        if target.dtype.newbyteorder("=") != self.dtype:
+        if self.dtype not in (target.dtype, target.dtype.newbyteorder("=")):
             raise ValueError(f"out has dtype {target.dtype}, the array {self.dtype}")
         if not target.flags.writeable:
             raise ValueError("out is read-only")

@@ -145,6 +145,30 @@ def test_records_that_have_no_spelling_are_refused(tmp_path: Path, dtype: Any, w
         zvcore.create(tmp_path, format="zarr3", shape=(3,), dtype=dtype)
 
 
+@pytest.mark.parametrize("fields", [[("x", ">f4"), ("n", "<i2")], [("x", "<f4"), ("n", "<i2")]])
+@pytest.mark.parametrize("fill", [0, (1.5, 7)])
+def test_records_go_from_version_2_to_version_3_and_back(tmp_path: Path, fields: Any, fill: Any) -> None:
+    """In version 2, each field has an order of bytes of its own."""
+    values = np.array([(i / 4, -i) for i in range(10)], fields)
+    zvcore.create(tmp_path / "a", format="zarr2", shape=(11,), dtype=fields, chunks=(3,), fill_value=fill)[:10] = values
+    there = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", verify=True)
+    back = zvcore.convert(tmp_path / "b", tmp_path / "c", format="zarr2", verify=True)
+    assert there.ok and back.ok
+    for name in "bc":
+        found = zvcore.open(tmp_path / name)[...]
+        assert found[:10].tolist() == values.tolist()
+        assert found[10].tolist() == ((0, 0) if fill == 0 else fill)
+
+
+def test_formats_without_records_and_small_numbers_say_so(tmp_path: Path) -> None:
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(4,), dtype=RECORD, fill_value=records()[2])
+    zvcore.create(tmp_path / "b", format="zarr3", shape=(4,), dtype="int4")
+    for name, formats in (("a", ("n5", "precomputed")), ("b", ("n5", "precomputed", "zarr2"))):
+        for format in formats:
+            with pytest.raises(ZvcoreError, match="data type"):
+                zvcore.convert(tmp_path / name, tmp_path / "c", format=format)
+
+
 def struct(*fields: Any) -> Any:
     return {"name": "struct", "configuration": {"fields": list(fields)}}
 

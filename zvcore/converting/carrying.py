@@ -103,7 +103,12 @@ class Carrying:
     def fill_value(self, path: str, found: Any, made: Any) -> None:
         """Name what missing chunks stand for, where that is not what they will."""
         here = made if self.target.keeps_fill and made is not None else 0
-        if np.any(found) and not (found == here or (found != found and here != here)):
+        if isinstance(found, np.void):
+            # numpy does not say of records whether there is anything in them, and compares them with nothing else.
+            lost = any(found.tobytes()) and not (isinstance(here, np.void) and found == here)
+        else:
+            lost = np.any(found) and not (found == here or (found != found and here != here))
+        if lost:
             title = self.draft.format.title
             self.draft.lose(
                 path, f"the fill value {found}: what is missing reads as {here} in {title}, so it is stored"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore import transfer
+from zvcore.casting import as_dtype
 from zvcore.converting.outcome import slices, store_values
 from zvcore.converting.way import Encoded, Part, Positions, Way
 from zvcore.engine import Buffers
@@ -43,14 +44,21 @@ class Gather(Way):
         if not part.needed and 2 * len(asked) < len(part.positions):
             made = [self._one(position, part.threads) for position in asked]
             return Encoded(Buffers.chain([one for one, _ in made]), sum(n for _, n in made), made=_present(made))
-        values, nbytes = self.view.read(part.box, part.threads)
+        values, nbytes = self._values(part.box, part.threads)
         chunks = self._encode(part.box, part.positions, part.rows, values, part.threads)
         return Encoded(chunks, nbytes, made=int((chunks.sizes != ABSENT).sum()), values=values)
 
     def write(self, box: Box, threads: int | None, outcome: Outcome) -> bool:
-        values, outcome.bytes_in = self.view.read(box, threads)
+        values, outcome.bytes_in = self._values(box, threads)
         store_values(self.target, box, values, threads, outcome)
         return True
+
+    def _values(self, box: Box, threads: int | None) -> tuple[Any, int]:
+        values, nbytes = self.view.read(box, threads)
+        if values.dtype != self.target.dtype:
+            # Records, each of whose fields may have an order of bytes of its own.
+            values = as_dtype(values, self.target.dtype)
+        return values, nbytes
 
     def _encode(self, box: Box, positions: Positions, rows: Any, values: Any, threads: int | None) -> Buffers:
         selection = Selection.basic(slices(box), self.target.shape)
@@ -64,7 +72,7 @@ class Gather(Way):
             (int(i) * extent, min((int(i) + 1) * extent, bound))
             for i, extent, bound in zip(position, target.chunks, target.shape, strict=True)
         )
-        values, nbytes = self.view.read(box, threads)
+        values, nbytes = self._values(box, threads)
         return self._encode(box, position[None, :], None, values, threads), nbytes
 
 

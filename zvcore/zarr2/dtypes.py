@@ -265,6 +265,8 @@ def data_type_of(dtype: Any, endian: str | None = None) -> tuple[DataType, dict[
         )
     if endian is not None:
         wanted = wanted.newbyteorder({"little": "<", "big": ">"}[endian])
+    if wanted.isbuiltin == 2:
+        raise UnsupportedError(f"Zarr v2 has no data type for {wanted}")
     if wanted.kind in "mM" and np.datetime_data(wanted)[0] == "generic":
         raise MetadataError("times need a unit, such as 'M8[ns]'", found=str(wanted))
     return parse_data_type(_spelled(wanted)), None
