@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zvcore
+from zvcore.codecs.small_numbers import FLOATS, INTEGERS
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.stores import MemoryStore
 from zvcore.zarr3.dtypes import data_type_of, parse_data_type
-from zvcore.zarr3.small_numbers import FLOATS, INTEGERS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,6 +29,9 @@ def plainly_filtered(filters: Sequence[Codec], dtype: np.dtype[Any]) -> tuple[An
         types = [np.dtype(value) for name, value in config.items() if name in _ENTERING and isinstance(value, str)]
         if codec.kind != "array" or form is None or any(one != dtype.newbyteorder("<") for one in types):
             return None
+        if getattr(codec, "moves_only", False):
+            # What becomes of the items depends on the shape of the chunk.
+            return None
         dtype = form(dtype, (1,))[0]
         if dtype.byteorder == ">":
             return None

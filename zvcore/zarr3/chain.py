@@ -7,15 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 import zvcore.codecs
-from zvcore.casting import as_dtype
 from zvcore.codecs import CodecChain
-from zvcore.codecs.filters import plainly_filtered
 from zvcore.documents import shown
 from zvcore.documents.members import Anything, Integer, Items, Member, Place, Table, named
-from zvcore.errors import CodecNotFoundError, CorruptDataError, UnsupportedError
+from zvcore.errors import CodecNotFoundError, UnsupportedError
 from zvcore.zarr3.shard_index import ENDIAN, INDEX, ShardIndexForm
 
 if TYPE_CHECKING:
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from zvcore.codecs import Codec
     from zvcore.zarr3.dtypes import DataType
 
-__all__ = ["SHARDING", "Pipeline", "Sharding", "parse_codecs"]
+__all__ = ["SHARDING", "Pipeline", "Sharding", "order_of", "parse_codecs"]
 
 
 # The configuration of `sharding_indexed`.
@@ -74,6 +71,8 @@ class Pipeline:
         """The filters as codecs of bytes; None where only Python can run one of them."""
         if not self.filters:
             return ()
+        if any(named(one, Place(self.where))[0] == "transpose" for one in self.filters):
+            return None
         made: list[Any] = [zvcore.codecs.from_zarr3(one, where=self.where) for one in self.filters]
         dtype = self.data_type.dtype
         if self.data_type.kind != "fixed" or self.swapped or not np.little_endian:
@@ -126,10 +125,10 @@ def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, place
     while number < len(codecs):
         here = place.item(number)
         name, configuration, at = named(codecs[number], here)
-        if name == "transpose":
-            if filters:
-                raise _unsupported(here, "transpose after another array-to-array codec")
-            axes = tuple(axes[i] for i in _order(configuration.get("order"), len(shape), at.member("order")))
+        if name == "transpose" and filters:
+            filters.append(codecs[number])
+        elif name == "transpose":
+            axes = tuple(axes[i] for i in order_of(configuration.get("order"), len(shape), at.member("order")))
         elif _is_filter(name, codecs[number], here):
             filters.append(codecs[number])
         else:
@@ -166,7 +165,7 @@ def _unsupported(place: Place, what: str) -> UnsupportedError:
     return UnsupportedError(what, key=place.key, member=place.path)
 
 
-def _order(order: Any, ndim: int, place: Place) -> tuple[int, ...]:
+def order_of(order: Any, ndim: int, place: Place) -> tuple[int, ...]:
     if order == "C":
         return tuple(range(ndim))
     if order == "F":
@@ -179,7 +178,8 @@ def _order(order: Any, ndim: int, place: Place) -> tuple[int, ...]:
 def _endian(configuration: Mapping[str, Any], data_type: DataType, filtered: bool, place: Place) -> str | None:
     endian = configuration.get("endian")
     if endian is None:
-        if data_type.has_order and not data_type.fields:
+        # Of what filters make, items need not have several bytes.
+        if data_type.has_order and not data_type.fields and not filtered:
             raise place.wrong("'little' or 'big' for items of several bytes", endian)
         # Records of older documents do not say it.
         return "little" if data_type.has_order or filtered else None
@@ -212,68 +212,3 @@ def _is_filter(name: str, codec: Any, place: Place) -> bool:
         return zvcore.codecs.from_zarr3(codec, where=place.key).kind == "array"
     except CodecNotFoundError:
         return False
-
-
-class Filtered:
-    """The value codec of an array behind filters that only Python can run (numcodecs' delta and its like), and of
-    records in the other byte order.
-    """
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self.pipeline = pipeline
-
-    @cached_property
-    def _filters(self) -> list[Any]:
-        filters = [zvcore.codecs.from_zarr3(one, where=self.pipeline.where) for one in self.pipeline.filters]
-        for one in filters:
-            if not hasattr(one, "encoded_form"):
-                raise UnsupportedError("a filter that does not say what it makes of an array", codec=one.name)
-        return filters
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"pipeline": self.pipeline}
-
-    def _forms(self, shape: tuple[int, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Type and shape of a chunk before the first filter and behind each of them."""
-        forms = [(self.pipeline.data_type.dtype, tuple(shape[axis] for axis in self.pipeline.axes))]
-        for one in self._filters:
-            dtype, stored = one.encoded_form(*forms[-1])
-            forms.append((dtype.newbyteorder("="), stored))
-        return forms
-
-    def encoded_form(self) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        """Type and shape of what is stored of a whole chunk."""
-        return self._forms(self.pipeline.shape)[-1]
-
-    @property
-    def alike(self) -> Any:
-        """Equal for codecs that make the same bytes of the same values; None where that is not known."""
-        if self.pipeline.endian == "big":
-            return None
-        said = plainly_filtered(self._filters, self.pipeline.data_type.dtype)
-        return None if said is None else (self.pipeline.axes, said)
-
-    def _swapped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Items in the byte order in which they are stored, or back: numpy's `byteswap` knows records, and the numbers
-        of ml_dtypes, whose dtypes have no other order.
-        """
-        return values.byteswap() if self.pipeline.swapped else values
-
-    def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        forms = self._forms(shape)
-        dtype, stored = forms[-1]
-        expected = int(np.prod(stored, dtype=np.int64)) * dtype.itemsize
-        if len(data) != expected:
-            raise CorruptDataError("the decoded chunk has a wrong size", expected=expected, found=len(data))
-        values = self._swapped(np.frombuffer(bytes(data), dtype)).reshape(stored)
-        for one, form in zip(reversed(self._filters), reversed(forms[:-1]), strict=True):
-            values = one.decode_array(values, *form)
-        return values.transpose(np.argsort(self.pipeline.axes))
-
-    def encode(self, values: npt.NDArray[Any]) -> bytes:
-        encoded: Any = np.ascontiguousarray(values.transpose(self.pipeline.axes))
-        for one in self._filters:
-            encoded = np.asarray(one.encode_array(encoded))
-        if not encoded.dtype.isnative:
-            encoded = as_dtype(encoded, encoded.dtype.newbyteorder("="))
-        return bytes(self._swapped(encoded).tobytes())

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from zvcore.codecs.small_numbers import FLOATS, INTEGERS, small_number
 from zvcore.documents import shown
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.zarr3.fill_values import raw_bytes, read_fill, written_fill
-from zvcore.zarr3.small_numbers import FLOATS, INTEGERS, small_number
 
 __all__ = ["DataType", "data_type_of", "parse_data_type"]
 

@@ -12,8 +12,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import CorruptDataError, UnsupportedError
-from zvcore.zarr3.chain import Filtered, parse_codecs
+from zvcore.zarr3.chain import parse_codecs
 from zvcore.zarr3.dtypes import data_type_of
+from zvcore.zarr3.filtered import Filtered
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zvcore.codecs.variable_items import VariableItems
 from zvcore.engine import Sources
 from zvcore.layout import ChunkForm, Layout, StoredObject
 from zvcore.placement import OneChunkPerObject
-from zvcore.zarr3.chain import Filtered, Pipeline
+from zvcore.zarr3.filtered import Filtered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,19 +20,25 @@ if TYPE_CHECKING:
     from zvcore.codecs import CodecChain
     from zvcore.layout import ValueCodec
     from zvcore.stores import Store
+    from zvcore.zarr3.chain import Pipeline
     from zvcore.zarr3.metadata import ArrayMetadata
 
 __all__ = ["ChunkLayout", "form_of"]
 
 
-def form_of(pipeline: Pipeline, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[ChunkForm, ValueCodec | None]:
+def form_of(
+    pipeline: Pipeline, shape: tuple[int, ...], axes: tuple[int, ...], fill_value: Any
+) -> tuple[ChunkForm, ValueCodec | None]:
     """How chunks of this shape (in the array's axes) lie; `axes` are those of the levels above and of this one."""
     dtype = pipeline.data_type.dtype
     form = ChunkForm(shape, dtype, swapped=pipeline.swapped, axes=axes)
     if pipeline.data_type.kind != "fixed":
         return form, VariableItems(dtype, axes)
+    if pipeline.filters:
+        filtered = Filtered(pipeline, axes)
+        filtered.check_fill(fill_value)
     if pipeline.filtered_in_python or (pipeline.swapped and pipeline.data_type.fields):
-        return form, Filtered(pipeline)
+        return form, Filtered(pipeline, axes)
     return form, None
 
 
@@ -48,7 +54,9 @@ class ChunkLayout(Layout):
         self.fill_value = metadata.fill_value
         self.store_empty = store_empty
         self.pipeline = metadata.pipeline
-        self.form, self.value_codec = form_of(self.pipeline, metadata.chunk_shape, self.pipeline.axes)
+        self.form, self.value_codec = form_of(
+            self.pipeline, metadata.chunk_shape, self.pipeline.axes, metadata.fill_value
+        )
 
     @property
     def chains(self) -> tuple[CodecChain, ...]:

@@ -78,7 +78,7 @@ class ShardLayout(Layout):
         self.pipeline = metadata.pipeline
         self.levels, chunk_shape, axes = levels_of(self.pipeline)
         self.innermost = self.pipeline.innermost
-        self.form, self.value_codec = form_of(self.innermost, chunk_shape, axes)
+        self.form, self.value_codec = form_of(self.innermost, chunk_shape, axes, metadata.fill_value)
         self.shard_shape = metadata.chunk_shape
         # Inner chunks per shard along each axis, all levels together.
         self.per_shard = np.array(

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["as_metadata"]
 
 _BUILT_IN = frozenset(
-    ("blosc", "bytes", "crc32c", "gzip", "sharding_indexed", "transpose", "vlen-bytes", "vlen-utf8", "zstd")
-)
+    (
+        "blosc", "bytes", "cast_value", "crc32c", "gzip", "scale_offset", "sharding_indexed", "transpose", "vlen-bytes",
+        "vlen-utf8", "zstd",
+    )
+)  # fmt: skip
 
 
 def as_metadata(metadata: Any) -> ArrayMetadata | str:

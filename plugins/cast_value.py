@@ -1,0 +1,132 @@
+"""Zarr's `cast_value`: arrays of numbers as numbers of another type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.codecs.numbers import read_float, read_integer
+from zvcore.codecs.small_numbers import FLOATS, INTEGERS, small_number
+from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore_plugins import _casting
+from zvcore_plugins._filter import Filter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["CastValue"]
+
+_PLAIN = frozenset(
+    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+)
+
+
+class CastValue(Filter):
+    """Each number is stored as the nearest one (or as `rounding` says) of `data_type`. What that cannot hold is an
+    error, unless `out_of_range` is "clamp" or "wrap"; `scalar_map` names numbers that become others, before any rule.
+    """
+
+    name = "cast_value"
+    elementwise = True
+
+    def __init__(
+        self, *, data_type: str, rounding: str = "nearest-even", out_of_range: str | None = None, scalar_map: Any = None
+    ) -> None:
+        known = isinstance(data_type, str) and (data_type in _PLAIN or data_type in FLOATS or data_type in INTEGERS)
+        if not known:
+            raise self.refused("data_type", "the name of integers or floats", data_type)
+        if not isinstance(rounding, str) or rounding not in _casting.ROUNDING:
+            raise self.refused("rounding", ", ".join(_casting.ROUNDING), rounding)
+        if out_of_range not in (None, "clamp", "wrap"):
+            raise self.refused("out_of_range", "clamp, wrap or nothing", out_of_range)
+        self._dtype = np.dtype(data_type) if data_type in _PLAIN else small_number(data_type)
+        if out_of_range == "wrap" and not _casting.is_integer(self._dtype):
+            raise self.refused("out_of_range", "clamp or nothing, for floats", out_of_range)
+        self._map = self._checked_map({} if scalar_map is None else scalar_map)
+        self._said = {
+            "data_type": data_type, "rounding": rounding, "out_of_range": out_of_range, "scalar_map": scalar_map,
+        }  # fmt: skip
+
+    _said: dict[str, Any]
+    _dtype: np.dtype[Any]
+    _map: dict[str, list[Any]]
+
+    def _checked_map(self, given: Any) -> dict[str, list[Any]]:
+        if not isinstance(given, dict) or not set(given) <= {"encode", "decode"}:
+            raise self.refused("scalar_map", "an object with `encode` and `decode`", given)
+        for pairs in given.values():
+            if not isinstance(pairs, list) or not all(
+                isinstance(one, (list, tuple)) and len(one) == 2 for one in pairs
+            ):
+                raise self.refused("scalar_map", "lists of pairs", pairs)
+        return given
+
+    def config(self) -> dict[str, Any]:
+        return dict(self._said)
+
+    def written_config(self) -> dict[str, Any]:
+        defaults = {"rounding": "nearest-even"}
+        return {name: value for name, value in self._said.items() if value not in (None, defaults.get(name))}
+
+    def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        self.check_numbers(dtype)
+        for direction, ends in (("encode", (dtype, self._dtype)), ("decode", (self._dtype, dtype))):
+            self._pairs(direction, *ends)
+        return self._dtype, shape
+
+    def encode_array(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return self._cast("encode", values, self._dtype)
+
+    def decode_array(self, stored: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        try:
+            return self._cast("decode", stored, dtype)
+        except UnsupportedError as error:
+            raise CorruptDataError(f"{error}, in which the chunk's values are") from error
+
+    def _cast(self, direction: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        self.check_numbers(values.dtype)
+        keys, answers = self._pairs(direction, values.dtype, dtype)
+        if not len(keys):
+            return _casting.cast(values, dtype, self._said["rounding"], self._said["out_of_range"])
+        found, place = _looked_up(values, keys)
+        # What is mapped need not be anything that the rules could cast.
+        rest = np.where(found, np.zeros((), values.dtype), values)
+        if values.dtype.name == "float8_e8m0fnu":
+            rest = np.where(found, np.ones((), values.dtype), values)
+        made = np.array(_casting.cast(rest, dtype, self._said["rounding"], self._said["out_of_range"]))
+        made[found] = answers[place[found]]
+        return made
+
+    def _pairs(
+        self, direction: str, source: np.dtype[Any], target: np.dtype[Any]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """What is mapped, sorted, and what it becomes."""
+        pairs = self._map.get(direction, [])
+        try:
+            keys = np.array([_read(key, source) for key, _ in pairs], source)
+            answers = np.array([_read(value, target) for _, value in pairs], target)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MetadataError(f"scalar_map: {error}", codec=self.name, found=direction) from error
+        # The first of several that are alike counts, which is the first of them in the answer too.
+        order = np.argsort(_sortable(keys), kind="stable")
+        return keys[order], answers[order]
+
+
+def _read(value: Any, dtype: np.dtype[Any]) -> Any:
+    return (read_integer if _casting.is_integer(dtype) else read_float)(value, dtype)
+
+
+def _sortable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Numbers of a type that numpy has, in the same order; numpy sorts NaN behind all others."""
+    if values.dtype.isbuiltin != 2:
+        return values
+    return values.astype("i2" if _casting.is_integer(values.dtype) else "f8")
+
+
+def _looked_up(values: npt.NDArray[Any], keys: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+    """Which of the values are among the keys, and where."""
+    flat, sorted_keys = _sortable(values), _sortable(keys)
+    place = np.minimum(np.searchsorted(sorted_keys, flat), len(keys) - 1)
+    met = sorted_keys[place]
+    return (met == flat) | ((met != met) & (flat != flat)), place

@@ -1,0 +1,101 @@
+"""Zarr's `scale_offset`: numbers less an offset, multiplied by a factor, in their own type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.codecs.numbers import read_float, read_integer
+from zvcore.codecs.small_numbers import kind_of, limits_of
+from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore_plugins._filter import Filter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["ScaleOffset"]
+
+
+class ScaleOffset(Filter):
+    """`(value - offset) * scale` is stored. Integers must fit, and what is stored must be divisible by `scale`."""
+
+    name = "scale_offset"
+    elementwise = True
+
+    def __init__(self, *, offset: Any = 0, scale: Any = 1) -> None:
+        for name, value in (("offset", offset), ("scale", scale)):
+            if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+                raise self.refused(name, "a number", value)
+        self._said = {"offset": offset, "scale": scale}
+
+    _said: dict[str, Any]
+
+    def config(self) -> dict[str, Any]:
+        return dict(self._said)
+
+    def written_config(self) -> dict[str, Any]:
+        return {name: value for name, value in self._said.items() if value != {"offset": 0, "scale": 1}[name]}
+
+    def _numbers(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+        """(offset, scale) as numbers of this type."""
+        self.check_numbers(dtype)
+        read = read_float if kind_of(dtype) == "f" else read_integer
+        try:
+            offset, scale = (read(self._said[name], dtype) for name in ("offset", "scale"))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MetadataError(f"no numbers of {dtype}: {error}", codec=self.name) from error
+        if scale == 0:
+            raise self.refused("scale", "another number than 0", self._said["scale"])
+        return offset, scale
+
+    def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        self._numbers(dtype)
+        return dtype, shape
+
+    def encode_array(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        dtype = values.dtype
+        offset, scale = self._numbers(dtype)
+        if kind_of(dtype) == "f":
+            with np.errstate(all="ignore"):
+                return np.asarray((values - offset) * scale, dtype)
+        self._check(dtype, [(int(one) - int(offset)) * int(scale) for one in _extremes(values)], UnsupportedError)
+        # numpy's integers go round: where the result fits, it is right.
+        wide, offset, scale = _wide(values, offset, scale)
+        return ((wide - offset) * scale).astype(dtype)
+
+    def decode_array(self, stored: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        offset, scale = self._numbers(dtype)
+        if kind_of(dtype) == "f":
+            with np.errstate(all="ignore"):
+                return np.asarray(stored / scale + offset, dtype)
+        wide, offset, scale = _wide(stored, offset, scale)
+        if int(scale) not in (1, -1) and (wide % scale).any():
+            raise CorruptDataError(
+                "stored integers are no multiples of the scale", codec=self.name, expected=int(scale)
+            )
+        # Division by -1 has no result for the least of them.
+        divided = wide if int(scale) == 1 else -wide if int(scale) == -1 else wide // scale
+        ends = [int(one) // int(scale) + int(offset) for one in _extremes(stored)]
+        self._check(dtype, ends, CorruptDataError)
+        return (divided + offset).astype(dtype)
+
+    def _check(self, dtype: np.dtype[Any], found: list[int], error: type[UnsupportedError | CorruptDataError]) -> None:
+        """Whether integers fit. The largest and the least that come out are made of those that go in."""
+        least, most = limits_of(dtype)
+        for value in found:
+            if not least <= value <= most:
+                raise error(f"the value {value} does not fit into {dtype}", codec=self.name)
+
+
+def _extremes(values: npt.NDArray[Any]) -> list[int]:
+    wide = _wide(values)[0]
+    return [int(wide.min()), int(wide.max())] if wide.size else []
+
+
+def _wide(values: npt.NDArray[Any], *numbers: Any) -> tuple[Any, ...]:
+    """Integers as ones that numpy has."""
+    if values.dtype.isbuiltin != 2:
+        return values, *numbers
+    dtype = np.dtype("i2")
+    return values.astype(dtype), *(dtype.type(int(one)) for one in numbers)
