@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,13 +88,21 @@ def test_numbers_are_cast_as_zarr_python_casts_them(data: Any) -> None:
         assert (np.signbit(found) == np.signbit(expected))[~np.isnan(found)].all()
 
 
+@cache
+def numbers_of(name: str) -> list[Fraction]:
+    """All finite ones, in ascending order."""
+    dtype = parse_data_type(name).dtype
+    with np.errstate(all="ignore"):
+        numbers = np.arange(256**dtype.itemsize, dtype=f"u{dtype.itemsize}").view(dtype).astype("f8")
+    return sorted({Fraction(n) for n in numbers[np.isfinite(numbers)].tolist()})
+
+
 @given(st.data())
 def test_numbers_of_ml_dtypes_are_rounded_by_the_same_rules(data: Any) -> None:
     """The definition: of all numbers that the type has, the one that the rule names."""
     target = data.draw(st.sampled_from(OTHERS))
     source = data.draw(st.sampled_from(["float64", "float32", "int16", "int64"]))
     rounding = data.draw(st.sampled_from(ROUNDINGS))
-    dtype = parse_data_type(target).dtype
     value = data.draw(interesting(source) | st.floats(-40, 40, width=16).map(np.dtype(source).type))
     codec = from_zarr3(cast(data_type=target, rounding=rounding, out_of_range="clamp"))
     try:
@@ -100,9 +110,7 @@ def test_numbers_of_ml_dtypes_are_rounded_by_the_same_rules(data: Any) -> None:
     except UnsupportedError:
         assert not np.isfinite(float(value))
         return
-    with np.errstate(all="ignore"):
-        numbers = np.arange(256**dtype.itemsize, dtype=f"u{dtype.itemsize}").view(dtype).astype("f8")
-    grid = sorted({Fraction(n) for n in numbers[np.isfinite(numbers)].tolist()})
+    grid = numbers_of(target)
     if not np.isfinite(float(value)) or not np.isfinite(found):
         assert np.isnan(float(value)) == np.isnan(found)
         assert np.isnan(found) or abs(Fraction(float(value)) if np.isfinite(float(value)) else grid[-1]) >= grid[-1]
@@ -111,7 +119,7 @@ def test_numbers_of_ml_dtypes_are_rounded_by_the_same_rules(data: Any) -> None:
     if not grid[0] <= exact <= grid[-1]:
         assert Fraction(found) == (grid[0] if exact < grid[0] else grid[-1])
         return
-    below, above = max(n for n in grid if n <= exact), min(n for n in grid if n >= exact)
+    below, above = grid[bisect.bisect_right(grid, exact) - 1], grid[bisect.bisect_left(grid, exact)]
     if rounding == "towards-positive":
         assert found == above
     elif rounding == "towards-negative":
