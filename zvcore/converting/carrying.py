@@ -105,9 +105,9 @@ class Carrying:
         here = made if self.target.keeps_fill and made is not None else 0
         if isinstance(found, np.void):
             # numpy does not say of records whether there is anything in them, and compares them with nothing else.
-            lost = any(found.tobytes()) and not (isinstance(here, np.void) and found == here)
+            lost = any(found.tobytes()) and not (isinstance(here, np.void) and bool(found == here))
         else:
-            lost = np.any(found) and not (found == here or (found != found and here != here))
+            lost = bool(np.any(found)) and not (found == here or (found != found and here != here))
         if lost:
             title = self.draft.format.title
             self.draft.lose(
