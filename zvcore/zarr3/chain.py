@@ -10,6 +10,7 @@ import numpy as np
 
 import zvcore.codecs
 from zvcore.codecs import CodecChain
+from zvcore.codecs.filters import plainly_filtered
 from zvcore.documents import shown
 from zvcore.documents.members import Anything, Integer, Items, Member, Place, Table, named
 from zvcore.errors import CodecNotFoundError, UnsupportedError
