@@ -57,7 +57,7 @@ MAY_IMPORT = {
         "placement",
     },
     "images": {*BASICS, "documents", "array"},
-    "exchange": {*BASICS, "codecs", "documents", "array", "images", "stores"},
+    "exchange": {*BASICS, "codecs", "documents", "array", "images", "stores", "format"},
     "n5": BELOW_FORMATS,
     "zarr2": BELOW_FORMATS,
     "zarr3": BELOW_FORMATS,

@@ -6,39 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore import codecs
 from zvcore.errors import ZvcoreError
-from zvcore.exchange.exchange import Exchange, slow_first
-from zvcore.exchange.ome_writer import OmeWriter, losses_of_rank
-from zvcore.exchange.stored import given_dtype, in_little_endian, is_big_endian, stored_axes
+from zvcore.exchange.by_place import AxesByPlace
+from zvcore.exchange.ome_writer import OmeWriter
+from zvcore.exchange.stored import given_dtype, stored_axes
 from zvcore.exchange.target import chunk_shape, fill_value
-from zvcore.format import get_format
-from zvcore.images.axes import known
-from zvcore.images.cosem import transform
 from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
 from zvcore.zarr2.group import create_group
 from zvcore.zarr2.metadata import DOCUMENT, DOCUMENTS, GROUP, ArrayMetadata, document_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from zvcore.array import Array
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
     from zvcore.exchange.writer import ImageWriter
-    from zvcore.images import Axes, Described
     from zvcore.stores import Store
 
 __all__ = ["Zarr2Exchange"]
 
 
-class Zarr2Exchange(Exchange):
-    holds = "group"
+class Zarr2Exchange(AxesByPlace):
     common_codecs = ("gzip", "zstd", "blosc", "bzip2")
-    default_codec = "zstd"
-    has_attributes = True
-    axes_by_place = True
     placing = frozenset({"transform", "multiscales", DIMENSIONS})
-    keeps_fill = True
     keeps_no_fill = True
     ome_version = "0.4"
     documents = DOCUMENTS
@@ -63,13 +54,6 @@ class Zarr2Exchange(Exchange):
 
     # --- as a destination
 
-    def axes_for(
-        self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
-    ) -> tuple[tuple[int | None, ...], str]:
-        if get_format(array.format).exchange().axes_by_place:
-            return tuple(kept), array.order
-        return tuple(slow_first(array, kept)), "C"
-
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         chunks = chunk_shape(view, target.chunks)
         fill = None if view.dtype is None and view.source.has_no_fill(view.array) else fill_value(view)
@@ -86,41 +70,18 @@ class Zarr2Exchange(Exchange):
         options["shape"] = place.shape or view.shape
         return options
 
-    def codec_option(self, view: View, target: Target) -> dict[str, Any]:
-        if target.codec is None and view.source.axes_by_place:
-            return self.own_codecs(view, view.source.codecs_of(view.array))
-        return super().codec_option(view, target)
-
-    def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
-        """The order of items in chunks, filters and byte order stay too."""
-        within = view.source.format is self.format
-        filters = [] if view.dtype is not None else view.source.filters_of(view.array)
-        big = is_big_endian(view)
-        if not within and not all(map(self.spells, filters)):
-            filters = []  # only values go along then
-        if not within and filters and big:
-            filters, big = in_little_endian(filters), False
-        if not all(map(self.spells, own)):
-            own = [codecs.get(self.default_codec)]
-        options: dict[str, Any] = {"codec": list(own), "filters": filters}
+    def arrangement(self, view: View, filters: list[Codec], big: bool) -> dict[str, Any]:
         axes = stored_axes(view)
-        if len(axes) > 1 and axes == sorted(axes, reverse=True):
-            options["order"] = "F"
-        if big:
-            options["endian"] = "big"
-        return options
+        turned = len(axes) > 1 and axes == sorted(axes, reverse=True)
+        return {"filters": filters, **({"order": "F"} if turned else {}), **({"endian": "big"} if big else {})}
 
-    def spells(self, codec: Codec) -> bool:
+    def has_spelling(self, codec: Codec) -> bool:
         try:
             return codec.identity or codecs.from_zarr2(codec.to_zarr2()).decodes_alike(codec)
         except ZvcoreError:
             return False
 
-    def placing_attributes(self, axes: Axes) -> dict[str, Any]:
-        return {"transform": transform(axes, short=False)} if known(axes) else {}
-
-    def image_losses(self, image: Described) -> list[str]:
-        return losses_of_rank(image)
+    spells = takes_filter = has_spelling
 
     def writer(self, store: Store, found: bool) -> ImageWriter:
         return Zarr2Writer(self.format, store, found)

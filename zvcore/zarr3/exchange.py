@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from zvcore import codecs
 from zvcore.errors import UnsupportedError, ZvcoreError
-from zvcore.exchange.exchange import Exchange, slow_first
-from zvcore.exchange.ome_writer import OmeWriter, losses_of_rank
-from zvcore.exchange.stored import given_dtype, in_little_endian, is_big_endian, mask_value, stored_axes
+from zvcore.exchange.by_place import AxesByPlace
+from zvcore.exchange.ome_writer import OmeWriter
+from zvcore.exchange.stored import given_dtype, mask_value, stored_axes
 from zvcore.exchange.target import advised_shards, carried_shards, chunk_shape, fill_value
-from zvcore.format import get_format
-from zvcore.images.axes import known
-from zvcore.images.cosem import transform
 from zvcore.zarr3.consolidating import consolidate
 from zvcore.zarr3.group import create_group
 from zvcore.zarr3.metadata import ARRAY, DOCUMENT, GroupMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from zvcore.array import Array
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
     from zvcore.exchange.writer import ImageWriter
-    from zvcore.images import Axes, Described
     from zvcore.stores import Store
 
 __all__ = ["ZarrExchange"]
 
 
-class ZarrExchange(Exchange):
-    holds = "group"
+class ZarrExchange(AxesByPlace):
     common_codecs = ("gzip", "zstd", "blosc")
-    default_codec: ClassVar[str] = "zstd"
-    has_attributes = True
-    axes_by_place = True
     consolidated_member = "consolidated_metadata"
     placing = frozenset({"transform", "ome", "multiscales", "_ARRAY_DIMENSIONS"})
     understood = ARRAY.names | {"zarr_format", "node_type"}
     documents = frozenset({DOCUMENT})
-    keeps_fill = True
     ome_version = "0.5"
 
     def is_consolidated(self, node: Any) -> bool:
         metadata = getattr(node, "metadata", None)
         return isinstance(metadata, GroupMetadata) and metadata.consolidated is not None
-
-    def axes_for(
-        self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
-    ) -> tuple[tuple[int | None, ...], str]:
-        if get_format(array.format).exchange().axes_by_place:
-            return tuple(kept), array.order
-        return tuple(slow_first(array, kept)), "C"
 
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         chunks = chunk_shape(view, target.chunks)
@@ -72,38 +56,30 @@ class ZarrExchange(Exchange):
         options["shape"] = place.shape or view.shape
         return options
 
-    def codec_option(self, view: View, target: Target) -> dict[str, Any]:
-        if target.codec is None and view.source.axes_by_place:
-            return self.own_codecs(view, view.source.codecs_of(view.array))
-        return super().codec_option(view, target)
-
-    def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
-        """The order of axes in chunks, filters and byte order stay too."""
-        within = view.source.format is self.format
-        filters = [] if view.dtype is not None else view.source.filters_of(view.array)
-        if not within and any(codec.kind != "array" or not _spelled_alike(codec) for codec in filters):
-            filters = []  # only values go along then
-        big = is_big_endian(view)
-        if not within and filters and big:
-            # No two readers agree on what big-endian items behind a filter are.
-            filters, big = in_little_endian(filters), False
-        if not all(map(_spelled_alike, own)):
-            own = [codecs.get(self.default_codec)]
-        options: dict[str, Any] = {"codec": list(own), "endian": "big" if big else "little"}
+    def arrangement(self, view: View, filters: list[Codec], big: bool) -> dict[str, Any]:
         axes = stored_axes(view)
         before: list[Any] = []
         if axes != sorted(axes):
             before.append({"name": "transpose", "configuration": {"order": axes}})
         before.extend(codec.to_zarr3() for codec in filters)
-        return {**options, **({"filters": before} if before else {})}
+        return {"endian": "big" if big else "little", **({"filters": before} if before else {})}
+
+    def has_spelling(self, codec: Codec) -> bool:
+        try:
+            return codec.identity or codecs.from_zarr3(codec.to_zarr3()).decodes_alike(codec)
+        except ZvcoreError:
+            return False
+
+    def takes_filter(self, codec: Codec) -> bool:
+        return codec.kind == "array" and self.has_spelling(codec)
+
+    def spells(self, codec: Codec) -> bool:
+        return self.has_spelling(codec) and bool(codec.to_zarr3()["name"] == codec.name)
 
     def filters_of(self, array: Array) -> list[Codec]:
         layout: Any = array.layout
         pipeline = getattr(layout, "innermost", None) or layout.pipeline
         return [codecs.from_zarr3(one, pipeline.where) for one in pipeline.filters]
-
-    def spells(self, codec: Codec) -> bool:
-        return _spelled_alike(codec) and bool(codec.to_zarr3()["name"] == codec.name)
 
     def shard_option(self, view: View, target: Target, chunks: tuple[int, ...]) -> dict[str, Any]:
         target.check_sharding()
@@ -116,9 +92,6 @@ class ZarrExchange(Exchange):
         if not view.array.layout.sharded:
             return {}
         return {"shards": carried_shards(view, chunks) or advised_shards(view, chunks)}
-
-    def placing_attributes(self, axes: Axes) -> dict[str, Any]:
-        return {"transform": transform(axes, short=False)} if known(axes) else {}
 
     def notes(self, options: Mapping[str, Any]) -> list[str]:
         """Codecs and filters by the names of numcodecs are known to zarr-python, and to few others."""
@@ -134,19 +107,8 @@ class ZarrExchange(Exchange):
             "with another codec (--codec zstd) chunks are encoded again, and everybody does"
         ]
 
-    def image_losses(self, image: Described) -> list[str]:
-        return losses_of_rank(image)
-
     def writer(self, store: Store, found: bool) -> ImageWriter:
         return ZarrWriter(self.format, store, found)
-
-
-def _spelled_alike(codec: Codec) -> bool:
-    """Whether Zarr v3 has a name for a codec, so that others who know it decode the same."""
-    try:
-        return codec.identity or codecs.from_zarr3(codec.to_zarr3()).decodes_alike(codec)
-    except ZvcoreError:
-        return False
 
 
 class ZarrWriter(OmeWriter):
