@@ -30,7 +30,7 @@ LIMITS = {
     "joining them",
 }
 # zvcore in another shape: through zarr-python, by another of its functions, in another write mode.
-OURS = {"zvcore", "zvcore into out", "zarr+zvcore", "read_block", "inplace", "rewrite"}
+OURS = {"zvcore", "zvcore into out", "zvcore, one by one", "zarr+zvcore", "read_block", "inplace", "rewrite"}
 
 # What `make bench` measures unless it is asked for everything: for each suite, expressions that a task's name matches.
 HEADLINES = {

@@ -191,6 +191,37 @@ def random_chunks(codec: str, inner: int) -> Calls:
     return calls
 
 
+def random_points(codec: str, count: int) -> Calls:
+    """Single items here and there, asked for together."""
+    path = stored(codec, 32 if SIDE >= 256 else 16)
+    points = tuple(np.random.default_rng(6).integers(0, SIDE, (3, count)))
+    ours, theirs = zvcore.open(path), opened_by_tensorstore(path)
+    calls: Calls = {"zvcore": lambda: ours.vindex[points], "tensorstore": lambda: theirs.vindex[points].read().result()}
+    for who in PIPELINES:
+        calls[who] = within(who, partial(opened_by_zarr(path, who).vindex.__getitem__, points))
+    return calls
+
+
+def random_blocks(codec: str, count: int) -> Calls:
+    """Inner chunks here and there, asked for together."""
+    inner = 32 if SIDE >= 256 else 16
+    path = stored(codec, inner)
+    positions = np.random.default_rng(7).integers(0, SIDE // inner, (count, 3))
+    regions = [tuple(slice(at * inner, (at + 1) * inner) for at in place) for place in positions.tolist()]
+    ours, theirs = zvcore.open(path), opened_by_tensorstore(path)
+
+    def batch() -> list[Any]:
+        with tensorstore.Batch() as together:
+            reads = [theirs[region].read(batch=together) for region in regions]
+        return [read.result() for read in reads]
+
+    return {
+        "zvcore": lambda: ours.read_blocks(positions),
+        "zvcore, one by one": lambda: [ours[region] for region in regions],
+        "tensorstore, Batch": batch,
+    }
+
+
 def one_chunk_of_a_shard() -> Calls:
     """One inner chunk of 8^3 changed in a full shard, the next one each time: what does it cost besides the chunk?"""
     shard, inner = max(SHARD, 128), 8
@@ -222,24 +253,39 @@ def one_chunk_of_a_shard() -> Calls:
 
 
 WHOLE = ("zvcore", "tensorstore", *PIPELINES)
-CONTESTS = [
-    contest
-    for codec in CODECS
-    for inner in ((32, 64) if SIDE >= 256 else (16, 32))
-    for contest in (
-        Contest(f"read {codec} {inner}", ("zvcore", "bare", *WHOLE[1:]), partial(read_whole, codec, inner)),
-        Contest(f"write {codec} {inner}", WHOLE, partial(write_whole, codec, inner)),
-        Contest(
-            f"random {codec} {inner}",
-            ("zvcore", "bare", "tensorstore", "tensorstore+cache", *PIPELINES),
-            partial(random_chunks, codec, inner),
-            64 if SIDE >= 256 else 8,
-        ),
-    )
-] + [
-    # "zvcore" appends; the other two ways to write a shard beside it.
-    Contest("write one chunk of a shard", ("zvcore", "inplace", "rewrite", "tensorstore"), one_chunk_of_a_shard)
-]
+CONTESTS = (
+    [
+        contest
+        for codec in CODECS
+        for inner in ((32, 64) if SIDE >= 256 else (16, 32))
+        for contest in (
+            Contest(f"read {codec} {inner}", ("zvcore", "bare", *WHOLE[1:]), partial(read_whole, codec, inner)),
+            Contest(f"write {codec} {inner}", WHOLE, partial(write_whole, codec, inner)),
+            Contest(
+                f"random {codec} {inner}",
+                ("zvcore", "bare", "tensorstore", "tensorstore+cache", *PIPELINES),
+                partial(random_chunks, codec, inner),
+                64 if SIDE >= 256 else 8,
+            ),
+        )
+    ]
+    + [
+        # "zvcore" appends; the other two ways to write a shard beside it.
+        Contest("write one chunk of a shard", ("zvcore", "inplace", "rewrite", "tensorstore"), one_chunk_of_a_shard)
+    ]
+    + [
+        contest
+        for codec in ("raw", "zstd")
+        for contest in (
+            Contest(f"1000 random points, {codec}", WHOLE, partial(random_points, codec, 1000)),
+            Contest(
+                f"200 random blocks at once, {codec}",
+                ("zvcore", "zvcore, one by one", "tensorstore, Batch"),
+                partial(random_blocks, codec, 200),
+            ),
+        )
+    ]
+)
 
 
 @pytest.mark.parametrize(*entrants(CONTESTS))

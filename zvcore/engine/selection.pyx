@@ -163,13 +163,84 @@ cdef object coordinates(object item, int64_t bound, int axis):
         raise IndexError(f"arrays used as indices must be of integer (or boolean) type, not {array.dtype}")
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise IndexError(f"index {int(array.max())} is out of bounds for axis {axis} with size {bound}")
-    array = array.astype(np.int64)
-    low_or_high = (array < -bound) | (array >= bound)
-    if low_or_high.any():
-        bad = int(array[low_or_high].ravel()[0])
-        raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {bound}")
-    array[array < 0] += bound
+    array = array.astype(np.int64, order="C")
+    cdef int64_t[::1] view = array.reshape(-1)
+    cdef Py_ssize_t i
+    cdef int64_t bad = 0
+    for i in range(view.shape[0]):
+        bad = view[i]
+        if bad < 0:
+            view[i] += bound
+        if view[i] < 0 or view[i] >= bound:
+            raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {bound}")
     return array
+
+
+cdef object in_order(list columns, const int64_t *extents, const int64_t *bounds, Py_ssize_t count):
+    """What sorts points by the places of their chunks in the grid, and leaves those of one chunk as they are given."""
+    cdef int axis, ndim = <int> len(columns)
+    cdef int64_t cells = 1, along
+    cdef Py_ssize_t i
+    cdef bint sorted_already = True
+    cdef const int64_t[::1] column
+    numbers = np.zeros(count, np.int64)
+    cdef int64_t[::1] number = numbers
+    for axis in range(ndim):
+        along = (bounds[axis] + extents[axis] - 1) // extents[axis]
+        if cells > INT64_MAX // max(along, 1):
+            # More chunks than one number can tell apart.
+            return np.lexsort([columns[i] // extents[i] for i in range(ndim - 1, -1, -1)])
+        cells *= along
+        column = columns[axis]
+        for i in range(count):
+            number[i] = number[i] * along + column[i] // extents[axis]
+    for i in range(1, count):
+        if number[i] < number[i - 1]:
+            sorted_already = False
+            break
+    if sorted_already:
+        return np.arange(count, dtype=np.int64)
+    # Numbers of two bytes are sorted several times as fast.
+    return np.argsort(numbers.astype(np.uint16) if cells <= 1 << 16 else numbers, kind="stable")
+
+
+cdef int group_points(Selection selection, list columns, tuple chunk_shape, Py_ssize_t count) except -1:
+    """Points, given by a column of coordinates for each axis, by the chunks that they lie in."""
+    cdef int axis, ndim = selection.ndim
+    cdef int64_t[ZV_MAX_NDIM] extents, place, before
+    cdef Py_ssize_t i, groups = 0
+    cdef bint another
+    cdef const int64_t[::1] order
+    cdef const int64_t *column[ZV_MAX_NDIM]
+    cdef const int64_t[::1] view
+    for axis in range(ndim):
+        extents[axis] = chunk_shape[axis]
+        if count:
+            view = columns[axis]
+            column[axis] = &view[0]
+    selection.point_target = np.ascontiguousarray(in_order(columns, extents, selection.bounds, count), np.int64)
+    order = selection.point_target
+    positions, source = np.empty((count, ndim), np.int64), np.empty((count, ndim), np.int64)
+    first = np.empty(count + 1, np.int64)
+    cdef int64_t[:, ::1] position_view = positions, source_view = source
+    cdef int64_t[::1] first_view = first
+    with nogil:
+        for i in range(count):
+            another = i == 0
+            for axis in range(ndim):
+                place[axis] = column[axis][order[i]] // extents[axis]
+                source_view[i, axis] = column[axis][order[i]] - place[axis] * extents[axis]
+                another = another or place[axis] != before[axis]
+            if another:
+                for axis in range(ndim):
+                    position_view[groups, axis] = before[axis] = place[axis]
+                first_view[groups] = i
+                groups += 1
+        first_view[groups] = count
+    selection.point_positions = positions[:groups].copy()
+    selection.point_first = first[: groups + 1].copy()
+    selection.point_source = source
+    return 0
 
 
 cdef class Selection:
@@ -263,27 +334,13 @@ cdef class Selection:
         if ndim == 0:
             count = len(items[0]) if len(items) else 1
             selection.result_shape = (count,) if len(items) else ()
-            arrays = [np.zeros((0, count), np.int64)]
-            stacked = np.zeros((0, count), np.int64)
         else:
-            arrays = np.broadcast_arrays(*arrays)
+            if any([array.shape != arrays[0].shape for array in arrays]):
+                arrays = [np.ascontiguousarray(array) for array in np.broadcast_arrays(*arrays)]
             selection.result_shape = arrays[0].shape
-            stacked = np.stack([array.ravel() for array in arrays])
-        count = stacked.shape[1]
+            count = arrays[0].size
         selection.is_points = True
-        extents = np.array(chunk_shape, np.int64).reshape(ndim, 1)
-        chunks = stacked // extents if ndim else stacked
-        within = stacked - chunks * extents if ndim else stacked
-        order = np.lexsort(chunks[::-1]) if ndim and count else np.arange(count)
-        chunks = chunks[:, order]
-        starts = np.ones(count, bool)
-        if count:
-            starts[1:] = (chunks[:, 1:] != chunks[:, :-1]).any(axis=0) if ndim else False
-        first = np.flatnonzero(starts)
-        selection.point_positions = np.ascontiguousarray(chunks[:, first].T).reshape(len(first), ndim)
-        selection.point_first = np.append(first, count).astype(np.int64)
-        selection.point_source = np.ascontiguousarray(within[:, order].T).reshape(count, ndim)
-        selection.point_target = np.ascontiguousarray(order, np.int64)
+        group_points(selection, [array.reshape(-1) for array in arrays], chunk_shape, count)
         return selection
 
     cdef int64_t result_count(self) noexcept:

@@ -17,6 +17,7 @@ from zvcore.engine.fetching import at_hand, fetch
 from zvcore.engine.form import Form
 from zvcore.engine.read import fetch_chunks, read_chunks
 from zvcore.engine.selection import Selection
+from zvcore.engine.sources import ABSENT
 from zvcore.engine.streaming import arriving
 from zvcore.engine.work import Work
 from zvcore.errors import UnsupportedError
@@ -27,9 +28,10 @@ from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
 from zvcore.transfer.windows import position_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from zvcore.codecs import CodecChain
+    from zvcore.engine.sources import Sources
     from zvcore.layout import ChunkForm, Layout
     from zvcore.transfer.batches import Positions, Rows
 
@@ -199,7 +201,7 @@ def _read_stacked(
     for window in windows(len(rows), _window_size(layout, work)):
         wanted = rows[window]
         sources = layout.locate(positions[wanted])
-        for some, here in arriving(layout.store, sources, len(wanted), layout.chunk_nbytes, work):
+        for some, here in _with_presence(layout, sources, len(wanted), work):
             batch = wanted if some is None else wanted[some]
             stack, parts = _stack(form, axes, len(batch))
             places = np.zeros((len(batch), len(axes)), np.int64)
@@ -208,11 +210,28 @@ def _read_stacked(
             stacked = Form(form, stack.shape, layout.fill_value, layout.framing)
             chunks = Chunks(layout.prepared.with_form(stacked), places, here, known_as=positions[batch])
             read_chunks(chunks, Selection.basic(..., stack.shape), stack, work)
-            assert here.blobs is not None
-            for row, part, blob in zip(batch.tolist(), parts, here.blobs, strict=True):
-                if blob is not None:
+            for row, part, present in zip(batch.tolist(), parts, _present(here), strict=True):
+                if present:
                     cut = shapes[row]
                     found[row] = part if cut is None else part[tuple([slice(end) for end in cut])]
+
+
+def _with_presence(
+    layout: Layout, sources: Sources, count: int, work: Work
+) -> Iterable[tuple[npt.NDArray[np.intp] | None, Sources]]:
+    """The sources, as they arrive, of which it is known whether each chunk is stored."""
+    if layout.store.local_root is not None and sources.length is not None:
+        # Ranges of files, which the engine's threads read.
+        return [(None, sources)]
+    return arriving(layout.store, sources, count, layout.chunk_nbytes, work)
+
+
+def _present(sources: Sources) -> list[bool]:
+    if sources.blobs is not None:
+        return [blob is not None for blob in sources.blobs]
+    assert sources.length is not None
+    present: list[bool] = (sources.length != ABSENT).tolist()
+    return present
 
 
 def _stack(form: ChunkForm, axes: tuple[int, ...], count: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
