@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from zvcore.errors import ZvcoreError
 
-__all__ = ["STATUSES", "ConversionReport", "Problem", "Report", "What", "join"]
+__all__ = ["STATUSES", "ConversionReport", "Outcome", "Problem", "Report", "What", "join"]
 
 # What data that is not sound may be, the worst first.
 STATUSES = ("damaged", "unfinished", "unsupported")
@@ -206,17 +206,36 @@ def join(prefix: str, where: str) -> str:
 
 
 @dataclass
-class ConversionReport(Report):
-    """What a conversion did.
+class Outcome:
+    """What one or more units of a conversion did.
 
-    bytes_in     stored bytes read from the source
-    bytes_out    stored bytes written to the destination
-    values       bytes of values, not compressed
+    bytes_in   stored bytes read from the source
+    bytes_out  stored bytes written to the destination
+    values     bytes of values, not compressed
+    copied     chunks that were taken over as they are stored
+    encoded    chunks that were decoded and re-encoded
+    empty      chunks that hold nothing but the fill value and are not stored
+    objects    objects beside the arrays, such as meshes, that were copied
+    """
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    values: int = 0
+    copied: int = 0
+    encoded: int = 0
+    empty: int = 0
+    objects: int = 0
+
+    def include(self, other: Outcome) -> None:
+        for one in fields(Outcome):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+@dataclass
+class ConversionReport(Outcome, Report):
+    """What a conversion did: what its units did together, and
+
     seconds      how long it took
-    copied       chunks that were taken over as they are stored
-    encoded      chunks that were decoded and re-encoded
-    empty        chunks that hold nothing but the fill value and are not stored
-    objects      objects beside the arrays, such as meshes, that were copied
     units        parts that the work was cut into, and
     resumed      those of them that an earlier run had done
     memory       the bound of the memory that values and encoded chunks took, in bytes
@@ -224,14 +243,7 @@ class ConversionReport(Report):
     already_finished  whether an earlier run had finished it, so that nothing was done
     """
 
-    bytes_in: int = 0
-    bytes_out: int = 0
-    values: int = 0
     seconds: float = 0.0
-    copied: int = 0
-    encoded: int = 0
-    empty: int = 0
-    objects: int = 0
     units: int = 0
     resumed: int = 0
     memory: int = 0

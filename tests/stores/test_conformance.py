@@ -52,5 +52,5 @@ class Forgetful(MemoryStore):
 
 
 def test_what_is_wrong_is_told() -> None:
-    with pytest.raises(AssertionError, match="stamp of an older version: no ConflictError"):
+    with pytest.raises(AssertionError, match="stamp of an older version must raise ConflictError"):
         check_store(lambda mode: Forgetful("forgetful", read_only=mode == "r"))

@@ -7,11 +7,10 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore.converting.outcome import Outcome
 from zvcore.converting.present import Units
 from zvcore.errors import ZvcoreError
 from zvcore.kernels import crc32c
-from zvcore.report import Problem
+from zvcore.report import Outcome, Problem
 from zvcore.stores.copying import copy_object
 
 if TYPE_CHECKING:

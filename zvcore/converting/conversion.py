@@ -202,8 +202,7 @@ class Conversion(ABC):
         try:
             for unit, outcome in run_units(work, parts, threads=threads, client=client):
                 self.journal.add(step.name, units.ordinal(unit))
-                for name, number in vars(outcome).items():
-                    setattr(report, name, getattr(report, name) + number)
+                report.include(outcome)
                 tell(1)
             if units.listed is not None and not resumed:
                 seen = report.copied + report.encoded + report.empty - chunks

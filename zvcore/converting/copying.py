@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from zvcore.converting.cutting import Boxes, ScatteredShards
 from zvcore.converting.gather import Gather
-from zvcore.converting.outcome import Outcome, put, slices
+from zvcore.converting.outcome import put, slices
 from zvcore.converting.parts import PART_BYTES, nbytes_of, parts_of
 from zvcore.converting.recode import Recode
 from zvcore.converting.verbatim import Verbatim
@@ -23,6 +23,7 @@ from zvcore.engine.selection import Selection
 from zvcore.exchange import grow
 from zvcore.layout import ABSENT
 from zvcore.placement import Streamed
+from zvcore.report import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

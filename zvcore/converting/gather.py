@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.boxes import Box
     from zvcore.converting.coarse import CoarseView
-    from zvcore.converting.outcome import Outcome
     from zvcore.converting.view import View
+    from zvcore.report import Outcome
 
 __all__ = ["Gather"]
 

@@ -1,8 +1,7 @@
-"""What units of a conversion did: counted, and stored."""
+"""Storing what units of a conversion have made, and counting it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from zvcore import transfer
@@ -18,25 +17,9 @@ if TYPE_CHECKING:
     from zvcore.boxes import Box
     from zvcore.converting.way import Positions
     from zvcore.engine import Buffers
+    from zvcore.report import Outcome
 
-__all__ = ["Outcome", "count", "put", "slices", "store_values"]
-
-
-@dataclass
-class Outcome:
-    """What a unit did, or several."""
-
-    bytes_in: int = 0
-    bytes_out: int = 0
-    values: int = 0
-    copied: int = 0
-    encoded: int = 0
-    empty: int = 0
-    objects: int = 0
-
-    def add(self, other: Outcome) -> None:
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+__all__ = ["count", "put", "slices", "store_values"]
 
 
 def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from zvcore.boxes import box_of, count_of
 from zvcore.converting.coarse import CoarseView, Factors, downsampled
 from zvcore.converting.copying import Copying, plan_copy
-from zvcore.converting.outcome import Outcome, store_values
+from zvcore.converting.outcome import store_values
 from zvcore.converting.parts import nbytes_of
 from zvcore.converting.view import View, whole
+from zvcore.report import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.boxes import Box
     from zvcore.converting.coarse import CoarseView
-    from zvcore.converting.outcome import Outcome
     from zvcore.engine.buffers import Buffers
     from zvcore.engine.prepared import Prepared
     from zvcore.engine.sinks import Sink
     from zvcore.layout import Layout
     from zvcore.placement import Group
+    from zvcore.report import Outcome
     from zvcore.stores.editing import Edit
 
 __all__ = ["Recode"]

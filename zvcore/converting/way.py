@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.boxes import Box
     from zvcore.converting.coarse import CoarseView
-    from zvcore.converting.outcome import Outcome
     from zvcore.converting.view import View
     from zvcore.engine import Buffers
+    from zvcore.report import Outcome
 
 __all__ = ["Encoded", "Part", "Positions", "Way", "chosen"]
 

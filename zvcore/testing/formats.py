@@ -18,6 +18,7 @@ from zvcore.errors import ConflictError, MetadataError, ReadOnlyError, Unsupport
 from zvcore.format import Format, Node, get_format
 from zvcore.opening import detect, store_at
 from zvcore.testing.processes import regions, start_writer, wait_for
+from zvcore.testing.raising import refuses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,16 +128,6 @@ class _Trial:
 def _sample(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     """Values without zeros, so that none is what absent chunks read as."""
     return np.random.default_rng(7).integers(1, 100, shape).astype(dtype)
-
-
-def _raises(expected: type[BaseException], call: Callable[[], Any], what: str) -> BaseException:
-    try:
-        call()
-    except expected as error:
-        return error
-    except Exception as error:
-        raise AssertionError(f"{what} must raise {expected.__name__}, not {type(error).__name__}: {error}") from error
-    raise AssertionError(f"{what} must raise {expected.__name__}")
 
 
 def _same(array: Array, values: np.ndarray[Any, Any], what: str) -> None:
@@ -251,7 +242,7 @@ def _check_options(trial: _Trial, dtype: str) -> None:
         "open": lambda: trial.open("options", **unknown),
     }
     for what, call in calls.items():
-        text = str(_raises(TypeError, call, f"{trial.name}: {what} with the option {NO_OPTION!r}"))
+        text = str(refuses(TypeError, call, f"{trial.name}: {what} with the option {NO_OPTION!r}"))
         for word in (trial.name, NO_OPTION):
             assert word.lower() in text.lower(), f"{trial.name}: {what} must name {word!r}, and only says: {text}"
     assert not Path(trial.place("refused")).exists(), f"{trial.name}: create has refused an option and left something"
@@ -265,7 +256,7 @@ def _check_reading_only(trial: _Trial, dtype: str) -> None:
     def write() -> None:
         array[...] = values[::-1]
 
-    _raises(ReadOnlyError, write, f"{trial.name}: writing to what mode 'r' has opened")
+    refuses(ReadOnlyError, write, f"{trial.name}: writing to what mode 'r' has opened")
     _same(trial.open("reading"), values, f"{trial.name}, after a write that was refused")
     changed = trial.open("reading", "r+")
     changed[...] = values[::-1]
@@ -274,7 +265,7 @@ def _check_reading_only(trial: _Trial, dtype: str) -> None:
 
 def _check_conflicts(trial: _Trial, dtype: str) -> None:
     values = trial.filled("conflicts", dtype)
-    _raises(ConflictError, lambda: trial.create("conflicts", dtype), f"{trial.name}: create where an array is")
+    refuses(ConflictError, lambda: trial.create("conflicts", dtype), f"{trial.name}: create where an array is")
     _same(trial.open("conflicts"), values, f"{trial.name}, after a create that was refused")
     trial.create("conflicts", dtype, overwrite=True)
     array = trial.open("conflicts")

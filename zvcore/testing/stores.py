@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, ReadOnlyError, UnsupportedError, ZvcoreError
+from zvcore.testing.raising import refuses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,16 +48,6 @@ def check_store(open: Callable[[str], Store]) -> None:
     assert list(store.list()) == [], "delete_prefix('') empties a store"
 
 
-def _refuses(kind: type[Exception], call: Callable[[], Any], what: str) -> Exception:
-    try:
-        call()
-    except kind as error:
-        return error
-    except Exception as error:
-        raise AssertionError(f"{what}: {type(error).__name__} instead of {kind.__name__}: {error}") from error
-    raise AssertionError(f"{what}: no {kind.__name__}")
-
-
 def _bytes(store: Store, key: str) -> bytes | None:
     found = store.get(key)
     return None if found is None else bytes(found)
@@ -89,13 +80,13 @@ def _check_parts(store: Store) -> None:
         found = store.get("x", start, length)
         expected = data[start:] if length is None else data[start : start + length]
         assert found is not None and bytes(found) == expected, f"get('x', {start}, {length})"
-    _refuses(ValueError, lambda: store.get("x", 0, -1), "a negative length")
+    refuses(ValueError, lambda: store.get("x", 0, -1), "a negative length")
     ranges = [(99, 1), (5, 10), (0, 100), (7, 2), (100, 0), (5, 10)]
     parts = store.get_ranges("x", ranges)
     assert parts is not None
     assert [bytes(part) for part in parts] == [data[at : at + n] for at, n in ranges], f"get_ranges('x', {ranges})"
     for bad in ((100, 1), (99, 2), (2**62, 1)):
-        error = _refuses(CorruptDataError, partial(store.get_ranges, "x", [(0, 1), bad]), f"range {bad}")
+        error = refuses(CorruptDataError, partial(store.get_ranges, "x", [(0, 1), bad]), f"range {bad}")
         assert isinstance(error, ZvcoreError) and error.key == "x", "errors say which key"
 
 
@@ -119,7 +110,7 @@ def _check_stamps(store: Store, other: Store) -> None:
         ("get_ranges", lambda: store.get_ranges("x", [(0, 1)], stamp=stamp)),
         ("snapshot", lambda: store.snapshot("x", stamp=stamp)),
     ):
-        _refuses(ConflictError, read, f"{what} with the stamp of an older version")
+        refuses(ConflictError, read, f"{what} with the stamp of an older version")
 
 
 def _check_listing(store: Store) -> None:
@@ -171,22 +162,22 @@ def _check_keys(store: Store) -> None:
     ]
     for key in HOSTILE:
         for name, use in uses:
-            _refuses(InvalidKeyError, partial(use, key), f"{name}({key!r})")
+            refuses(InvalidKeyError, partial(use, key), f"{name}({key!r})")
         if key:
             for name, use in below:
-                _refuses(InvalidKeyError, partial(use, key), f"{name}({key!r})")
+                refuses(InvalidKeyError, partial(use, key), f"{name}({key!r})")
     assert list(store.list()) == before, "keys that were refused left something"
 
 
 def _check_conditions(store: Store, other: Store) -> None:
     store.put_if_unchanged("c/x", b"one", None)
-    _refuses(ConflictError, lambda: store.put_if_unchanged("c/x", b"two", None), "stamp None where an object is")
+    refuses(ConflictError, lambda: store.put_if_unchanged("c/x", b"two", None), "stamp None where an object is")
     first = store.stamp("c/x")
     other.put_if_unchanged("c/x", [b"t", b"wo"], first)
     assert _bytes(store, "c/x") == b"two"
-    _refuses(ConflictError, lambda: store.put_if_unchanged("c/x", b"three", first), "the stamp of an older version")
+    refuses(ConflictError, lambda: store.put_if_unchanged("c/x", b"three", first), "the stamp of an older version")
     store.delete("c/x")
-    _refuses(ConflictError, lambda: store.put_if_unchanged("c/x", b"three", first), "the stamp of what was deleted")
+    refuses(ConflictError, lambda: store.put_if_unchanged("c/x", b"three", first), "the stamp of what was deleted")
     assert store.get("c/x") is None, "a put that was refused has stored nothing"
 
 
@@ -222,7 +213,7 @@ def _check_two_writers(open: Callable[[str], Store]) -> None:
 
 def _check_locks(store: Store) -> None:
     if not store.can_lock:
-        _refuses(UnsupportedError, lambda: store.lock("x"), "lock, where can_lock is False")
+        refuses(UnsupportedError, lambda: store.lock("x"), "lock, where can_lock is False")
         return
     with store.lock("x"):
         store.put("x", b"locked")
@@ -259,7 +250,7 @@ def _check_pieces(store: Store) -> None:
     ]
     for call in in_place:
         if not store.supports_patch:
-            _refuses(UnsupportedError, call, "append and patch, where supports_patch is False")
+            refuses(UnsupportedError, call, "append and patch, where supports_patch is False")
         else:
             call()
     if store.supports_patch:
@@ -278,5 +269,5 @@ def _check_reading_only(store: Store, reader: Store) -> None:
         lambda: reader.child("folder").put("x", b"new"),
     ]
     for write in writes:
-        _refuses(ReadOnlyError, write, "a write to a store that was opened for reading")
+        refuses(ReadOnlyError, write, "a write to a store that was opened for reading")
     assert _bytes(reader, "x") == b"old"
