@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from zvcore.lazy import lazy_names
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from zvcore.precomputed.meshes import Meshes as Meshes
     from zvcore.precomputed.meshes import write_mesh_fragments as write_mesh_fragments
     from zvcore.precomputed.ragged import Ragged as Ragged
+    from zvcore.precomputed.segment_property_set import SegmentProperties as SegmentProperties
+    from zvcore.precomputed.segment_property_set import SegmentProperty as SegmentProperty
+    from zvcore.precomputed.segment_property_set import write_segment_properties as write_segment_properties
     from zvcore.precomputed.shard_writer import write_sharded as write_sharded
     from zvcore.precomputed.sharded_store import ShardedStore as ShardedStore
     from zvcore.precomputed.sharding_spec import ShardingSpec as ShardingSpec
@@ -47,6 +51,8 @@ __all__ = [
     "Meshes",
     "Ragged",
     "ScaleArray",
+    "SegmentProperties",
+    "SegmentProperty",
     "ShardedStore",
     "ShardingSpec",
     "Skeleton",
@@ -66,6 +72,7 @@ __all__ = [
     "write_annotations",
     "write_mesh_fragments",
     "write_meshes",
+    "write_segment_properties",
     "write_sharded",
     "write_skeletons",
     "write_surface",
@@ -87,6 +94,7 @@ __getattr__, __dir__ = lazy_names(
         "mesh_octree": "encode_mesh",
         "mesh_writing": "write_meshes",
         "meshes": "Mesh Meshes write_mesh_fragments",
+        "segment_property_set": "SegmentProperties SegmentProperty write_segment_properties",
         "shard_writer": "write_sharded",
         "sharded_store": "ShardedStore",
         "sharding_spec": "ShardingSpec",
@@ -123,30 +131,13 @@ def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **opt
     With `scale` (number or key) it is an array.
     """
     from zvcore.precomputed.group import Volume
-    from zvcore.precomputed.kinds import ANNOTATIONS, LEGACY_MESHES, MESHES, SKELETONS, kind_of, not_opened
+    from zvcore.precomputed.kinds import CLASSES, kind_of
     from zvcore.precomputed.metadata import INFO, read_info
 
     if scale is None and not options:
-        where = f"{store.root}/{INFO}"
-        kind = kind_of(read_info(store), where)
-        refused = not_opened(kind, where)
-        if refused is not None:
-            raise refused
-        if kind == SKELETONS:
-            from zvcore.precomputed.skeletons import Skeletons
-
-            return Skeletons(store, mode)
-        if kind == ANNOTATIONS:
-            from zvcore.precomputed.annotation_set import Annotations
-
-            return Annotations(store, mode)
-        if kind == MESHES:
-            from zvcore.precomputed.meshes import Meshes
-
-            return Meshes(store, mode)
-        if kind == LEGACY_MESHES:
-            from zvcore.precomputed.legacy_meshes import LegacyMeshes
-
-            return LegacyMeshes(store, mode)
+        found = CLASSES.get(kind_of(read_info(store), f"{store.root}/{INFO}"))
+        if found is not None:
+            module, name = found
+            return getattr(importlib.import_module(f"zvcore.precomputed.{module}"), name)(store, mode)
     volume = Volume(store, mode, **options)
     return volume if scale is None else volume[scale]

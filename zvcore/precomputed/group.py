@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from zvcore.format import Node
     from zvcore.precomputed.legacy_meshes import LegacyMeshes
     from zvcore.precomputed.meshes import Meshes
+    from zvcore.precomputed.segment_property_set import SegmentProperties
     from zvcore.precomputed.skeletons import Skeletons
 
 __all__ = ["Volume"]
@@ -113,6 +114,12 @@ class Volume(Mapping[str, ScaleArray]):
         if store.exists(INFO) and kind_of(read_info(store), f"{store.root}/{INFO}") == MESHES:
             return Meshes(store, self.mode)
         return LegacyMeshes(store, self.mode)
+
+    def segment_properties(self) -> SegmentProperties:
+        """The properties of segments that `info` names."""
+        from zvcore.precomputed.segment_property_set import SegmentProperties
+
+        return SegmentProperties(self._below("segment_properties"), self.mode)
 
     def _below(self, name: str) -> Store:
         folder = self._info.document.get(name)

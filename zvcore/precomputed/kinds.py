@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
-    "ANNOTATIONS", "KINDS", "LEGACY_MESHES", "MESHES", "SEGMENT_PROPERTIES", "SKELETONS", "VOLUME", "kind_of",
-    "not_opened",
+    "ANNOTATIONS", "CLASSES", "KINDS", "LEGACY_MESHES", "MESHES", "SEGMENT_PROPERTIES", "SKELETONS", "VOLUME",
+    "kind_of",
 ]  # fmt: skip
 
 VOLUME = "volume"
@@ -29,8 +29,14 @@ KINDS = {
     "neuroglancer_annotations_v1": ANNOTATIONS,
     "neuroglancer_segment_properties": SEGMENT_PROPERTIES,
 }
-# Kinds that are verified, listed and served, but for which zvcore has no reader.
-_UNOPENED = (SEGMENT_PROPERTIES,)
+# What opens them, all but volumes: a module, and a class in it.
+CLASSES = {
+    SKELETONS: ("skeletons", "Skeletons"),
+    MESHES: ("meshes", "Meshes"),
+    LEGACY_MESHES: ("legacy_meshes", "LegacyMeshes"),
+    ANNOTATIONS: ("annotation_set", "Annotations"),
+    SEGMENT_PROPERTIES: ("segment_property_set", "SegmentProperties"),
+}
 
 
 def kind_of(info: Mapping[str, Any], where: str) -> str:
@@ -44,10 +50,3 @@ def kind_of(info: Mapping[str, Any], where: str) -> str:
             "no kind of precomputed data that zvcore knows", key=where, member="$.@type", found=found
         )
     return kind or VOLUME
-
-
-def not_opened(kind: str, where: str) -> UnsupportedError | None:
-    """The error for opening such a thing; None for what can be opened."""
-    if kind not in _UNOPENED:
-        return None
-    return UnsupportedError(f"{kind} can be verified, listed and served, but zvcore does not read them", key=where)

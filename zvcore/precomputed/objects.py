@@ -11,7 +11,6 @@ from zvcore import codecs
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
-from zvcore.precomputed.kinds import kind_of, not_opened
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -90,9 +89,6 @@ class SegmentObjects:
         self.where = f"{store.root}/info"
         self.info = read_info(store)
         if self.info.get("@type") != type:
-            refused = not_opened(kind_of(self.info, self.where), self.where)
-            if refused is not None:
-                raise refused
             raise MetadataError("wrong @type", key=self.where, expected=repr(type), found=repr(self.info.get("@type")))
         found = _OBJECTS.load(self.info, Place(self.where))
         self.transform: npt.NDArray[np.float64] = np.array(found["transform"], np.float64).reshape(3, 4)
