@@ -17,8 +17,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         help="write a region of an array, a chunk, or a value by its id, to a file",
         description="Write a region of an array to a file, as what its name ends with: "
         ".npy, .npz, .tif (an OME-TIFF where the axes have names), .raw (bytes in C order); a chunk as it is stored "
-        "(--chunk); a mesh as .obj, .ply or .stl by its segment's id (--id); or the bytes of a skeleton, mesh manifest "
-        "or other value of a sharded store.",
+        "(--chunk); a mesh as .obj, .ply or .stl or a skeleton as .swc (in micrometers) by its segment's id (--id); or "
+        "the bytes of a skeleton, mesh manifest or other value of a sharded store.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
     add_region(parser)

@@ -39,9 +39,13 @@ if TYPE_CHECKING:
     from zvcore.precomputed.surface_files import read_surface as read_surface
     from zvcore.precomputed.surface_files import write_surface as write_surface
     from zvcore.precomputed.surfaces import Surface as Surface
+    from zvcore.precomputed.swc import SWC_ATTRIBUTES as SWC_ATTRIBUTES
+    from zvcore.precomputed.swc import read_swc as read_swc
+    from zvcore.precomputed.swc import write_swc as write_swc
     from zvcore.stores import Store
 
 __all__ = [
+    "SWC_ATTRIBUTES",
     "AnnotationProperty",
     "Annotations",
     "LegacyMeshes",
@@ -67,6 +71,7 @@ __all__ = [
     "inspect",
     "open",
     "read_surface",
+    "read_swc",
     "repair",
     "verify",
     "write_annotations",
@@ -76,6 +81,7 @@ __all__ = [
     "write_sharded",
     "write_skeletons",
     "write_surface",
+    "write_swc",
 ]
 
 
@@ -101,6 +107,7 @@ __getattr__, __dir__ = lazy_names(
         "skeletons": "Skeleton Skeletons VertexAttribute write_skeletons",
         "surface_files": "read_surface write_surface",
         "surfaces": "Surface",
+        "swc": "SWC_ATTRIBUTES read_swc write_swc",
     },
 )
 

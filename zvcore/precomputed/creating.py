@@ -66,7 +66,7 @@ def create_volume(
     shape        (x, y, z) or (x, y, z, channels)
     encoding     the name of a chunk encoding, by default "compressed_segmentation" for segmentations of 32 or 64 bits
                  with one channel and "raw" for others; its parameters are given as the format names them, such as
-                 `compressed_segmentation_block_size=` and `jpeg_quality=`
+                 `compressed_segmentation_block_size=` and `jpeg_quality=`; with `lossless=True` none that loses digits
     key          the scale's folder, by default its resolution ("8_8_40")
     sharding     a specification, its JSON, "advise" for one that suits the volume, or None for a file per chunk
     shards       a shard's shape in voxels, instead of `sharding`: one whose bits give it is made
@@ -88,9 +88,12 @@ def create_volume(
         raise MetadataError("a chunk holds all channels", expected=channels, found=grain[3])
     if encoding is AUTO:
         encoding = _usual_encoding(type or _type_there(store), kind, channels)
-    encoder = encoding if isinstance(encoding, ChunkEncoding) else _encoder(encoding, parameters)
+    lossless = parameters.pop("lossless", False)
+    encoder = encoding if isinstance(encoding, ChunkEncoding) else _encoder(encoding, parameters, lossless)
     if isinstance(encoding, ChunkEncoding) and parameters:
         raise TypeError(f"unknown options: {', '.join(parameters)}")
+    if lossless and encoder.lossy:
+        raise MetadataError(f"the chunk encoding {encoder.name!r} loses digits with these parameters, or always")
     encoder.check(kind, channels)
     spec = _sharding(sharding, shards, size, grain[:3], kind, encoder, codec)
     scale: dict[str, Any] = {
@@ -141,14 +144,15 @@ def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: 
     return Items(Integer(least), *counts).load(given, Place(None, name))
 
 
-def _encoder(name: str, parameters: Mapping[str, Any]) -> ChunkEncoding:
+def _encoder(name: str, parameters: Mapping[str, Any], lossless: bool) -> ChunkEncoding:
     cls = get_encoding(name)
     unknown = [option for option in parameters if option not in cls.members]
     if unknown:
         known = f"; {name!r} has {', '.join(cls.members)}" if cls.members else ""
         raise TypeError(f"precomputed has no option {unknown[0]!r} for creating{known}")
     members = {option: list(value) if isinstance(value, tuple) else value for option, value in parameters.items()}
-    return cls.from_scale({**cls.defaults, **members})
+    asked = cls.lossless_members if lossless else {}
+    return cls.from_scale({**cls.defaults, **asked, **members})
 
 
 def _sharding(

@@ -22,14 +22,14 @@ from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Jpeg", "JpegChunk", "Png", "PngChunk"]
+__all__ = ["Jpeg", "JpegChunk", "PictureChunk", "Png", "PngChunk", "decoded"]
 
 _PNG_CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}
 # Markers of JPEG that start a frame, but those that say huffman tables, extensions and arithmetic coding.
 _START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 
 
-class _PictureChunk(Codec):
+class PictureChunk(Codec):
     """What is common to pictures: raw bytes have the channels apart, pictures have them together."""
 
     shape: tuple[int, ...] = param((1, 1, 1, 1))
@@ -67,7 +67,7 @@ class _PictureChunk(Codec):
         return planes.astype(self._dtype, copy=False).tobytes()
 
 
-class JpegChunk(_PictureChunk):
+class JpegChunk(PictureChunk):
     name = "jpeg"
 
     quality: int = param(75, low=0, high=100)
@@ -95,13 +95,13 @@ class JpegChunk(_PictureChunk):
     def _decode(self, data: memoryview, max_size: int) -> bytes:
         height, width, channels = _jpeg_header(data)
         self._check_header(width, height, channels, max_size)
-        picture = _called(
+        picture = decoded(
             lambda: simplejpeg.decode_jpeg(bytes(data), colorspace="GRAY" if channels == 1 else "RGB", fastdct=False)
         )
         return self._raw(picture)
 
 
-class PngChunk(_PictureChunk):
+class PngChunk(PictureChunk):
     name = "png"
 
     level: int = param(6, low=0, high=9)
@@ -125,11 +125,11 @@ class PngChunk(_PictureChunk):
         picture = np.empty(
             (height, width) if channels == 1 else (height, width, channels), self._dtype.newbyteorder("=")
         )
-        _called(lambda: imagecodecs.png_decode(bytes(data), out=picture))
+        decoded(lambda: imagecodecs.png_decode(bytes(data), out=picture))
         return self._raw(picture)
 
 
-def _called(decode: Callable[[], Any]) -> Any:
+def decoded(decode: Callable[[], Any]) -> Any:
     """A decoder's answer; whatever it raises, the bytes are to blame."""
     try:
         return decode()
@@ -168,6 +168,7 @@ class Jpeg(ChunkEncoding):
     name = "jpeg"
     members = ("jpeg_quality",)
     compressed = True
+    lossy = True
 
     def __init__(self, quality: Any = 75) -> None:
         if isinstance(quality, bool) or not isinstance(quality, int) or not 0 <= quality <= 100:

@@ -29,8 +29,12 @@ GROUP = "zvcore.chunk_encodings"
 KNOWN = {
     "jpeg": "pip install zvcore[images]",
     "png": "pip install zvcore[images]",
-    "jxl": "no plugin is known to provide it",
-    "compresso": "no plugin is known to provide it",
+    "jxl": "pip install zvcore[images]",
+    "compresso": "pip install zvcore[compresso]",
+    "crackle": "pip install zvcore[crackle]",
+    "fpzip": "pip install zvcore[fpzip]",
+    "kempressed": "pip install zvcore[fpzip]",
+    "zfpc": "pip install zvcore[zfpc]",
 }
 
 
@@ -41,8 +45,15 @@ class ChunkEncoding(ABC):
     members: ClassVar[tuple[str, ...]] = ()
     # Those of them that a scale must have, for new scales that do not say otherwise.
     defaults: ClassVar[Mapping[str, Any]] = {}
+    # Those of them, with their values, by which nothing is lost, where it would be otherwise.
+    lossless_members: ClassVar[Mapping[str, Any]] = {}
     # Whether compressing its result again is useless.
     compressed: ClassVar[bool] = False
+
+    @property
+    def lossy(self) -> bool:
+        """Whether values do not come back exactly."""
+        return False
 
     @classmethod
     def from_scale(cls, scale: Mapping[str, Any]) -> Self:

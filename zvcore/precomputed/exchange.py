@@ -68,7 +68,7 @@ class VolumeExchange(Exchange):
         return super().kept_attributes(attrs, foreign) if foreign else (dict(attrs), {})
 
     def is_lossy(self, array: Array) -> bool:
-        return isinstance(array, ScaleArray) and array.encoding.name == "jpeg"
+        return isinstance(array, ScaleArray) and array.encoding.lossy
 
     # --- as a destination
 

@@ -12,11 +12,14 @@ from zvcore.precomputed.meshes import Meshes
 from zvcore.precomputed.metadata import INFO, read_info
 from zvcore.precomputed.skeletons import Skeletons
 from zvcore.precomputed.surface_files import SURFACE_SUFFIXES, encode_surface
+from zvcore.precomputed.swc import encode_swc
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = ["object_file"]
+
+_SWC = ".swc"
 
 
 def object_file(store: Store, inside: str | None, id: int, suffix: str, lod: int) -> bytes | None:
@@ -25,9 +28,11 @@ def object_file(store: Store, inside: str | None, id: int, suffix: str, lod: int
     None if the folder holds neither, or if the ending is that of no such file: then the stored bytes are meant. What
     is not in shards has no other bytes than its file's.
     """
-    found: Volume | Meshes | LegacyMeshes | Skeletons
+    found: Meshes | LegacyMeshes | Skeletons
     kind = kind_of(read_info(store), INFO)
-    if kind == VOLUME and suffix in SURFACE_SUFFIXES:
+    if kind == VOLUME and suffix == _SWC:
+        found = Volume(store).skeletons()
+    elif kind == VOLUME and suffix in SURFACE_SUFFIXES:
         named = Volume(store).info.get("mesh")
         found = Volume(store).meshes() if inside in (None, named) else LegacyMeshes(store.child(inside or ""))
     elif kind == MESHES:
@@ -40,11 +45,18 @@ def object_file(store: Store, inside: str | None, id: int, suffix: str, lod: int
         return None
     if isinstance(found, (Meshes, LegacyMeshes)):
         return _mesh(found, id, suffix, lod)
-    if found.sharding is not None:
+    return _skeleton(found, id, suffix)
+
+
+def _skeleton(skeletons: Skeletons, id: int, suffix: str) -> bytes | None:
+    if suffix == _SWC:
+        # In micrometers, as most programs take SWC.
+        return encode_swc(skeletons.in_nanometers(id))[0]
+    if skeletons.sharding is not None:
         return None
-    data = found.stored(id)
+    data = skeletons.stored(id)
     if data is None:
-        raise NotFoundError(f"there is no skeleton of segment {id}", key=store.root)
+        raise NotFoundError(f"there is no skeleton of segment {id}", key=skeletons.store.root)
     return data
 
 

@@ -15,6 +15,7 @@ from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
+from zvcore.precomputed.surfaces import transformed
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = ["Skeleton", "Skeletons", "VertexAttribute", "write_skeletons"]
 SKELETONS_TYPE = "neuroglancer_skeletons"
 _TYPES = ("float32", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 _MOST_COMPONENTS = 1 << 16
+RADIUS = "radius"
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,17 @@ class Skeleton:
             )
         return cls(vertices, edges, values)
 
+    def in_nanometers(self, transform: npt.NDArray[np.float64]) -> Skeleton:
+        """The same in nanometers, as the transform of a folder of skeletons makes them of stored places.
+
+        Radii are scaled with it where it is the same along all axes; where it is not, there is no such number.
+        """
+        attributes = dict(self.attributes)
+        lengths = np.linalg.norm(transform[:, :3], axis=0)
+        if RADIUS in attributes and np.allclose(lengths, lengths[0], rtol=1e-6) and lengths[0] != 1:
+            attributes[RADIUS] = (np.asarray(attributes[RADIUS], np.float64) * lengths[0]).astype(np.float32)
+        return Skeleton(transformed(np.asarray(self.vertices), transform), self.edges, attributes)
+
     def to_bytes(self, attributes: Sequence[VertexAttribute] = ()) -> bytes:
         """The stored form, with exactly these attributes."""
         vertices = np.asarray(self.vertices, "<f4")
@@ -161,6 +174,10 @@ class Skeletons(SegmentMapping[Skeleton]):
 
     def _parsed(self, id: int, data: bytes) -> Skeleton:
         return Skeleton.from_bytes(data, self.vertex_attributes)
+
+    def in_nanometers(self, id: SupportsIndex) -> Skeleton:
+        """The skeleton of a segment with the transform of `info` applied."""
+        return self[as_id(id)].in_nanometers(self.transform)
 
     def update(self, skeletons: Mapping[Any, Skeleton] | Iterable[tuple[SupportsIndex, Skeleton]]) -> None:
         """Add skeletons or replace them."""

@@ -1,0 +1,81 @@
+"""Floats as fpzip packs them: the encodings `fpzip`, and `kempressed`, which shifts values and loses their last digits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import fpzip
+import numpy as np
+
+from zvcore.codecs import param
+from zvcore.errors import MetadataError
+from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
+from zvcore.precomputed.guarded import GuardedChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zvcore.codecs import Codec
+
+__all__ = ["Fpzip", "FpzipChunk", "Kempressed", "KempressedChunk"]
+
+PRECISION = "fpzip_precision"
+
+
+class FpzipChunk(GuardedChunk):
+    name = "fpzip"
+
+    precision: int = param(0, low=0, high=64)
+
+    def _encode(self, data: memoryview) -> bytes:
+        return bytes(fpzip.compress(self._voxels(data), order="F", precision=self.precision))
+
+
+class KempressedChunk(GuardedChunk):
+    name = "kempressed"
+
+    def _encode(self, data: memoryview) -> bytes:
+        # In two roundings, as others do it.
+        return bytes(fpzip.compress(np.asfortranarray(2.0 + np.swapaxes(self._voxels(data), 2, 3)), order="F"))
+
+
+class Fpzip(ChunkEncoding):
+    name = "fpzip"
+    members = (PRECISION,)
+    compressed = True
+
+    def __init__(self, precision: Any = 0) -> None:
+        if isinstance(precision, bool) or not isinstance(precision, int) or not 0 <= precision <= 64:
+            raise MetadataError(f"{PRECISION} is wrong", expected="an integer from 0 to 64", found=repr(precision))
+        self.precision = precision
+
+    @classmethod
+    def from_scale(cls, scale: Mapping[str, Any]) -> Self:
+        return cls(scale.get(PRECISION, 0))
+
+    def to_scale(self) -> dict[str, Any]:
+        return {PRECISION: self.precision} if self.precision else {}
+
+    @property
+    def lossy(self) -> bool:
+        return self.precision > 0
+
+    def check(self, dtype: np.dtype[Any], channels: int) -> None:
+        if dtype.kind != "f":
+            raise wrong_data(self.name, "data type", "float32", dtype)
+
+    def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
+        return (FpzipChunk(shape=shape, dtype=dtype.name, precision=self.precision),)
+
+
+class Kempressed(ChunkEncoding):
+    name = "kempressed"
+    compressed = True
+    lossy = True
+
+    def check(self, dtype: np.dtype[Any], channels: int) -> None:
+        if dtype != np.float32:
+            raise wrong_data(self.name, "data type", "float32", dtype)
+
+    def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
+        return (KempressedChunk(shape=shape, dtype=dtype.name),)

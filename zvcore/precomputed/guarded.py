@@ -1,0 +1,197 @@
+"""Decoders that may end their process run in another one: damaged chunks of compresso, crackle and fpzip do that.
+
+Each thread that decodes has a helper, which stays for the next chunk; one that dies was given damaged data, and the next
+chunk gets another.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zvcore.codecs import Codec, param
+from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.precomputed.decoding_helper import ANSWER, DONE, MISSING, REQUEST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["GuardedChunk", "decode_guarded"]
+
+_SCRIPT = Path(__file__).with_name("decoding_helper.py")
+# Seconds that a decoder may take: some, and one for so many bytes of the result.
+_PATIENCE = 60.0
+_SLOWEST = 1_000_000
+
+
+class _HelperDied(Exception):
+    """The helper ended, or was ended because it took too long."""
+
+
+class _Helper:
+    """A process that decodes one chunk after the other."""
+
+    def __init__(self) -> None:
+        if not sys.executable:
+            raise UnsupportedError("this encoding is decoded in a helper process, and there is no Python to start")
+        self.owner = os.getpid()
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", os.fspath(_SCRIPT), json.dumps(sys.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+        )  # fmt: skip
+
+    def ask(self, head: dict[str, Any], data: Any, patience: float) -> tuple[int, bytes]:
+        """(status, answer) for a request."""
+        assert self.process.stdin is not None
+        words = json.dumps(head).encode()
+        until = time.monotonic() + patience
+        try:
+            for piece in (REQUEST.pack(len(words), len(data)), words, data):
+                self._write(piece)
+            status, size = ANSWER.unpack(self._read(ANSWER.size, until))
+            return status, self._read(size, until)
+        except OSError:
+            raise _HelperDied("it ended") from None
+
+    def _write(self, data: Any) -> None:
+        assert self.process.stdin is not None
+        view = memoryview(data).cast("B")
+        while view:
+            view = view[os.write(self.process.stdin.fileno(), view) :]
+
+    def _read(self, size: int, until: float) -> bytes:
+        assert self.process.stdout is not None
+        file = self.process.stdout.fileno()
+        found = bytearray()
+        poll = select.poll()
+        poll.register(file, select.POLLIN)
+        while len(found) < size:
+            if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+                raise _HelperDied("it took too long")
+            data = os.read(file, min(size - len(found), 1 << 20))
+            if not data:
+                raise _HelperDied("it ended")
+            found += data
+        return bytes(found)
+
+    def close(self) -> None:
+        """End the process, if it is ours: after a fork it is the parent's."""
+        for file in (self.process.stdin, self.process.stdout):
+            if file is not None:
+                file.close()
+        if self.owner == os.getpid():
+            self.process.kill()
+            self.process.wait()
+        else:
+            # Not ours to wait for.
+            self.process.returncode = 0
+
+
+class _Helpers:
+    """The helpers that wait for a chunk: as many as threads have decoded at once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Helper] = []
+        atexit.register(self.close)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self.close()
+
+    def ask(self, head: dict[str, Any], data: Any, patience: float) -> tuple[int, bytes]:
+        with self._lock:
+            helper = self._idle.pop() if self._idle else None
+        # One that waited may have been ended by somebody, which says nothing of the chunk.
+        if helper is not None and helper.process.poll() is not None:
+            helper.close()
+            helper = None
+        helper = helper or _Helper()
+        try:
+            answer = helper.ask(head, data, patience)
+        except BaseException:
+            helper.close()
+            raise
+        with self._lock:
+            self._idle.append(helper)
+        return answer
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for helper in idle:
+            helper.close()
+
+
+_helpers = _Helpers()
+
+
+def decode_guarded(decoder: str, data: Any, shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
+    """The raw bytes of a chunk, decoded in a helper; CorruptDataError also where it ends the helper."""
+    head = {"decoder": decoder, "shape": list(shape), "dtype": dtype.newbyteorder("=").str}
+    size = dtype.itemsize
+    for extent in shape:
+        size *= extent
+    try:
+        status, answer = _helpers.ask(head, data, _PATIENCE + (size + len(data)) / _SLOWEST)
+    except _HelperDied as error:
+        raise CorruptDataError(
+            f"the decoder of {decoder} did not survive the chunk: {error}", length=len(data)
+        ) from None
+    if status == DONE:
+        return answer
+    text = answer.decode("utf-8", "replace")
+    if status == MISSING:
+        raise UnsupportedError(f"the library of {decoder} is missing: {text}")
+    raise CorruptDataError(f"the decoder of {decoder} refuses the chunk: {text}", length=len(data))
+
+
+class GuardedChunk(Codec):
+    """A chunk of known shape and type, whose decoder runs in a helper. Subclasses encode, and look at the header."""
+
+    shape: tuple[int, ...] = param((1, 1, 1, 1))
+    dtype: str = param("uint8")
+
+    def _check(self) -> None:
+        if len(self.shape) != 4 or any(size < 1 for size in self.shape):
+            raise MetadataError("a chunk has a shape (x, y, z, channels)", codec=self.name, found=self.shape)
+
+    @property
+    def _type(self) -> np.dtype[Any]:
+        import numpy as np
+
+        return np.dtype(self.dtype)
+
+    def _voxels(self, data: memoryview) -> npt.NDArray[Any]:
+        """The chunk [x, y, z, channel] of raw bytes, in Fortran order."""
+        import numpy as np
+
+        values = np.frombuffer(data, self._type.newbyteorder("<"))
+        if values.size != int(np.prod(self.shape)):
+            raise ValueError(f"{len(data)} bytes are no chunk of shape {self.shape}")
+        return np.asfortranarray(values.reshape(self.shape, order="F").astype(self._type))
+
+    def check_header(self, data: memoryview) -> None:
+        """Raise CorruptDataError where the header is that of another chunk. For subclasses that can read it."""
+
+    def _decode(self, data: memoryview, max_size: int) -> bytes:
+        self.check_header(data)
+        return decode_guarded(self.name, data, self.shape, self._type)
+
+
+def another_chunk(expected: Any, found: Any) -> CorruptDataError:
+    """The error of a header that is that of another chunk."""
+    return CorruptDataError("the encoded chunk is another one, by its header", expected=expected, found=found)
