@@ -25,20 +25,22 @@ SHAPE = (37, 30, 20)
 CASES = [
     ("compresso", "uint8", 1, {}), ("compresso", "uint64", 1, {}), ("crackle", "uint16", 1, {}),
     ("crackle", "uint64", 1, {}), ("fpzip", "float32", 1, {}), ("fpzip", "float32", 2, {}), ("zfpc", "float32", 1, {}),
-    ("zfpc", "int32", 2, {}), ("zfpc", "float32", 2, {"zfpc_correlated_dims": [True, True, True, False]}),
+    ("zfpc", "float32", 2, {"zfpc_correlated_dims": [True, True, True, False]}),
     ("jxl", "uint8", 1, {"jxl_quality": 100}), ("jxl", "uint8", 3, {"lossless": True}),
     ("jxl", "uint8", 4, {"lossless": True, "jxl_effort": 3, "jxl_decodingspeed": 1}),
 ]  # fmt: skip
 # (2, 2, 2, 1) float32 0 to 7, and (4, 4, 2) uint64, as the facts have them.
 VECTORS = {
     "fpzip": "66707929870ef0ff0001fe000001fe000001fe000000ff00814f9c4f33b3bb310003da440cc0ebeb0e627f4000",
-    "kempressed": "66707929870ef0ff0001fe000001fe000000ff000001fe00f727e0000d464e00d4e02b43da440cc162067b2030eba201bf20c000",
-    "zfpc": "7a667063002b020000000200000002000000010000000f270000000000000018000000000000007a6670050e000110000100880912"
-    "89011c06080218000000",
-    "compresso": "6370736f010804000400020004040103000000000000000200000000000000000000000400000000000000000500000000000000"
-    "0000000000010000000022220200030002010000",
-    "crackle": "63726b6c018f000400000004000000020000001f25000000000000005b0a0000000500000055d70cfa0300000000000000000000"
-    "0000000000050000000000000000000000000100000201000102040000000100010202080100000000226acd4b0e8e95ce67ebc803",
+    "kempressed": "66707929870ef0ff0001fe000001fe000000ff000001fe00f727e0000d464e00d4e02b43da440cc162067b2030eba201bf20"
+    "c000",
+    "zfpc": "7a667063002b020000000200000002000000010000000f270000000000000018000000000000007a6670050e000110000100"
+    "88091289011c06080218000000",
+    "compresso": "6370736f01080400040002000404010300000000000000020000000000000000000000040000000000000000050000000000"
+    "00000000000000010000000022220200030002010000",
+    "crackle": "63726b6c018f000400000004000000020000001f25000000000000005b0a0000000500000055d70cfa030000000000000000"
+    "00000000000000050000000000000000000000000100000201000102040000000100010202080100000000226acd4b0e8e95"
+    "ce67ebc803",
 }  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def test_any_damage_is_an_error_that_names_the_chunk(
     [chunk] = (tmp_path / "1_1_1").glob("0-16_0-16_0-16")
     sound = chunk.read_bytes()
     generator = np.random.default_rng(3)
-    errors = 0
+    told: list[str] = []
     for number in range(30):
         damaged = bytearray(sound)
         for place in generator.integers(0, 24 if number < 10 else len(sound), 3):
@@ -106,9 +108,9 @@ def test_any_damage_is_an_error_that_names_the_chunk(
         try:
             zvcore.open(tmp_path, scale=0)[:16, :16, :16]
         except CorruptDataError as error:
-            errors += 1
-            assert "0-16_0-16_0-16" in str(error)
-    assert errors > (0 if encoding == "zfpc" else 5)
+            told.append(str(error))
+    assert all("0-16_0-16_0-16" in text for text in told)
+    assert len(told) > (0 if encoding == "zfpc" else 5)
     # And another chunk is read as ever.
     assert zvcore.open(tmp_path, scale=0)[16:32, :16, :16].any()
 
@@ -180,6 +182,7 @@ def test_a_fork_does_not_take_the_helpers_of_its_parent() -> None:
     [
         ("compresso", "float32", 1), ("compresso", "int32", 1), ("compresso", "uint8", 2), ("crackle", "float32", 1),
         ("crackle", "uint8", 2), ("fpzip", "uint8", 1), ("kempressed", "int32", 1), ("zfpc", "uint8", 1),
+        ("zfpc", "int32", 1),
         ("jxl", "uint16", 1), ("jxl", "uint8", 2), ("jpeg", "uint64", 1),
     ],
 )  # fmt: skip
@@ -213,7 +216,7 @@ def test_what_always_loses_digits_refuses_to_be_lossless(encoding: str, tmp_path
 @pytest.mark.parametrize(
     ("encoding", "dtype", "options"),
     [
-        ("jxl", "uint8", {}), ("kempressed", "float32", {}), ("fpzip", "float32", {"fpzip_precision": 16}),
+        ("jxl", "uint8", {}), ("kempressed", "float32", {}), ("fpzip", "float32", {"fpzip_precision": 24}),
         ("zfpc", "float32", {"zfpc_tolerance": 0.01}), ("jpeg", "uint8", {}),
     ],
 )  # fmt: skip
@@ -223,7 +226,7 @@ def test_a_conversion_says_that_digits_are_lost(
     source = zvcore.create(tmp_path / "a", format="zarr3", shape=SHAPE[::-1], dtype=dtype)
     source[...] = values(SHAPE[::-1], dtype)
     report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="precomputed", encoding=encoding, **options)
-    assert any("approximately" in str(loss) or "lossy" in str(loss) for loss in report.losses), report.losses
+    assert any("approximately" in str(loss) for loss in report.losses), report.losses
     found = zvcore.open(tmp_path / "b")[0][..., 0].astype(float)
     assert np.abs(found - source[...].T.astype(float)).max() < (0.02 if dtype == "float32" else 120)
 

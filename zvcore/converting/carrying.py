@@ -124,7 +124,9 @@ class Carrying:
                 self._companion(node, name, False, made)
 
     def notes(self, path: str, options: Mapping[str, Any]) -> None:
-        """Name what to know of an array that is made with these options."""
+        """Name what to know of an array that is made with these options, and what is lost by them."""
+        for what in self.target.option_losses(options):
+            self.draft.lose(path, what)
         for what in self.target.notes(options):
             self.draft.note(path, what)
 

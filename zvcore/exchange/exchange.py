@@ -260,6 +260,10 @@ class Exchange:
         """What the levels of an image are called; `wanted` are their names in the source, where they have some."""
         return distinct(wanted, "")
 
+    def option_losses(self, options: Mapping[str, Any]) -> list[str]:
+        """What an array made with these options will not hold of any values."""
+        return []
+
     def notes(self, options: Mapping[str, Any]) -> list[str]:
         """What to know of an array that is made with these options of `create`: who will not be able to read it."""
         return []

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs import Codec
 
-__all__ = ["create_volume"]
+__all__ = ["create_volume", "make_encoding"]
 
 _DEFAULT_CHUNK = 64
 
@@ -89,7 +89,7 @@ def create_volume(
     if encoding is AUTO:
         encoding = _usual_encoding(type or _type_there(store), kind, channels)
     lossless = parameters.pop("lossless", False)
-    encoder = encoding if isinstance(encoding, ChunkEncoding) else _encoder(encoding, parameters, lossless)
+    encoder = encoding if isinstance(encoding, ChunkEncoding) else make_encoding(encoding, parameters, lossless)
     if isinstance(encoding, ChunkEncoding) and parameters:
         raise TypeError(f"unknown options: {', '.join(parameters)}")
     if lossless and encoder.lossy:
@@ -144,7 +144,8 @@ def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: 
     return Items(Integer(least), *counts).load(given, Place(None, name))
 
 
-def _encoder(name: str, parameters: Mapping[str, Any], lossless: bool) -> ChunkEncoding:
+def make_encoding(name: str, parameters: Mapping[str, Any], lossless: bool = False) -> ChunkEncoding:
+    """The encoding of this name with parameters as users give them; with `lossless` those by which it loses nothing."""
     cls = get_encoding(name)
     unknown = [option for option in parameters if option not in cls.members]
     if unknown:

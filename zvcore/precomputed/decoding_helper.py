@@ -1,7 +1,7 @@
 """What runs in a helper process: decoders that may end the process they run in, when their data are damaged.
 
-It is started as a file, with the importing process's `sys.path` as its argument, and imports nothing of zvcore. Requests
-come on stdin, answers go to stdout: see `guarded.py`, which is the other end.
+It is started as a file, with the importing process's `sys.path` as its argument, and imports nothing of zvcore.
+Requests come on stdin, answers go to stdout: see `guarded.py`, which is the other end.
 """
 
 from __future__ import annotations

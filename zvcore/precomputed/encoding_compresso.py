@@ -6,13 +6,14 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import compresso
-import numpy as np
 
 from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
 from zvcore.precomputed.guarded import GuardedChunk, another_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from zvcore.codecs import Codec
 

@@ -1,4 +1,4 @@
-"""Floats as fpzip packs them: the encodings `fpzip`, and `kempressed`, which shifts values and loses their last digits."""
+"""Floats as fpzip packs them: the encodings `fpzip`, and `kempressed`, which loses their last digits."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import zfpc
 
 from zvcore.codecs import param
@@ -15,6 +14,8 @@ from zvcore.precomputed.guarded import GuardedChunk, another_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy as np
 
     from zvcore.codecs import Codec
 
@@ -60,9 +61,7 @@ class Zfpc(ChunkEncoding):
             raise MetadataError(f"{_CORRELATED} is wrong", expected="four booleans", found=repr(correlated))
         self.numbers = {name: float(value) for name, value in numbers.items() if value != _UNSET}
         if len(self.numbers) > 1:
-            raise MetadataError(
-                "zfpc has one way to lose digits", expected="one of them", found=", ".join(self.numbers)
-            )
+            raise MetadataError("of zfpc_rate, zfpc_precision and zfpc_tolerance one can be given", found=self.numbers)
         self.correlated = tuple(correlated)
 
     @classmethod
@@ -79,8 +78,9 @@ class Zfpc(ChunkEncoding):
         return bool(self.numbers)
 
     def check(self, dtype: np.dtype[Any], channels: int) -> None:
-        if dtype.name not in ("float32", "float64", "int32", "int64"):
-            raise wrong_data(self.name, "data type", "float32 or int32", dtype)
+        # Integers come back as floats, and large ones as others.
+        if dtype.kind != "f":
+            raise wrong_data(self.name, "data type", "float32", dtype)
 
     def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
         correlated = tuple(int(one) for one in self.correlated)

@@ -11,7 +11,8 @@ from zvcore.exchange.target import carried_shards, chunk_shape
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images.axes import is_length, nanometers, plain
 from zvcore.precomputed.array import ScaleArray
-from zvcore.precomputed.creating import create_volume
+from zvcore.precomputed.creating import create_volume, make_encoding
+from zvcore.precomputed.encodings import get_encoding
 from zvcore.precomputed.group import Volume
 from zvcore.precomputed.metadata import INFO, resolve_key
 
@@ -71,6 +72,21 @@ class VolumeExchange(Exchange):
         return isinstance(array, ScaleArray) and array.encoding.lossy
 
     # --- as a destination
+
+    def option_losses(self, options: Mapping[str, Any]) -> list[str]:
+        name = options.get("encoding")
+        if not isinstance(name, str):
+            return []  # the source's own: what it loses is lost already
+        cls = get_encoding(name)
+        encoder = make_encoding(
+            name,
+            {member: options[member] for member in cls.members if member in options},
+            bool(options.get("lossless")),
+        )
+        if not encoder.lossy:
+            return []
+        advice = "; lossless=True keeps them" if cls.lossless_members else ""
+        return [f"the chunk encoding {name!r} is lossy: values are kept approximately{advice}"]
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None

@@ -1,7 +1,7 @@
 """Decoders that may end their process run in another one: damaged chunks of compresso, crackle and fpzip do that.
 
-Each thread that decodes has a helper, which stays for the next chunk; one that dies was given damaged data, and the next
-chunk gets another.
+Each thread that decodes has a helper, which stays for the next chunk; one that dies was given damaged data, and the
+next chunk gets another.
 """
 
 from __future__ import annotations
