@@ -141,6 +141,10 @@ class Jxl(ChunkEncoding):
     def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
         return (
             JxlChunk(
-                shape=shape, quality=min(self.quality, _LOSSLESS), effort=self.effort, decodingspeed=self.decodingspeed
+                shape=shape,
+                itemsize=1,
+                quality=min(self.quality, _LOSSLESS),
+                effort=self.effort,
+                decodingspeed=self.decodingspeed,
             ),
         )

@@ -84,6 +84,6 @@ class LegacyMeshFiles(FilePart):
         if data is None:
             raise NotFoundError("the mesh names a fragment that is not there", key=manifest or key, found=key)
         if size is None:
-            parse_fragment(data, key)
+            parse_fragment(bytes(data), key)
         else:
-            check_size(data, size, key)
+            check_size(bytes(data), size, key)

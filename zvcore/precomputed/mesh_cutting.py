@@ -30,7 +30,10 @@ class Planes:
     def upto(self, places: Numbers) -> Numbers:
         """The number of the last plane at each place or before it."""
         cells: Numbers = np.floor(places / self.step)
-        return cells if self.half is None else 2 * cells + (places - cells * self.step >= self.half)
+        if self.half is None:
+            return cells
+        behind: npt.NDArray[np.bool_] = places - cells * self.step >= self.half
+        return 2 * cells + behind
 
     def places(self, numbers: Numbers) -> Numbers:
         if self.half is None:
