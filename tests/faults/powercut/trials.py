@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.faults.powercut.disk import Disk, in_pages
-from tests.faults.powercut.kinds import KINDS, TORN, folder_of
+from tests.faults.powercut.kind import TORN
+from tests.faults.powercut.kinds import KINDS, folder_of
 from zvcore.errors import UnfinishedConversionWarning, ZvcoreError
 
 if TYPE_CHECKING:
