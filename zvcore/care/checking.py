@@ -22,19 +22,24 @@ class WrongSizeError(CorruptDataError):
 def first_bad(decode: Callable[[int, int], object], first: int, last: int) -> Iterator[tuple[int, ZvcoreError]]:
     """(row, error) of each row from `first` to `last` that `decode(first, last)` raises an error for.
 
-    A batch with an error is halved until the bad rows are alone, so one bad row in 10,000 costs about 28 calls. Errors
-    caused by another writer are no fault of any row, and are raised.
+    A batch with an error is tried again with half as many rows, down to one, and after rows that are sound with twice as
+    many: one bad row in 10,000 costs fifty calls at most, and where all are bad each costs one. Errors caused by another
+    writer are no fault of any row, and are raised.
     """
-    waiting = [(first, last)]
-    while waiting:
-        first, last = waiting.pop()
+    step = last - first
+    while first < last:
+        step = max(1, min(step, last - first))
         try:
-            decode(first, last)
+            decode(first, first + step)
         except (ConflictError, StaleSourcesError):
             raise
         except ZvcoreError as error:
-            if last - first <= 1:
-                yield first, error
-            else:
-                middle = (first + last) // 2
-                waiting += [(middle, last), (first, middle)]
+            if step > 1:
+                step //= 2
+                continue
+            yield first, error
+        else:
+            step *= 2
+            first += step // 2
+            continue
+        first += 1

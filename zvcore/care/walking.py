@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from zvcore.report import Report
     from zvcore.stores import Store
 
-__all__ = ["DEEPEST_GROUP", "Grid", "below", "look_at_all", "objects", "stray_objects"]
+__all__ = ["DEEPEST_GROUP", "NAMED", "Grid", "below", "look_at_all", "objects", "stray_objects"]
 
 # How deep groups are that `inspect` describes: its answer is a document too, and each level takes two of its levels.
 DEEPEST_GROUP = DEEPEST // 2
+# How many of the things that a document names and that are not there are told of one by one: it may name a million.
+NAMED = 1000
 
 
 def below(only: Sequence[str] | None, folder: str) -> Sequence[str] | None:

@@ -207,13 +207,13 @@ class Conversion(ABC):
             if units.listed is not None and not resumed:
                 seen = report.copied + report.encoded + report.empty - chunks
                 report.empty += sum(prod(count_of(one.shape, one.chunks)) for one in work.targets) - seen
-        except ZvcoreError as error:
+        except BaseException as error:
+            self.journal.flush()
             # The array's own keys do not say which array of the group it is.
-            if work.name and error.key is not None and not os.path.isabs(error.key) and "://" not in error.key:
+            if isinstance(error, ZvcoreError) and work.name and error.key is not None and _within(error.key):
                 error.key = f"{work.name}/{error.key}"
             raise
-        finally:
-            self.journal.flush()
+        self.journal.end_step()
 
     def _verify(self, report: ConversionReport, threads: int | None, client: Any, progress: Any) -> None:
         comparisons: list[Comparison | ComparingObjects] = [
@@ -236,3 +236,8 @@ class Conversion(ABC):
         """Remove what processes that were killed have left beside their objects."""
         if isinstance(self.store, LocalStore):
             self.store.clean(older_than=0)
+
+
+def _within(key: str) -> bool:
+    """Whether a key says where something is in its store, not where it is in the world."""
+    return not os.path.isabs(key) and "://" not in key

@@ -108,10 +108,8 @@ class Journal:
         if self._units.get(name) != said:
             if self._units[name].get("listed") != step.listed:
                 self._done.pop(name, None)
+            # What is kept still says what was listed before, which is what the units noted there are of.
             self._units[name] = said
-            self._write()
-        # The first unit that is done is noted at once.
-        self._next = 0.0
 
     def fail(self, why: str) -> None:
         """Note what ended the conversion; the next run begins without it."""
@@ -134,6 +132,12 @@ class Journal:
         with self._lock:
             spans = self._done.setdefault(step, [])
             _insert(spans, unit)
+            if time.monotonic() >= self._next:
+                self._write()
+
+    def end_step(self) -> None:
+        """A step is complete. There may be thousands, each done at once: it is noted when it is time."""
+        with self._lock:
             if time.monotonic() >= self._next:
                 self._write()
 

@@ -17,6 +17,8 @@ __all__ = ["LARGEST", "Document", "change", "change_bytes", "encode", "fetch", "
 
 # Consolidated metadata of a million members would fit.
 LARGEST = 1 << 30
+# Lists and objects: each takes a hundred bytes and more, though it may be written in three.
+MOST_PARTS = 1 << 24
 
 
 def read(store: Store, key: str) -> dict[str, Any] | None:
@@ -45,6 +47,7 @@ def parse_any(raw: bytes, key: str) -> Any:
     """What these bytes are as JSON, which need not be an object. `NaN` and `Infinity` stand for numbers."""
     if len(raw) > LARGEST:
         raise _too_large(key, len(raw))
+    _check_nesting(raw, key)
     try:
         value = json.loads(raw)
     except RecursionError as error:
@@ -52,10 +55,27 @@ def parse_any(raw: bytes, key: str) -> Any:
     except ValueError as error:
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
         raise MetadataError(f"not JSON: {error}", key=key, offset=offset) from error
-    # To look is only worth it where there are as many brackets.
-    if raw.count(b"[") + raw.count(b"{") > DEEPEST and too_deep(value):
-        raise MetadataError("the document is nested too deep", key=key, expected=f"at most {DEEPEST} levels")
+    # Only JSON's own encoding can be looked through before it is decoded.
+    if not json.detect_encoding(raw).startswith("utf-8") and too_deep(value):
+        raise _too_deep(key)
     return value
+
+
+def _check_nesting(raw: bytes, key: str) -> None:
+    """Refuse what is nested too deep, or has more parts than any document, before memory is taken for it."""
+    parts = raw.count(b"[") + raw.count(b"{")
+    if parts > MOST_PARTS:
+        raise MetadataError("the document has too many parts", key=key, expected=f"at most {MOST_PARTS}", found=parts)
+    # To look is only worth it where there are as many brackets.
+    if parts > DEEPEST:
+        from zvcore.documents.nesting import depth_of_text
+
+        if depth_of_text(raw) > DEEPEST:
+            raise _too_deep(key)
+
+
+def _too_deep(key: str) -> MetadataError:
+    return MetadataError("the document is nested too deep", key=key, expected=f"at most {DEEPEST} levels")
 
 
 def _too_large(key: str, size: int | None) -> MetadataError:

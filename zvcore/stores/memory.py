@@ -13,6 +13,7 @@ from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores.again import changed
 from zvcore.stores.base import Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.files import encode_key
+from zvcore.stores.sorted_keys import SortedKeys, all_below, directly_below
 
 if TYPE_CHECKING:
     import builtins
@@ -28,6 +29,7 @@ class _Memory:
 
     def __init__(self) -> None:
         self.objects: dict[str, tuple[bytes, int]] = {}
+        self.names = SortedKeys()
         self.versions = itertools.count(1)
         self.guard = threading.Lock()
         # Object -> (the holder of its lock, how many want it, the lock).
@@ -37,6 +39,23 @@ class _Memory:
     def after_fork(self) -> None:
         self.guard = threading.Lock()
         self.locks = {}
+
+    def names_in_order(self) -> list[str]:
+        """The keys of all objects, sorted; to be looked at while the guard is held."""
+        return self.names.of(self.objects)
+
+    def keep(self, full: str, whole: bytes) -> None:
+        """Store an object; called while the guard is held."""
+        if full not in self.objects:
+            self.names.added(full)
+        self.objects[full] = (whole, next(self.versions))
+
+    def drop(self, full: str) -> bool:
+        """Remove an object; called while the guard is held. Whether there was one."""
+        found = self.objects.pop(full, None)
+        if found is not None:
+            self.names.removed()
+        return found is not None
 
 
 class _KeyLock:
@@ -137,25 +156,21 @@ class MemoryStore(Store):
 
     def list(self, prefix: str = "") -> Iterator[str]:
         skip = len(self._prefix)
-        return iter(sorted(key[skip:] for key in self._below(prefix)))
+        return iter([key[skip:] for key in self._below(prefix)])
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
+        with self._memory.guard:
+            return directly_below(self._memory.names_in_order(), self._start(prefix))
+
+    def _start(self, prefix: str) -> str:
+        """What all keys below a folder begin with."""
         prefix = prefix_path(prefix)
-        skip = len(self._prefix) + (len(prefix) + 1 if prefix else 0)
-        folders, objects = set(), []
-        for key in self._below(prefix):
-            name, slash, _ = key[skip:].partition("/")
-            if slash:
-                folders.add(name)
-            else:
-                objects.append(name)
-        return sorted(folders), sorted(objects)
+        return self._prefix + (prefix + "/" if prefix else "")
 
     def _below(self, prefix: str) -> builtins.list[str]:
-        prefix = prefix_path(prefix)
-        start = self._prefix + (prefix + "/" if prefix else "")
         with self._memory.guard:
-            return [key for key in self._memory.objects if key.startswith(start)]
+            names = self._memory.names_in_order()
+            return names[all_below(names, self._start(prefix))]
 
     # --- writing
 
@@ -164,10 +179,7 @@ class MemoryStore(Store):
         full = self._full(key)
         whole = b"".join(as_parts(data))
         with self._memory.guard:
-            self._store(full, whole)
-
-    def _store(self, full: str, whole: bytes) -> None:
-        self._memory.objects[full] = (whole, next(self._memory.versions))
+            self._memory.keep(full, whole)
 
     def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
         self._refuse_if_read_only(key)
@@ -177,7 +189,7 @@ class MemoryStore(Store):
             found = self._memory.objects.get(full)
             if (None if found is None else found[1]) != stamp:
                 raise changed(key, stamp)
-            self._store(full, whole)
+            self._memory.keep(full, whole)
 
     def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int, *, ending: bool = False) -> None:
         self._refuse_if_read_only(key)
@@ -189,7 +201,7 @@ class MemoryStore(Store):
             if len(data) != at:
                 text = "the object was lengthened or cut by someone else in the meantime"
                 raise ConflictError(text, key=key, expected=f"{at} bytes", found=len(data))
-            self._store(full, b"".join((data, *pieces)))
+            self._memory.keep(full, b"".join((data, *pieces)))
 
     def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
         self._refuse_if_read_only(key)
@@ -200,7 +212,7 @@ class MemoryStore(Store):
             old = self._existing(full, key)
             if offset + len(new) > len(old):
                 raise outside(key, offset, len(new), len(old))
-            self._store(full, b"".join((memoryview(old)[:offset], new, memoryview(old)[offset + len(new) :])))
+            self._memory.keep(full, b"".join((memoryview(old)[:offset], new, memoryview(old)[offset + len(new) :])))
 
     def _existing(self, full: str, key: str) -> bytes:
         found = self._memory.objects.get(full)
@@ -212,13 +224,13 @@ class MemoryStore(Store):
         self._refuse_if_read_only(key)
         full = self._full(key)
         with self._memory.guard:
-            return self._memory.objects.pop(full, None) is not None
+            return self._memory.drop(full)
 
     def delete_prefix(self, prefix: str) -> int:
         self._refuse_if_read_only(prefix)
         keys = self._below(prefix)
         with self._memory.guard:
-            return sum(self._memory.objects.pop(key, None) is not None for key in keys)
+            return sum(map(self._memory.drop, keys))
 
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
         self._refuse_if_read_only(key)

@@ -10,7 +10,7 @@ from zvcore.care.chunks import ChunkChecker
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.dropping import drop_damaged, nothing_to_compact
 from zvcore.care.levels import check_levels
-from zvcore.care.walking import Grid, look_at_all, stray_objects
+from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr2.array import Zarr2Array, misplaced
@@ -29,7 +29,7 @@ from zvcore.zarr2.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from zvcore.stores import Store
 
@@ -93,7 +93,7 @@ def _group(store: Store, report: Report, only: Sequence[str] | None) -> list[str
     folders, names = store.list_dir()
     if only is None:
         stray_objects(names, _GUESTS, report)
-        _consolidated(store, report)
+        _consolidated(store, set(folders), report)
     members = []
     for name in folders:
         if _is_member(store, name):
@@ -108,32 +108,38 @@ def _is_member(store: Store, name: str) -> bool:
     return any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP))
 
 
-def _consolidated(store: Store, report: Report) -> None:
-    """What the group says of its members against what they say themselves."""
+def _consolidated(store: Store, folders: Collection[str], report: Report) -> None:
+    """What the group says of its members against what they say themselves. `folders` are those in the group."""
     try:
         told = read_consolidated(store) or {}
     except ZvcoreError as error:
         report.problems.append(Problem.of(error, CONSOLIDATED))
         return
+    missing = 0
     for key, document in told.items():
         path, _, name = key.rpartition("/")
         if name not in (DOCUMENT, GROUP, ATTRIBUTES):
             continue
         try:
-            own = _own_document(store, path, name)
+            own = _own_document(store, path, name, not path or path.partition("/")[0] in folders)
         except ZvcoreError:
             continue  # told with the member itself
         if own is None:
-            report.add(CONSOLIDATED, f"it tells of {key}, which is not there", kind=What.MISSING)
+            missing += 1
+            if missing <= NAMED:
+                report.add(CONSOLIDATED, f"it tells of {key}, which is not there", kind=What.MISSING)
         elif not _alike(name, own, document):
             what = f"it is out of date: {key} says something else, and readers that use {CONSOLIDATED} do not know it"
             report.add(CONSOLIDATED, what, fatal=name == DOCUMENT, kind=What.DOCUMENT)
+    if missing > NAMED:
+        what = f"it tells of {missing - NAMED} more documents that are not there"
+        report.add(CONSOLIDATED, what, kind=What.MISSING)
 
 
-def _own_document(store: Store, path: str, name: str) -> dict[str, Any] | None:
+def _own_document(store: Store, path: str, name: str, there: bool) -> dict[str, Any] | None:
     from zvcore import documents
 
-    found = documents.read(store, document_key(name, path))
+    found = documents.read(store, document_key(name, path)) if there else None
     return {} if found is None and name == ATTRIBUTES else found
 
 

@@ -25,6 +25,7 @@ from zvcore.zarr3.metadata import (
 if TYPE_CHECKING:
     from zvcore.format import Node
     from zvcore.stores import Store
+    from zvcore.zarr3.told_members import ToldMembers
 
 __all__ = ["Zarr3Group"]
 
@@ -46,7 +47,7 @@ class Zarr3Group(Mapping[str, Any]):
         self._options = options
 
     @property
-    def _consolidated(self) -> dict[str, Any] | None:
+    def _consolidated(self) -> ToldMembers | None:
         return self.metadata.consolidated if self.read_only else None
 
     def __getitem__(self, path: str) -> Any:
@@ -81,7 +82,7 @@ class Zarr3Group(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         if self._consolidated is not None:
-            yield from sorted(name for name in self._consolidated if "/" not in name)
+            yield from self._consolidated.names()
             return
         folders, _ = self.store.list_dir()
         for name in folders:

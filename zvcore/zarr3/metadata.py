@@ -27,6 +27,7 @@ from zvcore.engine import Keys
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.zarr3.chain import Pipeline, parse_codecs
 from zvcore.zarr3.dtypes import DataType, parse_data_type
+from zvcore.zarr3.told_members import ToldMembers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -177,7 +178,7 @@ class GroupMetadata:
     """What the zarr.json of a group says."""
 
     attributes: dict[str, Any]
-    consolidated: dict[str, Any] | None
+    consolidated: ToldMembers | None
     document: dict[str, Any] = field(repr=False)
     where: str = ""
 
@@ -191,15 +192,14 @@ class GroupMetadata:
             for name, member in members.items():
                 if not isinstance(member, dict):
                     raise place.member(name).wrong("an object", member)
-        return cls(attributes_of(document, where), members, document, where)
+        return cls(attributes_of(document, where), None if members is None else ToldMembers(members), document, where)
 
-    def within(self, consolidated: Mapping[str, Any], path: str) -> GroupMetadata:
+    def within(self, consolidated: ToldMembers, path: str) -> GroupMetadata:
         """This group, which lies at `path` in a group that tells of all its members, knows what that says of its own.
 
         zarr-python lists members of members in the outermost group and writes an empty list into those between.
         """
-        first = f"{path}/"
-        members = {name.removeprefix(first): told for name, told in consolidated.items() if name.startswith(first)}
+        members = consolidated.within(path)
         return replace(self, consolidated=members) if members else self
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from zvcore.care.chunks import ChunkChecker
 from zvcore.care.levels import check_levels
-from zvcore.care.walking import Grid, look_at_all, stray_objects
+from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, ZvcoreError
@@ -26,7 +26,7 @@ from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.whole_shards import stored_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from zvcore.stores import Store
 
@@ -96,7 +96,7 @@ def _group(store: Store, metadata: GroupMetadata, report: Report, only: Sequence
         else:
             _no_member(store, name, report)
     if only is None:
-        _consolidated(store, metadata, report)
+        _consolidated(store, metadata, set(folders), report)
         _multiscales(store, metadata, report)
     return members
 
@@ -118,16 +118,19 @@ def _no_member(store: Store, name: str, report: Report) -> None:
         report.add(name, "the folder is no member of the group: it has no zarr.json", fatal=False, kind=What.STRAY)
 
 
-def _consolidated(store: Store, metadata: GroupMetadata, report: Report) -> None:
-    """Compare what the group says of its members with what they say themselves."""
+def _consolidated(store: Store, metadata: GroupMetadata, folders: Collection[str], report: Report) -> None:
+    """Compare what the group says of its members with what they say themselves. `folders` are those in the group."""
+    missing = 0
     for name, told in (metadata.consolidated or {}).items():
         where = f"consolidated_metadata of {name}"
         try:
-            own = read_document(store, name)
+            own = read_document(store, name) if name.partition("/")[0] in folders else None
         except ZvcoreError:
             continue  # reported with the member itself
         if own is None:
-            report.add(DOCUMENT, f"{where}: there is no such member", kind=What.MISSING)
+            missing += 1
+            if missing <= NAMED:
+                report.add(DOCUMENT, f"{where}: there is no such member", kind=What.MISSING)
             continue
         different = differences(own, told)
         vital = [key for key in different if key not in ("attributes", "dimension_names")]
@@ -137,6 +140,9 @@ def _consolidated(store: Store, metadata: GroupMetadata, report: Report) -> None
             )
         elif different:
             report.add(DOCUMENT, f"{where} is out of date: attributes differ", fatal=False, kind=What.DOCUMENT)
+    if missing > NAMED:
+        what = f"consolidated_metadata has {missing - NAMED} more members that are not there"
+        report.add(DOCUMENT, what, kind=What.MISSING)
 
 
 def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
