@@ -12,6 +12,7 @@ from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.note import unfinished_above, unfinished_at
 from zvcore.errors import MetadataError, NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
 from zvcore.format import Format, formats, get_format, marks
+from zvcore.logs import Log
 from zvcore.stores import Store
 from zvcore.stores.opening import open_beside, open_store
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from zvcore.array import Array
 
 __all__ = ["create", "detect", "nothing_known", "open", "store_at", "unknown_file", "unreadable"]
+
+_log = Log("opening")
 
 Path = str | os.PathLike[str] | Store
 Mode = Literal["r", "r+", "w"]
@@ -34,8 +37,11 @@ def detect(store: Store) -> Format | None:
         return next((one for one in asked if one.names_file(str(store.file)) and one.detect(store)), None)
     for one in asked:
         if one.detect(store):
+            _log.info("%s: the format is %s", store.root, one.name)
             return one
-    return next((one for one in asked if one.adopts(store)), None)
+    found = next((one for one in asked if one.adopts(store)), None)
+    _log.info("%s: %s", store.root, "no format is known" if found is None else f"taken for {found.name}")
+    return found
 
 
 def store_at(
@@ -113,7 +119,9 @@ def open_silently(store: Store, mode: Mode = "r", format: str | None = None, **o
     with _looking(store, format):
         found = detect(store) if format is None else get_format(format)
         if found is not None:
-            return _opened(found, store, mode, options)
+            opened = _opened(found, store, mode, options)
+            _log.info("opened %s: %s %s, mode %s", store.root, found.name, getattr(opened, "kind", "array"), mode)
+            return opened
     raise _nothing_at(store)
 
 

@@ -22,9 +22,9 @@ class WrongSizeError(CorruptDataError):
 def first_bad(decode: Callable[[int, int], object], first: int, last: int) -> Iterator[tuple[int, ZvcoreError]]:
     """(row, error) of each row from `first` to `last` that `decode(first, last)` raises an error for.
 
-    A batch with an error is tried again with half as many rows, down to one, and after rows that are sound with twice as
-    many: one bad row in 10,000 costs fifty calls at most, and where all are bad each costs one. Errors caused by another
-    writer are no fault of any row, and are raised.
+    A batch with an error is tried again with half as many rows, down to one, and after rows that are sound with twice
+    as many: one bad row in 10,000 costs fifty calls at most, and where all are bad each costs one. Errors caused by
+    another writer are no fault of any row, and are raised.
     """
     step = last - first
     while first < last:

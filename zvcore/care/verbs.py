@@ -16,6 +16,7 @@ from zvcore.converting.note import FINISHED, UnfinishedConversion, places_above,
 from zvcore.converting.note import KEY as NOTE
 from zvcore.errors import InvalidKeyError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.format import Format, get_format
+from zvcore.logs import Log
 from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from zvcore.opening import Path
 
 __all__ = ["compact", "find", "inspect", "repair", "verify"]
+
+_log = Log("care")
 
 # Objects of zvcore's own, which belong to no format.
 _NOTES = (NOTE, FINISHED, MANIFEST)
@@ -226,6 +229,10 @@ def repair(
         options["only"] = [only]
     target = None if out is None else store_at(out, "w", there, found.name)
     report: Report = found.care().repair(store, target, threads=threads, **options)
+    if _log.tells:
+        for loss in report.losses:
+            _log.info("repaired %s: %s", store.root, loss)
+        _log.info("repaired %s: %s", store.root, ", ".join(f"{n} {what}" for what, n in report.counts.items()))
     return report
 
 
@@ -239,6 +246,7 @@ def compact(
     """Rewrite shards that hold dead bytes; the report counts the bytes that this saved."""
     store, found, only = find(path, "r+", format, storage_options)
     report: Report = found.care().compact(store, threads=threads, only=None if only is None else [only])
+    _log.info("compacted %s: %d bytes saved", store.root, report.counts.get("bytes saved", 0))
     return report
 
 

@@ -47,7 +47,9 @@ def make_parser() -> argparse.ArgumentParser:
     group = common.add_argument_group("options of all commands")
     group.add_argument("--threads", type=thread_count, metavar="N", help="how many threads to use (default: all)")
     group.add_argument("-q", "--quiet", action="store_true", help="no progress and no messages on stderr except errors")
-    group.add_argument("-v", "--verbose", action="store_true", help="say more")
+    group.add_argument(
+        "-v", "--verbose", action="count", help="say on stderr what is done (-vv: each document, each unit)"
+    )
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = argparse.ArgumentParser(prog="zvcore", description="Chunked and sharded array stores.", parents=[common])
     parser.add_argument("--version", action=ShowVersions, nargs=0, help="versions of zvcore and everything it uses")
@@ -66,9 +68,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
-    options = parser.parse_args(arguments, argparse.Namespace(threads=None, quiet=False, verbose=False, debug=False))
+    options = parser.parse_args(arguments, argparse.Namespace(threads=None, quiet=False, verbose=0, debug=False))
     try:
-        with durable(getattr(options, "fsync", False)):
+        with durable(getattr(options, "fsync", False)), telling(options.verbose):
             status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
@@ -105,6 +107,27 @@ def durable(wanted: bool) -> Iterator[None]:
             del os.environ["ZVCORE_FSYNC"]
         elif wanted and before is not None:
             os.environ["ZVCORE_FSYNC"] = before
+
+
+@contextmanager
+def telling(verbose: int) -> Iterator[None]:
+    """Within this, what zvcore logs goes to stderr: what it does, and if asked twice, each step."""
+    if not verbose:
+        yield
+        return
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(relativeCreated)6d ms %(name)s: %(message)s"))
+    logger = logging.getLogger("zvcore")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def tell_notes(error: BaseException) -> None:

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Watch = Callable[[int], None]
 
 __all__ = ["KINDS", "check_name", "put_bytes", "slabs", "write_region"]
 
@@ -19,8 +21,24 @@ SLAB = 32 << 20
 KINDS = ".npy, .npz, .tif or .tiff, .raw or .bin (bytes in C order, little endian)"
 
 
-def slabs(array: Any, region: tuple[Any, ...], threads: int | None, axis: int | None = None) -> Iterator[Any]:
-    """The region's values, in pieces that fit into memory, along an axis (the first that is a range)."""
+def slabs(
+    array: Any,
+    region: tuple[Any, ...],
+    threads: int | None,
+    axis: int | None = None,
+    watch: Watch | None = None,
+) -> Iterator[Any]:
+    """The region's values, in pieces that fit into memory, along an axis (the first that is a range).
+
+    `watch` is told how many more have been read.
+    """
+    for values in _slabs(array, region, threads, axis):
+        if watch is not None:
+            watch(values.size)
+        yield values
+
+
+def _slabs(array: Any, region: tuple[Any, ...], threads: int | None, axis: int | None) -> Iterator[Any]:
     import numpy as np
 
     full = whole_region(region, array.ndim)
@@ -73,11 +91,14 @@ def put_bytes(output: str, data: bytes) -> None:
         file.write(data)
 
 
-def write_region(array: Any, region: tuple[Any, ...], output: str, threads: int | None) -> None:
+def write_region(array: Any, region: tuple[Any, ...], output: str, threads: int | None, progress: bool = False) -> None:
     """A region of an array to a file, or to stdout."""
+    from zvcore.progress import shown
+
     write = _WRITERS[check_name(output)]
-    with _written(output) as file:
-        write(file, array, region, threads)
+    values = math.prod(_shape(array, region))
+    with shown(progress, values, "reading", "value") as watch, _written(output) as file:
+        write(file, array, region, threads, watch)
 
 
 @contextmanager
@@ -108,24 +129,24 @@ def _shape(array: Any, region: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(Selection.basic(region, array.shape).result_shape)
 
 
-def _raw(file: Any, array: Any, region: tuple[Any, ...], threads: int | None) -> None:
+def _raw(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
     import numpy as np
 
     little = array.dtype.newbyteorder("<")
-    for values in slabs(array, region, threads):
+    for values in slabs(array, region, threads, watch=watch):
         file.write(np.ascontiguousarray(values.astype(little, copy=False)).tobytes())
 
 
-def _npy(file: Any, array: Any, region: tuple[Any, ...], threads: int | None) -> None:
+def _npy(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
     import numpy as np
 
     descr = np.lib.format.dtype_to_descr(array.dtype.newbyteorder("<"))
     header = {"descr": descr, "fortran_order": False, "shape": _shape(array, region)}
     np.lib.format.write_array_header_1_0(file, header)
-    _raw(file, array, region, threads)
+    _raw(file, array, region, threads, watch)
 
 
-def _npz(file: Any, array: Any, region: tuple[Any, ...], threads: int | None) -> None:
+def _npz(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
     """One member, `arr_0`, as numpy's `savez_compressed` calls what has no name."""
     import zipfile
 
@@ -133,13 +154,13 @@ def _npz(file: Any, array: Any, region: tuple[Any, ...], threads: int | None) ->
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open("arr_0.npy", "w", force_zip64=True) as member,
     ):
-        _npy(member, array, region, threads)
+        _npy(member, array, region, threads, watch)
 
 
-def _tiff(file: Any, array: Any, region: tuple[Any, ...], threads: int | None) -> None:
+def _tiff(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
     from zvcore.commands.tiff import write_tiff
 
-    write_tiff(file, array, whole_region(region, array.ndim), threads)
+    write_tiff(file, array, whole_region(region, array.ndim), threads, watch)
 
 
 _WRITERS = {"": _npy, ".npy": _npy, ".npz": _npz, ".raw": _raw, ".bin": _raw, ".tif": _tiff, ".tiff": _tiff}

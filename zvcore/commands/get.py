@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     region = chosen_region(options, array)
     if array.dtype.hasobject:
         raise UsageError("items of any length have no file format here; `zvcore cat` prints them")
-    write_region(array, region, options.output, options.threads)
+    write_region(array, region, options.output, options.threads, progress=not options.quiet)
     return 0
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from zvcore.commands.files import Watch
+
 __all__ = ["write_tiff"]
 
 _TILE = 256
@@ -25,12 +27,12 @@ _OME_TYPES = (
 )  # fmt: skip
 
 
-def write_tiff(file: Any, array: Any, region: list[Any], threads: int | None) -> None:
+def write_tiff(file: Any, array: Any, region: list[Any], threads: int | None, watch: Watch) -> None:
     """Write a region as pages of y and x. `region` has an entry for each axis of the array."""
     tifffile = _tifffile()
     axes = _axes_shown(array, region)
     lengths = [len(range(array.shape[axis])[region[axis]]) for axis in axes]
-    values = _Values(array, region, axes, lengths, threads)
+    values = _Values(array, region, axes, lengths, threads, watch)
     dtype = array.dtype.newbyteorder("<")
     if dtype.kind not in "buifc":
         from zvcore.errors import UnsupportedError
@@ -104,13 +106,25 @@ class _Values:
     """What is written, page after page, read in parts that fit into memory."""
 
     def __init__(
-        self, array: Any, region: list[Any], axes: Sequence[int], lengths: Sequence[int], threads: int | None
+        self,
+        array: Any,
+        region: list[Any],
+        axes: Sequence[int],
+        lengths: Sequence[int],
+        threads: int | None,
+        watch: Watch,
     ) -> None:
         self._array = array
         self._region = region
         self._axes = axes
         self._lengths = lengths
         self._threads = threads
+        self._watch = watch
+
+    def _read(self, region: Sequence[Any]) -> npt.NDArray[Any]:
+        values: npt.NDArray[Any] = self._array.read(tuple(region), threads=self._threads)
+        self._watch(values.size)
+        return values
 
     def pages(self) -> Iterator[npt.NDArray[Any]]:
         *outer, _ = [range(n) for n in self._lengths[:-2]] or [range(1)]
@@ -133,9 +147,9 @@ class _Values:
         """Pages behind each other, at one place along the axes outside."""
         region = self._at(place)
         if len(self._lengths) == 2:
-            yield self._turned(self._array.read(tuple(region), threads=self._threads), self._axes)[None]
+            yield self._turned(self._read(region), self._axes)[None]
             return
-        for values in slabs(self._array, tuple(region), self._threads, self._axes[len(place)]):
+        for values in slabs(self._array, tuple(region), self._threads, self._axes[len(place)], self._watch):
             yield self._turned(values, self._axes[len(place) :])
 
     def _tiles_of_bands(self) -> Iterator[npt.NDArray[Any]]:
@@ -148,7 +162,7 @@ class _Values:
                 rows = span[first : first + _TILE]
                 stop = rows.stop if rows.step > 0 or rows.stop >= 0 else None
                 region[down] = slice(rows.start, stop, rows.step)
-                yield from _cut(self._turned(self._array.read(tuple(region), threads=self._threads), self._axes[-2:]))
+                yield from _cut(self._turned(self._read(region), self._axes[-2:]))
 
     def _at(self, place: Sequence[int]) -> list[Any]:
         region = list(self._region)

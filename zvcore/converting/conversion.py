@@ -19,6 +19,7 @@ from zvcore.converting.present import Units, units_of
 from zvcore.converting.running import Parts, run_units
 from zvcore.converting.verifying import Comparison
 from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.logs import Log
 from zvcore.progress import shown
 from zvcore.report import ConversionReport
 from zvcore.stores import LocalStore, MemoryStore
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = ["Conversion"]
+
+
+_log = Log("converting")
 
 
 class Conversion(ABC):
@@ -158,9 +162,11 @@ class Conversion(ABC):
         self.journal.plan({step.name: self._noted(step, Units(range(len(step.work)))) for step in steps})
         report.losses.extend(self.draft.losses)
         total = sum(len(step.work) for step in steps)
+        _log.info("converting into %s: %d steps, %d units", self.store.root, len(steps), total)
         with shown(progress, total, "converting") as tell:
             for step in steps:
                 self._run_step(step, report, threads, client, tell)
+        self.journal.flush()
         if verify:
             self._verify(report, threads, client, progress)
             if not report.verified:
@@ -196,13 +202,20 @@ class Conversion(ABC):
         # What nothing is stored of is done already.
         tell(len(work) - len(units) + resumed)
         report.memory = max(report.memory, work.unit_memory)
+        _log.info("%s: %d of %d units are to be done", step.name, len(units) - resumed, len(work))
         left = (units[ordinal] for ordinal in self.journal.left(step.name, len(units)))
         parts = Parts(left, len(units) - resumed, self.memory)
         chunks = report.copied + report.encoded + report.empty
         try:
             for unit, outcome in run_units(work, parts, threads=threads, client=client):
                 self.journal.add(step.name, units.ordinal(unit))
+<<<<<<< HEAD
                 report.include(outcome)
+=======
+                _log.debug("%s: unit %d is done: %s", step.name, unit, outcome)
+                for name, number in vars(outcome).items():
+                    setattr(report, name, getattr(report, name) + number)
+>>>>>>> 9c91bea (zvcore says what it does: -v, -vv and logging; get shows progress; a lock file speaks of its own object only)
                 tell(1)
             if units.listed is not None and not resumed:
                 seen = report.copied + report.encoded + report.empty - chunks
@@ -214,6 +227,10 @@ class Conversion(ABC):
                 error.key = f"{work.name}/{error.key}"
             raise
         self.journal.end_step()
+        _log.info(
+            "%s is done; so far %d chunks are copied as they are, %d computed, %d empty",
+            step.name, report.copied, report.encoded, report.empty,
+        )  # fmt: skip
 
     def _verify(self, report: ConversionReport, threads: int | None, client: Any, progress: Any) -> None:
         comparisons: list[Comparison | ComparingObjects] = [

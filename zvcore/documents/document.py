@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.values import DEEPEST, too_deep
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
+from zvcore.logs import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = ["LARGEST", "Document", "change", "change_bytes", "encode", "fetch", "parse", "parse_any", "read"]
+
+_log = Log("opening")
 
 # Consolidated metadata of a million members would fit.
 LARGEST = 1 << 30
@@ -32,7 +35,10 @@ def fetch(store: Store, key: str) -> bytes | None:
     if store.local_root is not None and (store.size(key) or 0) > LARGEST:
         raise _too_large(key, store.size(key))
     raw = store.get(key)
-    return None if raw is None else bytes(raw)
+    if raw is None:
+        return None
+    _log.debug("read %s of %s: %d bytes", key, store.root, len(raw))
+    return bytes(raw)
 
 
 def parse(raw: bytes, key: str) -> dict[str, Any]:

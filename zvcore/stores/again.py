@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError
+from zvcore.logs import Log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,8 @@ BEING_REPLACED = "the objects are being replaced faster than they can be read"
 # About ten seconds in all. A writer that holds its turn for longer than that is not waited for.
 _ATTEMPTS = 100
 _FIRST_WAIT, _LONGEST_WAIT = 0.001, 0.2
+
+_log = Log("stores")
 
 Errors = type[Exception] | tuple[type[Exception], ...]
 
@@ -63,6 +66,7 @@ def again(key: str, failure: str = BEING_CHANGED, on: Errors = ConflictError) ->
         yield attempt
         if attempt.error is None:
             return
+        _log.info("trying %s again, time %d: %s", key, number + 2, attempt.error)
         give_way(number)
     raise GivenUpError(failure, key=key) from attempt.error
 

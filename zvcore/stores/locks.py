@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import threading
 import time
@@ -16,6 +15,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.logs import Log
+from zvcore.stores.lock_names import lock_path
 from zvcore.stores.open_files import pool
 from zvcore.stores.partial_writes import mend
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FileLock", "held_locks", "holds", "lock_path", "remove_stale_lock"]
 
-_LONGEST_NAME = 255
+_log = Log("stores")
 
 # Which locks this process holds, and which thread took them: path of the lock file -> (thread, descriptor).
 held_locks: dict[bytes, tuple[int, int]] = {}
@@ -51,15 +52,6 @@ def _let_go(descriptor: int) -> None:
 
 
 os.register_at_fork(after_in_child=_close_after_fork)
-
-
-def lock_path(path: bytes) -> bytes:
-    """Where the lock of the object at this path lies."""
-    folder, name = os.path.split(path)
-    lock = b"." + name + b".zvlock"
-    if len(lock) > _LONGEST_NAME:
-        lock = b"." + hashlib.blake2b(name, digest_size=16).hexdigest().encode() + b".zvlock"
-    return os.path.join(folder, lock)
 
 
 def holds(path: bytes) -> bool:
@@ -135,10 +127,22 @@ class FileLock:
         except FileNotFoundError:
             return False
 
+    def _wait(self, descriptor: int) -> None:
+        if not _log.tells:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _log.info("waiting for the lock of %s, which someone else holds", self._key)
+            began = time.monotonic()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _log.info("took the lock of %s after %.3f s", self._key, time.monotonic() - began)
+
     def _acquire(self, descriptor: int, deadline: float | None) -> None:
         try:
             if deadline is None:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                self._wait(descriptor)
                 return
             pause = 0.0005
             while True:

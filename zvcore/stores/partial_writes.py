@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zvcore.kernels.crc32c import crc32c
+from zvcore.logs import Log
+from zvcore.stores.lock_names import lock_path
 from zvcore.stores.writing import write_all
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from zvcore.stores.growing import Growth
 
 __all__ = ["Note", "Unfinished", "mend", "noted", "unfinished", "unfinished_of"]
+
+_log = Log("stores")
 
 _MAGIC = b"zvnote2\n"
 # Magic, inode, size before, size after, offset; how much is appended, how much of that at the end, and its checksum;
@@ -50,6 +54,10 @@ class Unfinished:
     size: int
     offset: int
     new: bytes
+
+    @property
+    def told(self) -> str:
+        return "completed" if self.new else "taken back"
 
     def within(self, start: int, stop: int) -> bytes | None:
         """The bytes of this range if they are all among the new ones."""
@@ -206,6 +214,10 @@ def mend(lock_file: bytes, lock: int) -> None:
     name = _noted_name(lock)
     if name is not None:
         path = os.path.join(os.path.dirname(lock_file), name)
+        # A lock is about its own object: what it says of others was not written by a writer of ours.
+        if lock_path(path) != lock_file:
+            name = None
+    if name is not None:
         with suppress(FileNotFoundError, NotADirectoryError):
             note = _read_note(lock, os.stat(path, follow_symlinks=False))
             if note is not None:
@@ -261,6 +273,7 @@ def _mend(path: bytes, note: Note) -> None:
         state = note.state(descriptor)
         if state is None:
             return
+        _log.info("repairing %s: the write that did not end is %s", os.fsdecode(path), state.told)
         if state.new:
             write_all(descriptor, state.offset, state.new)
         else:

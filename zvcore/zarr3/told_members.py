@@ -41,7 +41,7 @@ class ToldMembers(Mapping[str, Any]):
 
     def __len__(self) -> int:
         span = all_below(self._told.names, self._start)
-        return span.stop - span.start
+        return int(span.stop - span.start)
 
     def names(self) -> list[str]:
         """What lies directly in this group."""
