@@ -22,24 +22,27 @@ class WrongSizeError(CorruptDataError):
 def first_bad(decode: Callable[[int, int], object], first: int, last: int) -> Iterator[tuple[int, ZvcoreError]]:
     """(row, error) of each row from `first` to `last` that `decode(first, last)` raises an error for.
 
-    A batch with an error is tried again with half as many rows, down to one, and after rows that are sound with twice
-    as many: one bad row in 10,000 costs fifty calls at most, and where all are bad each costs one. Errors caused by
+    A batch with an error is halved until the bad rows are alone, so one bad row in 10,000 costs about 28 calls. After two
+    that stand beside each other, the next is tried alone: where all are bad, each costs one call. Errors caused by
     another writer are no fault of any row, and are raised.
     """
-    step = last - first
-    while first < last:
-        step = max(1, min(step, last - first))
+    waiting = [(first, last)]
+    side_by_side = 0
+    while waiting:
+        first, last = waiting.pop()
+        if side_by_side >= 2 and last - first > 1:
+            waiting.append((first + 1, last))
+            last = first + 1
         try:
-            decode(first, first + step)
+            decode(first, last)
         except (ConflictError, StaleSourcesError):
             raise
         except ZvcoreError as error:
-            if step > 1:
-                step //= 2
-                continue
-            yield first, error
+            if last - first <= 1:
+                side_by_side += 1
+                yield first, error
+            else:
+                middle = (first + last) // 2
+                waiting += [(middle, last), (first, middle)]
         else:
-            step *= 2
-            first += step // 2
-            continue
-        first += 1
+            side_by_side = 0
