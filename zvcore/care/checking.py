@@ -22,8 +22,8 @@ class WrongSizeError(CorruptDataError):
 def first_bad(decode: Callable[[int, int], object], first: int, last: int) -> Iterator[tuple[int, ZvcoreError]]:
     """(row, error) of each row from `first` to `last` that `decode(first, last)` raises an error for.
 
-    A batch with an error is halved until the bad rows are alone, so one bad row in 10,000 costs about 28 calls. After two
-    that stand beside each other, the next is tried alone: where all are bad, each costs one call. Errors caused by
+    A batch with an error is halved until the bad rows are alone, so one bad row in 10,000 costs about 28 calls. After
+    two that stand side by side, the next is tried alone: where all are bad, each costs one call. Errors caused by
     another writer are no fault of any row, and are raised.
     """
     waiting = [(first, last)]
