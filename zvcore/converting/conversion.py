@@ -209,13 +209,8 @@ class Conversion(ABC):
         try:
             for unit, outcome in run_units(work, parts, threads=threads, client=client):
                 self.journal.add(step.name, units.ordinal(unit))
-<<<<<<< HEAD
                 report.include(outcome)
-=======
                 _log.debug("%s: unit %d is done: %s", step.name, unit, outcome)
-                for name, number in vars(outcome).items():
-                    setattr(report, name, getattr(report, name) + number)
->>>>>>> 9c91bea (zvcore says what it does: -v, -vv and logging; get shows progress; a lock file speaks of its own object only)
                 tell(1)
             if units.listed is not None and not resumed:
                 seen = report.copied + report.encoded + report.empty - chunks

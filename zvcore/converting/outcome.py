@@ -19,32 +19,7 @@ if TYPE_CHECKING:
     from zvcore.engine import Buffers
     from zvcore.report import Outcome
 
-<<<<<<< HEAD
 __all__ = ["count", "put", "slices", "store_values"]
-=======
-__all__ = ["Outcome", "count", "put", "slices", "store_values"]
-
-
-@dataclass
-class Outcome:
-    """What a unit did, or several."""
-
-    bytes_in: int = 0
-    bytes_out: int = 0
-    values: int = 0
-    copied: int = 0
-    encoded: int = 0
-    empty: int = 0
-    objects: int = 0
-
-    def __str__(self) -> str:
-        """For logs."""
-        return ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in vars(self).items() if value)
-
-    def add(self, other: Outcome) -> None:
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
->>>>>>> 9c91bea (zvcore says what it does: -v, -vv and logging; get shows progress; a lock file speaks of its own object only)
 
 
 def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:
