@@ -87,6 +87,9 @@ def verify(
                 options["only"] = meant
             report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
     report.watch = None
+    if not fast:
+        told = (Problem.of(error) for error in store.damaged())
+        report.problems += [replace(one, where=one.where.removeprefix(f"{store.root}/")) for one in told]
     _check_manifest(report, store, only, fast, threads)
     # Last: a conversion that wrote during the check may have ended by now.
     _tell_unfinished(

@@ -146,6 +146,8 @@ class Conversion(ABC):
                     "the same conversion, run again, resumes it"
                 )
             raise
+        finally:
+            self.store.finish()
 
     def _run(self, threads: int | None, client: Any, progress: Any, verify: bool) -> ConversionReport:
         report = ConversionReport(already_finished=self.finished)

@@ -53,6 +53,7 @@ def migrate(
         _remove(store, documents, report)
     else:
         _add(store, documents, report)
+    store.finish()
     return report
 
 

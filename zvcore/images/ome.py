@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.documents.values import copied, is_number
 from zvcore.errors import MetadataError
 from zvcore.images.axes import Axis, default_names, long_unit, plain, size_of
+from zvcore.images.ome_draft import as_finished, is_draft
 from zvcore.images.remainder import remainder
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def read_set(members: Mapping[str, Any], where: str) -> OmeSet | None:
     entries = members.get("multiscales")
     if not isinstance(entries, list) or not entries or not isinstance(entries[0], dict):
         return None
-    entry = entries[0]
+    entry, beyond = as_finished(entries[0]) if is_draft(entries[0]) else (entries[0], [])
     datasets = entry.get("datasets")
     if not isinstance(datasets, list) or not datasets or not all(isinstance(one, dict) for one in datasets):
         raise MetadataError("multiscales names datasets", key=where, found=repr(datasets)[:80])
@@ -174,7 +175,7 @@ def read_set(members: Mapping[str, Any], where: str) -> OmeSet | None:
         axes.append(here)
     name, method, rest = read_about(entry)
     inside = {name: entry[name] for name in _ENTRY if name in entry}
-    untold = tuple(f"multiscales[0].{path}" for path in remainder(inside, _ENTRY))
+    untold = tuple(f"multiscales[0].{path}" for path in [*remainder(inside, _ENTRY), *beyond])
     return OmeSet(tuple(paths), tuple(axes), name, method, rest, untold)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
-from zvcore.errors import CorruptDataError, ReadOnlyError, UnsupportedError
+from zvcore.errors import CorruptDataError, ReadOnlyError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.editing import Edit, edit_all
 from zvcore.stores.files import encode_key
@@ -279,6 +279,13 @@ class Store(ABC):
     @abstractmethod
     def child(self, prefix: str) -> Store:
         """The store of what lies below a folder."""
+
+    def damaged(self) -> Iterator[ZvcoreError]:
+        """What the store itself can tell of objects whose bytes are not those that were written."""
+        return iter(())
+
+    def finish(self) -> None:
+        """Let others see what was written, where they do not see it at once. More can be written afterwards."""
 
     def close(self) -> None:
         """Let go of what is kept open. The store can still be used."""

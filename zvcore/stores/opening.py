@@ -1,8 +1,9 @@
 """Opening stores from what users write, a path or a URL.
 
 The function that opens the URLs of a scheme is found by entry points of the group `zvcore.stores`, whose names are the
-schemes; "fsspec" opens what no other claims. `opener(url, mode, options)` gets the URL as the user wrote it and the
-`storage_options` as a dict of its own, and refuses those that it does not know, see `check_options`.
+schemes; "fsspec" opens what no other claims, and "zip" what leads to an archive. `opener(url, mode, options)` gets the
+URL as the user wrote it and the `storage_options` as a dict of its own, and refuses those that it does not know, see
+`check_options`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ Options: TypeAlias = Mapping[str, Any] | None
 # fsspec chains addresses by two colons: zip://inside::s3://bucket/data.zip, simplecache::https://host/data
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)(://|::(?=.*://))", re.DOTALL)
 _OTHERS = "fsspec"
+_ZIP = "zip"
+# x.zip, x.zip/inside, and with the words of URL pipelines x.zip|zip:inside
+_ARCHIVE = re.compile(r"(.*?[^/]\.(?:zip|ozx))(?:\|zip:/*|/|$)(.*)", re.IGNORECASE | re.DOTALL)
 
 schemes: Plugins[Opener] = Plugins("zvcore.stores", "store", "zvcore.stores.register_scheme(scheme, opener)")
 
@@ -53,6 +57,15 @@ def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> 
         return path
     text = os.fsdecode(path)
     return _opener_of(text)(text, mode, options)
+
+
+def archive_in(address: str) -> tuple[str, str] | None:
+    """(a zip archive, the folder in it) where an address leads into one; what is a folder of such a name is none."""
+    found = _ARCHIVE.fullmatch(address)
+    # fsspec takes chained addresses apart by its own rules.
+    if found is None or "::" in address or ("://" not in address and os.path.isdir(found[1])):
+        return None
+    return found[1], found[2].strip("/")
 
 
 def open_beside(path: str, mode: str = "r", storage_options: Options = None) -> Store | None:
@@ -84,7 +97,9 @@ def shared_options(storage_options: Options, *paths: object) -> list[Options]:
 
 
 def takes_options(path: str | os.PathLike[str]) -> bool:
-    return _opener_of(os.fsdecode(path)) not in _TAKING_NONE
+    text = os.fsdecode(path)
+    archive = archive_in(text)
+    return _opener_of(text if archive is None else archive[0].rpartition("/")[0] + "/") not in _TAKING_NONE
 
 
 def check_options(url: str, options: Iterable[str], known: Iterable[str] = ()) -> None:
@@ -98,11 +113,15 @@ def check_options(url: str, options: Iterable[str], known: Iterable[str] = ()) -
 
 
 def _opener_of(text: str) -> Opener:
+    archives = schemes.find(_ZIP) if archive_in(text) is not None else None
+    if archives is not None:
+        return archives
     url = _URL.match(text)
     if url is None:
         return open_folder
     scheme = url[1].lower()
-    found = schemes.find(scheme if url[2] == "://" else _OTHERS) or schemes.find(_OTHERS)
+    named = url[2] == "://" and scheme != _ZIP
+    found = schemes.find(scheme if named else _OTHERS) or schemes.find(_OTHERS)
     if found is None:
         raise UnsupportedError(
             f"nothing that is installed opens {scheme}:// addresses, not even zvcore itself: pip install [-e] zvcore",

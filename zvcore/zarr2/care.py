@@ -9,8 +9,13 @@ from zvcore.boxes import box_of
 from zvcore.care.chunks import ChunkChecker
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.dropping import drop_damaged, nothing_to_compact
+<<<<<<< HEAD
 from zvcore.care.levels import check_levels
 from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
+=======
+from zvcore.care.ome import check_ome
+from zvcore.care.walking import Grid, look_at_all, stray_objects
+>>>>>>> 4851ccf (Zip archives are stores: read by ranges, written by streaming and whole or not at all; verify tells where OME-Zarr says other than what lies there; drafts of OME-Zarr 0.6 are read)
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr2.array import Zarr2Array, misplaced
@@ -68,8 +73,7 @@ def verify(
                 return []
             report.count("groups")
             if only is None:
-                scales = attributes.get("multiscales")
-                check_levels(store, scales, report, told="multiscales", in_document=ATTRIBUTES, document=DOCUMENT)
+                check_ome(attributes, partial(_shape_at, store), report, document=ATTRIBUTES)
             return _group(store, report, only)
         except ZvcoreError as error:
             report.problems.append(Problem.of(error, DOCUMENT))
@@ -86,6 +90,14 @@ def _attributes(store: Store, report: Report) -> Mapping[str, Any]:
     except ZvcoreError as error:
         report.problems.append(Problem.of(error, ATTRIBUTES))
         return {}
+
+
+def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
+    """The shape of an array, () of a group; None where nothing is."""
+    if not _is_member(store, path):
+        return None
+    metadata = read_metadata(store, path)
+    return metadata.shape if isinstance(metadata, ArrayMetadata) else ()
 
 
 def _group(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:

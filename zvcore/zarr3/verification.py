@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.care.chunks import ChunkChecker
+<<<<<<< HEAD
 from zvcore.care.levels import check_levels
 from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
+=======
+from zvcore.care.ome import check_ome
+from zvcore.care.walking import Grid, look_at_all, stray_objects
+>>>>>>> 4851ccf (Zip archives are stores: read by ranges, written by streaming and whole or not at all; verify tells where OME-Zarr says other than what lies there; drafts of OME-Zarr 0.6 are read)
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, ZvcoreError
@@ -96,8 +102,13 @@ def _group(store: Store, metadata: GroupMetadata, report: Report, only: Sequence
         else:
             _no_member(store, name, report)
     if only is None:
+<<<<<<< HEAD
         _consolidated(store, metadata, set(folders), report)
         _multiscales(store, metadata, report)
+=======
+        _consolidated(store, metadata, report)
+        check_ome(metadata.attributes, partial(_shape_at, store), report, document=DOCUMENT)
+>>>>>>> 4851ccf (Zip archives are stores: read by ranges, written by streaming and whole or not at all; verify tells where OME-Zarr says other than what lies there; drafts of OME-Zarr 0.6 are read)
     return members
 
 
@@ -145,11 +156,12 @@ def _consolidated(store: Store, metadata: GroupMetadata, folders: Collection[str
         report.add(DOCUMENT, what, kind=What.MISSING)
 
 
-def _multiscales(store: Store, metadata: GroupMetadata, report: Report) -> None:
-    """Check that the levels OME metadata name are there."""
-    ome = metadata.attributes.get("ome")
-    scales = ome.get("multiscales") if isinstance(ome, dict) else None
-    check_levels(store, scales, report, told="ome.multiscales", in_document=DOCUMENT, document=DOCUMENT)
+def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
+    """The shape of an array, () of a group; None where nothing is."""
+    if not store.exists(f"{path}/{DOCUMENT}"):
+        return None
+    metadata = read_metadata(store, path)
+    return () if isinstance(metadata, GroupMetadata) else metadata.shape
 
 
 class Checker(ChunkChecker):
