@@ -28,7 +28,8 @@ def as_finished(entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     systems = [one for one in entry[SYSTEMS] if isinstance(one, dict)]
     datasets = []
     output = None
-    for dataset in entry.get("datasets") if isinstance(entry.get("datasets"), list) else ():
+    given = entry.get("datasets")
+    for dataset in given if isinstance(given, list) else ():
         if not isinstance(dataset, dict):
             datasets.append(dataset)
             continue
