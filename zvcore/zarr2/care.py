@@ -9,13 +9,8 @@ from zvcore.boxes import box_of
 from zvcore.care.chunks import ChunkChecker
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.dropping import drop_damaged, nothing_to_compact
-<<<<<<< HEAD
-from zvcore.care.levels import check_levels
-from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
-=======
 from zvcore.care.ome import check_ome
-from zvcore.care.walking import Grid, look_at_all, stray_objects
->>>>>>> 4851ccf (Zip archives are stores: read by ranges, written by streaming and whole or not at all; verify tells where OME-Zarr says other than what lies there; drafts of OME-Zarr 0.6 are read)
+from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr2.array import Zarr2Array, misplaced

@@ -10,13 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.care.chunks import ChunkChecker
-<<<<<<< HEAD
-from zvcore.care.levels import check_levels
-from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
-=======
 from zvcore.care.ome import check_ome
-from zvcore.care.walking import Grid, look_at_all, stray_objects
->>>>>>> 4851ccf (Zip archives are stores: read by ranges, written by streaming and whole or not at all; verify tells where OME-Zarr says other than what lies there; drafts of OME-Zarr 0.6 are read)
+from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, ZvcoreError
@@ -102,13 +97,8 @@ def _group(store: Store, metadata: GroupMetadata, report: Report, only: Sequence
         else:
             _no_member(store, name, report)
     if only is None:
-<<<<<<< HEAD
         _consolidated(store, metadata, set(folders), report)
-        _multiscales(store, metadata, report)
-=======
-        _consolidated(store, metadata, report)
         check_ome(metadata.attributes, partial(_shape_at, store), report, document=DOCUMENT)
->>>>>>> 4851ccf (Zip archives are stores: read by ranges, written by streaming and whole or not at all; verify tells where OME-Zarr says other than what lies there; drafts of OME-Zarr 0.6 are read)
     return members
 
 
