@@ -15,7 +15,9 @@ from libc.string cimport memset
 from zvcore.codecs.running cimport begin_running, end_running
 from zvcore.engine.failures cimport MEMORY_FAILURE, PYTHON_FAILURE, Failure
 from zvcore.engine.slots cimport Slot, fail, fail_python, give_slot, take_slot
-from zvcore.system.atomics cimport zv_fetch_add, zv_load, zv_load64, zv_milliseconds, zv_store
+from zvcore.system.atomics cimport (
+    zv_compare_and_set64, zv_fetch_add, zv_load, zv_load64, zv_milliseconds, zv_store,
+)
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from zvcore.system.pool cimport zv_pool_begin, zv_pool_lock, zv_pool_start, zv_pool_stop, zv_pool_wait, zv_task
@@ -23,6 +25,8 @@ from zvcore.system.pool cimport zv_pool_begin, zv_pool_lock, zv_pool_start, zv_p
 
 cdef enum:
     SIGNAL_MILLISECONDS = 100
+    LINE = 64               # bytes of the caches that only one processor can write at a time
+    CLAIMS = 4
 
 
 cdef pthread_mutex_t failure_lock       # of `failure` and `has_failure` of all batches
@@ -43,17 +47,20 @@ zv_pool_begin()
 atexit.register(_stop_pool)
 
 
-# What the threads of one batch share.
+# What the threads of one batch share. What is written again and again has lines of the caches for itself.
 cdef struct Batch:
     void *task
     Failure *failure
     int64_t items
-    int64_t next            # taken atomically
-    int64_t done
+    int threads
     int stop
     int has_failure
     int64_t checked         # when signals were last looked after, by the calling thread
     void *progress
+    char[LINE] apart
+    int64_t next            # taken atomically
+    int64_t done            # counted only where there is a callback for progress
+    char[LINE] behind
 
 
 cdef void record_failure(Batch *batch, const Failure *failure) noexcept nogil:
@@ -95,26 +102,47 @@ cdef void participate(void *context, int number) noexcept nogil:
         no_memory.job = -1
         record_failure(batch, &no_memory)
         return
-    slot.place = -1
+    slot.place = slot.object = -1
+    slot.finished = slot.bytes_in = 0
     if begin_running(&slot.runner, (<Task> batch.task).chains.stages, (<Task> batch.task).chains.count) != 0:
         fail(slot, MEMORY_FAILURE, -1)
         record_failure(batch, &slot.failure)
     else:
         do_items(batch, slot, number == 0)
+        (<Task> batch.task).leave(slot)
         end_running(&slot.runner)
     give_slot(slot)
 
 
+cdef int64_t claim(Batch *batch, int64_t *end) noexcept nogil:
+    """Items that a thread is to do next, up to `end`. The fewer are left the fewer they are: threads seldom meet here,
+    and still come to an end together.
+    """
+    cdef int64_t first = zv_load64(&batch.next), count
+    while first < batch.items:
+        count = batch.items - first
+        if batch.threads > 1:
+            count = max(<int64_t> 1, count // (CLAIMS * batch.threads))
+        end[0] = first + count
+        if zv_compare_and_set64(&batch.next, &first, end[0]):
+            return first
+    end[0] = batch.items
+    return batch.items
+
+
 cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
-    cdef int64_t item, now
+    cdef int64_t item = 0, end = 0, now
     while not zv_load(&batch.stop):
-        item = zv_fetch_add(&batch.next, 1)
-        if item >= batch.items:
-            return
+        if item == end:
+            item = claim(batch, &end)
+            if item == end:
+                return
         if (<Task> batch.task).run(slot, item) != 0:
             record_failure(batch, &slot.failure)
             return
-        zv_fetch_add(&batch.done, 1)
+        item += 1
+        if batch.progress != NULL:
+            zv_fetch_add(&batch.done, 1)
         if looking:
             now = zv_milliseconds()
             if now - batch.checked >= SIGNAL_MILLISECONDS:
@@ -150,6 +178,9 @@ cdef class Task:
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
         return 0
 
+    cdef void leave(self, Slot *slot) noexcept nogil:
+        pass
+
     cdef bint perform(self, int64_t items, int threads, object progress, Failure *failure) except -1:
         cdef Batch batch
         cdef zv_task helpers
@@ -159,10 +190,11 @@ cdef class Task:
         batch.task = <void *> self
         batch.failure = failure
         batch.items = items
+        batch.threads = <int> min(<int64_t> threads, items)
         batch.checked = zv_milliseconds()
         batch.progress = NULL if progress is None else <void *> progress
         with nogil:
-            zv_pool_start(&helpers, participate, &batch, <int> min(<int64_t> threads, items) - 1)
+            zv_pool_start(&helpers, participate, &batch, batch.threads - 1)
             participate(&batch, 0)
         interrupted = wait_for(&batch, &helpers, progress)
         if batch.has_failure and failure.kind == PYTHON_FAILURE:

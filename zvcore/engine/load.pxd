@@ -26,8 +26,10 @@ cdef class Stored:
     cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, Bytes *found) noexcept nogil
     # The bytes that hold several chunks of a run, and the offset in the object of the first of them.
     cdef int load_run(self, Slot *slot, int64_t run, Bytes *found, uint64_t *base) noexcept nogil
-    # Called once for each run.
-    cdef void done_with(self, int64_t run) noexcept nogil
+    # Called once for each run; `leave` when a thread has done its last. What a thread has done of one object it tells
+    # the others only when it turns to another one.
+    cdef void done_with(self, Slot *slot, int64_t run) noexcept nogil
+    cdef void leave(self, Slot *slot) noexcept nogil
 
 
 cdef class AtHand(Stored):

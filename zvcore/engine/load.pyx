@@ -72,7 +72,10 @@ cdef class Stored:
         found.size = 0
         return 0
 
-    cdef void done_with(self, int64_t run) noexcept nogil:
+    cdef void done_with(self, Slot *slot, int64_t run) noexcept nogil:
+        pass
+
+    cdef void leave(self, Slot *slot) noexcept nogil:
         pass
 
 
@@ -265,11 +268,20 @@ cdef class FileRanges(Stored):
             fd = zv_load(&self.fds[which])
         return fd
 
-    cdef void done_with(self, int64_t run) noexcept nogil:
-        """With its object's last run a file is closed: a batch may touch more files than may be open."""
+    cdef void done_with(self, Slot *slot, int64_t run) noexcept nogil:
         cdef int64_t which = self.object_of(self.order[self.runs[run]] if self.runs != NULL else run)
+        if which != slot.object:
+            self.leave(slot)
+            slot.object = which
+        slot.finished += 1
+
+    cdef void leave(self, Slot *slot) noexcept nogil:
+        """With its object's last run a file is closed: a batch may touch more files than may be open."""
+        cdef int64_t which = slot.object, finished = slot.finished
         cdef int fd
-        if self.left != NULL and zv_fetch_add(&self.left[which], -1) == 1:
+        slot.object = -1
+        slot.finished = 0
+        if finished and self.left != NULL and zv_fetch_add(&self.left[which], -finished) == finished:
             fd = zv_load(&self.fds[which])
             if fd >= 0 and zv_compare_and_set(&self.fds[which], fd, -1):
                 close(fd)

@@ -21,6 +21,7 @@ cdef struct Packed:
     char *temporary             # its path, as long as it is not the object
     uint8_t *tail               # bytes that are to be written next
     uint64_t held               # how many
+    char[64] apart              # so that threads write to lines of the caches that are their own
 
 
 cdef class Packer(Sink):

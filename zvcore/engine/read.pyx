@@ -105,8 +105,11 @@ cdef class Reading(Task):
             status = self.read_one(slot, self.stored.order[self.stored.runs[item]])
         else:
             status = self.read_several(slot, item)
-        self.stored.done_with(item)
+        self.stored.done_with(slot, item)
         return status
+
+    cdef void leave(self, Slot *slot) noexcept nogil:
+        self.stored.leave(slot)
 
     cdef int read_one(self, Slot *slot, int64_t chunk) noexcept nogil:
         cdef Bytes found

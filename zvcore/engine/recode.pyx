@@ -108,12 +108,16 @@ cdef class Recoding(Task):
             status = self.stored.load(slot, chunk, stored_limit(self.source.form.chunk_nbytes), NULL, &stored)
             if status == 0:
                 if stored.data != NULL:
-                    zv_fetch_add(&self.bytes_in, stored.size)
+                    slot.bytes_in += stored.size
                 status = read_block(slot, self.source, self.cells.source_selection, chunk, stored, &ours)
-            self.stored.done_with(chunk)
+            self.stored.done_with(slot, chunk)
             if status != 0:
                 return -1
         return 0
+
+    cdef void leave(self, Slot *slot) noexcept nogil:
+        zv_fetch_add(&self.bytes_in, <int64_t> slot.bytes_in)
+        self.stored.leave(slot)
 
     cdef int of_target(self, Slot *slot, int status) noexcept nogil:
         """The target's chunks are counted behind those of the source."""

@@ -1,6 +1,6 @@
 """What a thread of a batch has for itself: memory, and what went wrong."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from zvcore.codecs.running cimport Runner
 from zvcore.engine.failures cimport Failure
@@ -15,6 +15,9 @@ cdef struct Slot:
     Runner runner               # of the batch's chains
     Failure failure
     int64_t place               # where in its plan this thread is; -1 when a batch begins
+    int64_t object              # whose chunks it has read, and what of it others do not know yet; see `Stored.done_with`
+    int64_t finished
+    uint64_t bytes_in           # that it has read, for who counts them
     Slot *next
 
 

@@ -34,8 +34,12 @@ cdef class Encoding(Task):
         cdef int status = encode_block(slot, self.chunks, self.items.selection, chunk, &self.items.target, self.old,
                                        self.sink)
         if self.old is not None:
-            self.old.done_with(chunk)
+            self.old.done_with(slot, chunk)
         return status
+
+    cdef void leave(self, Slot *slot) noexcept nogil:
+        if self.old is not None:
+            self.old.leave(slot)
 
 
 def encode_chunks(Chunks chunks not None, Selection selection not None, values, Sink sink not None,

@@ -9,6 +9,7 @@ cdef extern from "zv_atomics.h" nogil:
     void zv_store(int *value, int n)
     int64_t zv_load64(int64_t *value)
     int zv_compare_and_set(int *value, int expected, int wanted)
+    int zv_compare_and_set64(int64_t *value, int64_t *expected, int64_t wanted)
     void *zv_take_pointer(void **place)
     int zv_put_pointer(void **place, void *pointer)
     int64_t zv_milliseconds()

@@ -15,6 +15,11 @@ static inline int zv_compare_and_set(int *value, int expected, int wanted) {
     return __atomic_compare_exchange_n(value, &expected, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Whether a number was still what was expected and now is the one that is wanted; otherwise `expected` is what it is. */
+static inline int zv_compare_and_set64(int64_t *value, int64_t *expected, int64_t wanted) {
+    return __atomic_compare_exchange_n(value, expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 /* Takes what a place holds and leaves NULL there. */
 static inline void *zv_take_pointer(void **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQUIRE); }
 
