@@ -31,7 +31,7 @@ SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 BASICS = {"errors", "plugins", "lazy", "boxes", "logs"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
-    "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement",
+    "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement", "group",
 }  # fmt: skip
 # What asks formats, and knows none of them.
 ON_TOP = {

@@ -91,3 +91,15 @@ def test_groups_refuse_options_in_words_for_users(tmp_path, name):
     for inner in zvcore.formats()[name].inner_options:
         with pytest.raises(TypeError, match="has no option"):
             zvcore.create(tmp_path / "x", format=name, shape=(4,), dtype="u1", **{inner: None})
+
+
+@pytest.mark.parametrize("format", [name for name, one in zvcore.formats().items() if one.begins_groups])
+def test_a_group_does_not_remove_itself(tmp_path: Path, format: str) -> None:
+    group = zvcore.open(tmp_path / "g", "w", format=format)
+    group.create_dataset("a", **SMALL)[...] = 1
+    for name in ("", "/"):
+        with pytest.raises(ValueError, match="cannot remove itself"):
+            del group[name]
+    assert (zvcore.open(tmp_path / "g")["a"][...] == 1).all()
+    del group["a"]
+    assert list(zvcore.open(tmp_path / "g")) == []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
+from zvcore.group import Group
 from zvcore.n5.array import N5Array
 from zvcore.n5.attributes import Attributes, WithAttributes
 from zvcore.n5.creating import create_dataset, create_group
@@ -16,21 +16,20 @@ from zvcore.n5.multiscale import Multiscale, read_multiscale, write_multiscale
 from zvcore.n5.paths import group_path
 
 if TYPE_CHECKING:
-    from zvcore.format import Node
+    from collections.abc import Iterator, Mapping
+
     from zvcore.stores import Store
 
 __all__ = ["N5Group"]
 
 
-class N5Group(WithAttributes, Mapping[str, Any]):
+class N5Group(WithAttributes, Group):
     """A folder of an N5 container. Members go by name or path: `group["a/b"]`.
 
     Every folder is a group, with or without attributes.json, except the folders of blocks in a dataset.
     """
 
-    kind = "group"
     format = "n5"
-    path = ""
 
     def __init__(
         self, store: Store, document: dict[str, Any] | None, *, read_only: bool = False, **options: Any
@@ -102,16 +101,6 @@ class N5Group(WithAttributes, Mapping[str, Any]):
             return iter(())
         return iter(self.store.list_dir()[0])
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def children(self) -> Mapping[str, Node]:
-        """The members, by name."""
-        return self
-
-    def __repr__(self) -> str:
-        return f"<zvcore group n5 in {self.store.root}>"
-
     def walk(self) -> Iterator[tuple[str, Any]]:
         """(path, group or dataset) for everything below this group, in order. Blocks are not looked at."""
         waiting: list[tuple[str, N5Group, str]] = [("", self, name) for name in reversed(list(self))]
@@ -136,14 +125,7 @@ class N5Group(WithAttributes, Mapping[str, Any]):
     # --- changing
 
     def __delitem__(self, path: str) -> None:
-        """Remove a member with everything below it."""
-        self._check_writable()
-        name = group_path(path)
-        if not name:
-            raise ValueError("a group cannot remove itself")
-        if name not in self:
-            raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
-        self.store.delete_prefix(name)
+        super().__delitem__(group_path(path))
 
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> N5Group:
         """A new group, and those above it that are missing. One that exists is kept and gets the attributes."""
@@ -175,12 +157,6 @@ class N5Group(WithAttributes, Mapping[str, Any]):
             above = "/".join(parts[:depth])
             if is_dataset(read_document(self.store, above)):
                 raise ConflictError("a dataset cannot have members", key=f"{self.store.root}/{above}".rstrip("/"))
-
-    def _check_writable(self) -> None:
-        if self.read_only:
-            raise ReadOnlyError(
-                "the group was opened for reading; open it with mode='r+' to write", key=self.store.root
-            )
 
     # --- scales
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
+from zvcore.group import Group
 from zvcore.zarr2.array import Zarr2Array, warn_if_misplaced
 from zvcore.zarr2.attributes import Attributes, AttributesFile
 from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, tell_above
@@ -26,15 +26,14 @@ from zvcore.zarr2.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from zvcore.format import Node
     from zvcore.stores import Store
 
 __all__ = ["Zarr2Group", "create_group"]
 
 
-class Zarr2Group(Mapping[str, Any]):
+class Zarr2Group(Group):
     """Members by name or path: `group["a/b"]`.
 
     What .zmetadata tells of the members is used where looking at each of them means a request over a network, and the
@@ -44,9 +43,7 @@ class Zarr2Group(Mapping[str, Any]):
     told     the documents of all that is in it, where such a group has told them
     """
 
-    kind = "group"
     format = "zarr2"
-    path = ""
 
     def __init__(
         self,
@@ -127,25 +124,11 @@ class Zarr2Group(Mapping[str, Any]):
         split = (key.split("/") for key in self._told)
         yield from sorted({parts[0] for parts in split if len(parts) == 2 and parts[1] in (DOCUMENT, GROUP)})
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def children(self) -> Mapping[str, Node]:
-        """The members, by name."""
-        return self
-
-    def __repr__(self) -> str:
-        return f"<zvcore group zarr2 in {self.store.root}>"
-
     # --- changing
 
     def __delitem__(self, path: str) -> None:
-        self._check_writable()
-        if path not in self or not path.strip("/"):
-            raise NotFoundError("no such member", key=f"{self.store.root}/{path}")
-        name = path.strip("/")
-        self.store.delete_prefix(name)
-        forget_below(self.store.child(name), (*self._through, self.store))
+        super().__delitem__(path)
+        forget_below(self.store.child(path.strip("/")), (*self._through, self.store))
 
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr2Group:
         """A new group, and those above it that are missing."""
@@ -172,12 +155,6 @@ class Zarr2Group(Mapping[str, Any]):
         return create_array(self.store.child(path.strip("/")), through=(*self._through, self.store), **options)
 
     create_array = create_dataset
-
-    def _check_writable(self) -> None:
-        if self.read_only:
-            raise ReadOnlyError(
-                "the group was opened for reading; open it with mode='r+' to write", key=self.store.root
-            )
 
 
 def create_group(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents import Document
-from zvcore.errors import ConflictError, NotFoundError, ReadOnlyError
+from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
+from zvcore.group import Group
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import group_document
@@ -23,21 +23,20 @@ from zvcore.zarr3.metadata import (
 )
 
 if TYPE_CHECKING:
-    from zvcore.format import Node
+    from collections.abc import Iterator, Mapping
+
     from zvcore.stores import Store
     from zvcore.zarr3.told_members import ToldMembers
 
 __all__ = ["Zarr3Group"]
 
 
-class Zarr3Group(Mapping[str, Any]):
+class Zarr3Group(Group):
     """Members by name or path: `group["a/b"]`. Consolidated metadata are used when they are there and it is read
     only.
     """
 
-    kind = "group"
     format = "zarr3"
-    path = ""
 
     def __init__(self, store: Store, metadata: GroupMetadata, *, read_only: bool = False, **options: Any) -> None:
         self.store = store
@@ -89,22 +88,6 @@ class Zarr3Group(Mapping[str, Any]):
             if self.store.exists(f"{name}/zarr.json"):
                 yield name
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def children(self) -> Mapping[str, Node]:
-        """The members, by name."""
-        return self
-
-    def __repr__(self) -> str:
-        return f"<zvcore group zarr3 in {self.store.root}>"
-
-    def __delitem__(self, path: str) -> None:
-        self._check_writable()
-        if path not in self:
-            raise NotFoundError("no such member", key=f"{self.store.root}/{path}")
-        self.store.delete_prefix(path.strip("/"))
-
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr3Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
@@ -129,12 +112,6 @@ class Zarr3Group(Mapping[str, Any]):
         return create_array(self.store.child(path.strip("/")), **options)
 
     create_array = create_dataset
-
-    def _check_writable(self) -> None:
-        if self.read_only:
-            raise ReadOnlyError(
-                "the group was opened for reading; open it with mode='r+' to write", key=self.store.root
-            )
 
 
 def create_group(

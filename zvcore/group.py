@@ -1,0 +1,50 @@
+"""What the groups of all formats have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import NotFoundError, ReadOnlyError
+
+if TYPE_CHECKING:
+    from zvcore.format import Node
+    from zvcore.stores import Store
+
+__all__ = ["Group"]
+
+
+class Group(Mapping[str, Any]):
+    """A mapping of arrays and groups, by name or path. A format adds how members are found, and how they are made."""
+
+    kind = "group"
+    format: str
+    path = ""
+    store: Store
+    read_only: bool
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def children(self) -> Mapping[str, Node]:
+        """The members, by name."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<zvcore group {self.format} in {self.store.root}>"
+
+    def __delitem__(self, path: str) -> None:
+        """Remove a member with everything below it."""
+        self._check_writable()
+        name = path.strip("/")
+        if not name:
+            raise ValueError("a group cannot remove itself")
+        if name not in self:
+            raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
+        self.store.delete_prefix(name)
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(
+                "the group was opened for reading; open it with mode='r+' to write", key=self.store.root
+            )
