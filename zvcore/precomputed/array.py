@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from zvcore import codecs
 from zvcore.array import Array
@@ -13,10 +16,54 @@ from zvcore.precomputed.metadata import Scale, VolumeInfo
 if TYPE_CHECKING:
     from zvcore.codecs import Codec
     from zvcore.documents import Document
+    from zvcore.images.coordinates import Coordinates
     from zvcore.precomputed.encodings import ChunkEncoding
     from zvcore.precomputed.sharding_spec import ShardingSpec
 
-__all__ = ["ScaleArray"]
+__all__ = ["Nanometers", "ScaleArray"]
+
+_CHANNELS = 3
+
+
+class Nanometers:
+    """`array.nm`: a scale by places in nanometers along x, y and z, and by the numbers of channels."""
+
+    def __init__(self, coordinates: Coordinates) -> None:
+        self._coordinates = coordinates
+
+    @property
+    def touching(self) -> Nanometers:
+        """The same, for ranges that begin or end within a voxel: these are taken whole."""
+        return Nanometers(self._coordinates.touching)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._coordinates[self._with_units(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._coordinates[self._with_units(key)] = value
+
+    def _with_units(self, key: Any) -> tuple[Any, ...]:
+        keys = list(key) if isinstance(key, tuple) else [key]
+        if Ellipsis in keys:
+            place = keys.index(Ellipsis)
+            keys[place : place + 1] = [slice(None)] * (len(self._coordinates.spans) - len(keys) + 1)
+        return tuple(_in_nanometers(one) if axis < _CHANNELS else one for axis, one in enumerate(keys))
+
+
+def _in_nanometers(key: Any) -> Any:
+    if not isinstance(key, slice):
+        return (key, "nm")
+    if key.step not in (None, 1):
+        raise IndexError("a range in nanometers has no steps")
+    ends = ["" if end is None else f"{_decimal(end)}nm" for end in (key.start, key.stop)]
+    return slice(None) if ends == ["", ""] else ":".join(ends)
+
+
+def _decimal(number: Any) -> str:
+    """A number without an exponent, as its shortest decimals say it."""
+    if isinstance(number, bool) or not isinstance(number, (int, float, np.integer, np.floating)):
+        raise IndexError(f"not a place in nanometers: {number!r}")
+    return f"{Decimal(repr(number.item() if isinstance(number, np.generic) else number)):f}"
 
 
 class ScaleArray(Array):
@@ -79,6 +126,11 @@ class ScaleArray(Array):
     def resolution(self) -> tuple[float, float, float]:
         """The size of a voxel in nanometers."""
         return self.scale.resolution
+
+    @property
+    def nm(self) -> Nanometers:
+        """The scale in nanometers: `a.nm[8080:8160, 16000:16080, 200]`. What is no voxel's border is an error."""
+        return Nanometers(self.at)
 
     @property
     def encoding(self) -> ChunkEncoding:

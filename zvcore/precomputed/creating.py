@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zvcore import codecs, documents
 from zvcore.choices import AUTO, Auto
-from zvcore.documents.members import Integer, Items, Place
+from zvcore.documents.members import Integer, Items, Place, Text
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.attributes import ScaleAttributes
@@ -58,6 +58,9 @@ def create_volume(
     type: str | None = None,
     key: str | None = None,
     sharding: ShardingSpec | Mapping[str, Any] | str | None = None,
+    mesh: str | None = None,
+    skeletons: str | None = None,
+    segment_properties: str | None = None,
     write_empty_chunks: bool = False,
     **parameters: Any,
 ) -> ScaleArray:
@@ -73,6 +76,8 @@ def create_volume(
     codec        how chunks are compressed after their encoding: "gzip", unless they are pictures, or "raw". Files of
                  single chunks are then called `.gz`, as CloudVolume has it; in object stores these are not compressed
     attrs        further members of the scale in `info`
+    mesh, skeletons, segment_properties
+                 the folders in which these are, as `info` names them
     overwrite    replace a scale of this key and all its chunks
     """
     store = open_store(path, "w")
@@ -112,18 +117,24 @@ def create_volume(
         scale[COMPRESSION] = "gzip"
     checked = Scale.from_json(scale, Place(None, "scale"))
     wanted = {"dtype": kind, "channels": channels, "type": type, "overwrite": overwrite}
-    document = _with_scale(store, scale, wanted)
+    links = {"mesh": mesh, "skeletons": skeletons, "segment_properties": segment_properties}
+    document = _with_scale(store, scale, wanted, {name: link for name, link in links.items() if link is not None})
     layout = layout_of(store, checked, kind, channels, write_empty_chunks)
     return ScaleArray(layout, document, read_only=False)
 
 
-def _with_scale(store: Store, scale: dict[str, Any], wanted: Mapping[str, Any]) -> InfoFile:
-    """Add a scale to the volume in a store, or begin one, and remove the chunks of a scale that it replaces."""
+def _with_scale(store: Store, scale: dict[str, Any], wanted: Mapping[str, Any], links: Mapping[str, Any]) -> InfoFile:
+    """Add a scale to the volume in a store, or begin one, and remove the chunks of a scale that it replaces.
+
+    `links` are members of the document that name folders.
+    """
+    for name, link in links.items():
+        Text().load(link, Place(None, name))
     replaced: list[str] = []
 
     def change(document: dict[str, Any] | None) -> dict[str, Any]:
         replaced.clear()
-        new = with_scale(document, scale, **wanted, where=store.root)
+        new = {**with_scale(document, scale, **wanted, where=store.root), **links}
         old = [] if document is None else document["scales"]
         same = [other for other in old if isinstance(other, Mapping) and other.get("key") == scale["key"]]
         replaced.extend(resolve_key(other["key"], store.root) for other in same)

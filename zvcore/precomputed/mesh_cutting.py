@@ -33,7 +33,8 @@ class Planes:
         if self.half is None:
             return cells
         behind: npt.NDArray[np.bool_] = places - cells * self.step >= self.half
-        return 2 * cells + behind
+        numbers: Numbers = 2 * cells + behind
+        return numbers
 
     def places(self, numbers: Numbers) -> Numbers:
         if self.half is None:
