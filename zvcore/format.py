@@ -275,6 +275,14 @@ class Format(ABC):
         """The value of an id in the shards at the root of a store, of which `inspect` tells the `sharding`."""
         raise UnsupportedError(f"{self.title}: nothing here is stored by id", key=store.root)
 
+    def viewer_folder(self, image: Image) -> str:
+        """Which folder of an image Neuroglancer opens; "" for all of it."""
+        return ""
+
+    def first_segments(self, store: Store, count: int) -> list[str]:
+        """Ids of segments to select first, so that a viewer shows their meshes and skeletons; none: there are none."""
+        return []
+
     def object_file(self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0) -> bytes | None:
         """What has this id in a store, or in a folder `inside` it, as a file whose name ends with `suffix`.
 

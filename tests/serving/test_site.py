@@ -293,3 +293,63 @@ def test_a_data_set_that_is_broken_inside_takes_nothing_else_with_it(tmp_path: P
     assert found["lines"]["neuroglancer_view"] is None
     assert found["fine"]["error"] is None
     assert found["fine"]["neuroglancer_view"]
+
+
+def _state(link: str) -> dict:
+    return json.loads(unquote(link.partition("#!")[2]))
+
+
+def test_an_image_and_a_segmentation_with_meshes_are_layers_of_one_view(tmp_path: Path) -> None:
+    from tests.precomputed.solids import sphere
+    from zvcore.precomputed import Skeleton, write_meshes, write_skeletons
+    from zvcore.serving.paths import Root
+    from zvcore.serving.site import Site
+
+    options = {"format": "precomputed", "shape": (9, 9, 9), "resolution": (100, 100, 100)}
+    zvcore.create(tmp_path / "seg", dtype="u4", type="segmentation", mesh="mesh", **options)[...] = 7
+    zvcore.create(tmp_path / "em", dtype="u1", **options)[...] = 7
+    for sharding in (None, "advise"):
+        write_meshes(tmp_path / "seg/mesh", {7: sphere(5), 2**63: sphere(5)}, sharding=sharding, overwrite=True)
+    write_skeletons(tmp_path / "bones", {9: Skeleton(np.zeros((1, 3), "f4"), np.zeros((0, 2), "u4"))})
+    root = Root(tmp_path)
+    listed = Site(root).describe("http://localhost:1")
+    root.close()
+    links = {found["path"]: _state(found["neuroglancer"]) for found in listed["datasets"]}
+    assert links["seg"]["layers"][0]["segments"] == ["7", str(2**63)]
+    assert links["bones"]["layers"][0]["segments"] == ["9"]
+    layers = _state(listed["neuroglancer"])["layers"]
+    assert [(layer["name"], layer["type"]) for layer in layers] == [
+        ("em", "image"), ("bones", "segmentation"), ("seg", "segmentation"),
+    ]  # fmt: skip
+    assert "segments" not in layers[0] and layers[2]["segments"] == ["7", str(2**63)]
+
+
+def test_what_broken_meshes_hide_is_only_the_first_selection(tmp_path: Path) -> None:
+    from zvcore.serving.paths import Root
+    from zvcore.serving.site import Site
+
+    zvcore.create(
+        tmp_path / "seg", format="precomputed", dtype="u4", shape=(9, 9, 9), type="segmentation", mesh="gone",
+        skeletons="s3://elsewhere/bones",
+    )[...] = 7  # fmt: skip
+    root = Root(tmp_path)
+    [found] = Site(root).describe("http://localhost:1")["datasets"]
+    root.close()
+    assert found["error"] is None and "segments" not in _state(found["neuroglancer"])["layers"][0]
+
+
+def test_of_bigdataviewer_a_time_point_is_linked(tmp_path: Path) -> None:
+    from zvcore.serving.paths import Root
+    from zvcore.serving.site import Site
+
+    group = zvcore.create(tmp_path / "bdv.n5/setup0/timepoint0/s0", format="n5", shape=(9, 9, 9), dtype="u2")
+    group[...] = 7
+    (tmp_path / "bdv.n5/attributes.json").write_text('{"n5": "4.0.0"}')
+    (tmp_path / "bdv.n5/setup0/attributes.json").write_text(
+        '{"downsamplingFactors": [[1, 1, 1]], "dataType": "uint16"}'
+    )
+    (tmp_path / "bdv.n5/setup0/timepoint0/attributes.json").write_text('{"multiScale": true, "resolution": [1, 1, 1]}')
+    root = Root(tmp_path)
+    [found] = Site(root).describe("http://localhost:1")["datasets"]
+    root.close()
+    assert found["source"] == "n5://http://localhost:1/bdv.n5/setup0/timepoint0/"

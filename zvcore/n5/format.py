@@ -78,6 +78,11 @@ class N5(Format):
 
         return care
 
+    def viewer_folder(self, image: Image) -> str:
+        # Of BigDataViewer's folders, the viewer reads one time point.
+        around = {level.path.rpartition("/")[0] for level in image.levels}
+        return next(iter(around)) if image.convention == "bdv" and len(around) == 1 else ""
+
     def viewer_source(self, node: Any) -> ViewerSource:
         from zvcore.array import Array
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
-from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.precomputed.group import Volume
 from zvcore.precomputed.kinds import LEGACY_MESHES, MESHES, SKELETONS, VOLUME, kind_of
 from zvcore.precomputed.legacy_meshes import LegacyMeshes
@@ -15,11 +17,16 @@ from zvcore.precomputed.surface_files import SURFACE_SUFFIXES, encode_surface
 from zvcore.precomputed.swc import encode_swc
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zvcore.stores import Store
 
-__all__ = ["object_file"]
+__all__ = ["first_segments", "object_file"]
 
 _SWC = ".swc"
+_OBJECTS: dict[str, Callable[[Store], Meshes | LegacyMeshes | Skeletons]] = {
+    MESHES: Meshes, LEGACY_MESHES: LegacyMeshes, SKELETONS: Skeletons,
+}  # fmt: skip
 
 
 def object_file(store: Store, inside: str | None, id: int, suffix: str, lod: int) -> bytes | None:
@@ -58,6 +65,25 @@ def _skeleton(skeletons: Skeletons, id: int, suffix: str) -> bytes | None:
     if data is None:
         raise NotFoundError(f"there is no skeleton of segment {id}", key=skeletons.store.root)
     return data
+
+
+def first_segments(store: Store, count: int) -> list[str]:
+    """The ids of the first segments of a volume, or of a folder, that have a mesh or a skeleton."""
+    kind = kind_of(read_info(store), INFO)
+    opened: list[Callable[[], Meshes | LegacyMeshes | Skeletons]] = []
+    if kind == VOLUME:
+        volume = Volume(store)
+        named = (("mesh", volume.meshes), ("skeletons", volume.skeletons))
+        opened = [open_them for name, open_them in named if volume.info.get(name)]
+    elif kind in _OBJECTS:
+        opened = [partial(_OBJECTS[kind], store)]
+    for open_them in opened:
+        # What is broken or lies elsewhere is told where it is looked at.
+        with suppress(ZvcoreError):
+            ids = open_them().first_ids(count).tolist()
+            if ids:
+                return [str(id) for id in ids]
+    return []
 
 
 def _mesh(meshes: Meshes | LegacyMeshes, id: int, suffix: str, lod: int) -> bytes | None:

@@ -109,6 +109,11 @@ class Precomputed(Format):
 
         return ShardedStore(store, ShardingSpec.from_json(sharding)).get(id)
 
+    def first_segments(self, store: Store, count: int) -> list[str]:
+        from zvcore.precomputed.exporting import first_segments
+
+        return first_segments(store, count)
+
     def object_file(self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0) -> bytes | None:
         from zvcore.precomputed.exporting import object_file
 

@@ -156,6 +156,10 @@ class LegacyMeshes(Mapping[int, Surface]):
         numbers = {int(match[1]) for match in names if match is not None and match[2] == "0"}
         return as_ids(sorted(number for number in numbers if number <= MAX_ID))
 
+    def first_ids(self, count: int) -> npt.NDArray[np.uint64]:
+        """Some of the ids."""
+        return self.ids()[:count]
+
     def update(self, meshes: Mapping[Any, Surface] | Iterable[tuple[SupportsIndex, Surface]]) -> None:
         """Add meshes or replace them, each in one fragment."""
         if self.mode == "r":

@@ -97,12 +97,12 @@ _RESOLUTION = Items(Number(positive=True), 3)
 _OFFSET = Integer(-_LARGEST_EXTENT, _LARGEST_EXTENT, floats=True)
 _SCALE = Table(
     Member("key", Text()),
-    Member("size", Items(Integer(1, _LARGEST_EXTENT, floats=True), 3)),
+    Member("size", Items(Integer(1, _LARGEST_EXTENT), 3)),
     Member("resolution", _RESOLUTION),
     Member(
         "voxel_offset", Items(Integer(-_LARGEST_EXTENT, _LARGEST_EXTENT, floats=True), 3), default=(0, 0, 0), null=True
     ),
-    Member("chunk_sizes", Items(Items(Integer(1, 2**31 - 1, floats=True), 3), least=1)),
+    Member("chunk_sizes", Items(Items(Integer(1, 2**31 - 1), 3), least=1)),
     Member("encoding", Text()),
     Member("sharding", Made(ShardingSpec.from_json, ShardingSpec.to_json), default=None, null=True),
     Member("hidden", Anything(), default=False),

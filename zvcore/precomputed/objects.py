@@ -110,6 +110,10 @@ class SegmentObjects:
     def ids(self) -> npt.NDArray[np.uint64]:
         return self.files.ids() if self.shards is None else self.shards.ids()
 
+    def first_ids(self, count: int) -> npt.NDArray[np.uint64]:
+        """Some ids, found without reading more than the index of one shard."""
+        return self.files.ids()[:count] if self.shards is None else self.shards.first_ids(count)
+
     def delete(self, ids: Ids) -> list[int]:
         """Take values out, and say whose they were."""
         self.refuse_if_read_only()
@@ -175,6 +179,10 @@ class SegmentMapping(Mapping[int, T]):
 
     def ids(self) -> npt.NDArray[np.uint64]:
         return self._objects.ids()
+
+    def first_ids(self, count: int) -> npt.NDArray[np.uint64]:
+        """Some of the ids, found without listing all of a large set."""
+        return self._objects.first_ids(count)
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID and self._objects.get(id) is not None

@@ -243,6 +243,14 @@ class ShardedStore(Mapping[int, bytes]):
             return np.empty(0, np.uint64)
         return self._reader.ids(file, self.threads)
 
+    def first_ids(self, count: int) -> U64:
+        """Some ids, those of the first shard that has any."""
+        for shard in self._reader.shards():
+            ids = self.shard_ids(shard)
+            if len(ids):
+                return ids[:count]
+        return np.empty(0, np.uint64)
+
     def __len__(self) -> int:
         return len(self.ids())
 

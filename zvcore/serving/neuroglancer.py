@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zvcore.images import Image
     from zvcore.serving.catalog import Dataset
 
-__all__ = ["DEMO", "direct_source", "link", "state"]
+__all__ = ["DEMO", "direct_source", "link", "state", "together"]
 
 DEMO = "https://neuroglancer-demo.appspot.com/"
 
@@ -22,6 +22,9 @@ _TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "floa
 def direct_source(dataset: Dataset, base: str) -> tuple[str | None, str]:
     """(what to type into Neuroglancer, "") for what it reads by itself, else (None, why it does not)."""
     where = f"{base}/" + "".join(f"{quote(name)}/" for name in dataset.names)
+    if dataset.pyramid is not None and dataset.node is not None:
+        inside = get_format(dataset.format).viewer_folder(dataset.pyramid)
+        where += f"{quote(inside)}/" if inside else ""
     if dataset.viewer is not None:
         found = dataset.viewer
     elif dataset.pyramid is not None:
@@ -73,6 +76,20 @@ def state(
         found["dimensions"] = {name: [1e-9, "m"] for name in "xyz"}
         found |= {"position": place[0], "projectionScale": 1.3 * place[1], "layout": "3d"}
     return found
+
+
+def together(states: list[dict[str, Any]]) -> dict[str, Any]:
+    """One state with the layers of several. Images lie below segmentations, and the first says where things are."""
+    order = {"image": 0, "segmentation": 1}
+    layers = [layer for one in states for layer in one["layers"]]
+    names: dict[str, int] = {}
+    for layer in layers:
+        seen = names[layer["name"]] = names.get(layer["name"], 0) + 1
+        if seen > 1:
+            layer["name"] = f"{layer['name']} ({seen})"
+    places = sorted(states, key=lambda one: order.get(one["layers"][0]["type"], len(order)))
+    found = {**places[0], "layers": sorted(layers, key=lambda layer: order.get(layer["type"], len(order)))}
+    return found | ({"layout": "4panel"} if len(states) > 1 else {})
 
 
 def link(viewer: str, viewer_state: dict[str, Any]) -> str:

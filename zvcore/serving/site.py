@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from zvcore.errors import UnsupportedError
+from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.format import get_format
 from zvcore.serving import neuroglancer
 from zvcore.serving.catalog import Dataset, dataset_at, find_datasets, is_dataset_file, marks, stored_size
@@ -38,6 +38,9 @@ _SECONDS_FOR_SIZES = 3.0
 # When a page has taken so long, it does without the contrast of what has not been drawn before.
 _SECONDS_FOR_PICTURES = 5.0
 _KEPT = 256
+# Segments that are selected at first, and layers that one view has at most.
+_FIRST_SEGMENTS = 20
+_MOST_LAYERS = 24
 
 
 class Site:
@@ -158,7 +161,12 @@ class Site:
         share = _SECONDS_FOR_SIZES / max(1, len(catalog.datasets))
         until = time.monotonic() + _SECONDS_FOR_PICTURES
         datasets = [self._facts(dataset, base, share, until) for dataset in catalog.datasets]
-        return {"datasets": datasets, "incomplete": catalog.cut}
+        states = [state for facts in datasets if (state := facts.pop("state", None)) is not None]
+        viewer = self.viewer or neuroglancer.DEMO
+        # One link to all that Neuroglancer reads by itself, as layers of one view.
+        several = 1 < len(states) <= _MOST_LAYERS
+        together = neuroglancer.link(viewer, neuroglancer.together(states)) if several else None
+        return {"datasets": datasets, "incomplete": catalog.cut, "neuroglancer": together}
 
     def _facts(self, dataset: Dataset, base: str, seconds: float, until: float) -> dict[str, Any]:
         size, files, complete = stored_size(self.root, dataset.names, seconds)
@@ -233,9 +241,9 @@ class Site:
         if source is not None:
             image = dataset.pyramid
             axes = None if image is None else get_format(dataset.format).viewer_axes(image)
-            links["neuroglancer"] = neuroglancer.link(
-                viewer, neuroglancer.state(dataset.title, source, kind, limits, axes=axes)
-            )
+            chosen = self._first_segments(dataset) if kind == "segmentation" else []
+            state = neuroglancer.state(dataset.title, source, kind, limits, chosen, axes=axes)
+            links |= {"neuroglancer": neuroglancer.link(viewer, state), "state": state}
         if dataset.error is not None:
             return links
         view = view_for(dataset)
@@ -255,12 +263,21 @@ class Site:
         )
         return links
 
+    def _first_segments(self, dataset: Dataset) -> list[str]:
+        """Segments of which something is seen at once. Where they cannot be told, none are selected."""
+        try:
+            return get_format(dataset.format).first_segments(dataset.store, _FIRST_SEGMENTS)
+        except (ZvcoreError, OSError):
+            return []
+
     def _index(self, base: str) -> bytes:
         found = self.describe(base)
         cards = [_card(facts) for facts in found["datasets"]]
         note = f"<p class=note>{escape(found['incomplete'])}</p>" if found["incomplete"] else ""
         if not cards:
             note += "<p class=note>No data set was found below this folder.</p>"
+        if found["neuroglancer"]:
+            note += f"<p><a class=go href='{escape(found['neuroglancer'])}'>Open all in one view</a></p>"
         count = f"{len(cards)} data set{'' if len(cards) == 1 else 's'}"
         viewer = escape(self.viewer or neuroglancer.DEMO)
         more = "<a href='/.zvcore/datasets.json'>as JSON</a>"
