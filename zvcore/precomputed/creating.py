@@ -93,12 +93,7 @@ def create_volume(
         raise MetadataError("a chunk holds all channels", expected=channels, found=grain[3])
     if encoding is AUTO:
         encoding = _usual_encoding(type or _type_there(store), kind, channels)
-    lossless = parameters.pop("lossless", False)
-    encoder = encoding if isinstance(encoding, ChunkEncoding) else make_encoding(encoding, parameters, lossless)
-    if isinstance(encoding, ChunkEncoding) and parameters:
-        raise TypeError(f"unknown options: {', '.join(parameters)}")
-    if lossless and encoder.lossy:
-        raise MetadataError(f"the chunk encoding {encoder.name!r} loses digits with these parameters, or always")
+    encoder = _chosen_encoding(encoding, parameters)
     encoder.check(kind, channels)
     spec = _sharding(sharding, shards, size, grain[:3], kind, encoder, codec)
     scale: dict[str, Any] = {
@@ -153,6 +148,20 @@ def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: 
     except TypeError:
         given = values
     return Items(Integer(least), *counts).load(given, Place(None, name))
+
+
+def _chosen_encoding(encoding: str | ChunkEncoding, parameters: dict[str, Any]) -> ChunkEncoding:
+    """The encoding that was asked for, which with the parameter `lossless` loses nothing."""
+    lossless = parameters.pop("lossless", False)
+    if isinstance(encoding, ChunkEncoding):
+        encoder = encoding
+        if parameters:
+            raise TypeError(f"unknown options: {', '.join(parameters)}")
+    else:
+        encoder = make_encoding(encoding, parameters, lossless)
+    if lossless and encoder.lossy:
+        raise MetadataError(f"the chunk encoding {encoder.name!r} loses digits with these parameters, or always")
+    return encoder
 
 
 def make_encoding(name: str, parameters: Mapping[str, Any], lossless: bool = False) -> ChunkEncoding:
