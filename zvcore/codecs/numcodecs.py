@@ -19,6 +19,7 @@ import numpy.typing as npt
 from zvcore.codecs.base import Codec
 from zvcore.codecs.buffers import readable_bytes
 from zvcore.codecs.registry import find_plugin
+from zvcore.codecs.serializers import NUMBERS, decode_numbers
 from zvcore.errors import (
     CodecConflictError,
     CodecNotFoundError,
@@ -103,6 +104,11 @@ class NumcodecsCodec(Codec):
         value: Any = dtype.itemsize if wanted == "elementsize" else dtype.str
         return self.replace(**{wanted: value})
 
+    @property
+    def makes_bytes_of_numbers(self) -> bool:
+        """Whether it is a serializer of arrays of numbers; the others are for objects."""
+        return self.kind == "serializer" and (self.numcodecs_id in NUMBERS or "imagecodecs" in self.numcodecs_id)
+
     def encoded_size(self, size: int) -> int | None:
         added = _ADDED.get(self.numcodecs_id)
         return None if added is None else size + added
@@ -186,6 +192,8 @@ class NumcodecsCodec(Codec):
         """The array of this type and shape that a filter's array or a serializer's bytes stand for."""
         size = math.prod(shape)
         try:
+            if self.numcodecs_id in NUMBERS:
+                return decode_numbers(self.numcodecs_id, self, stored, dtype, shape)
             if self.kind == "array":
                 stored = np.ascontiguousarray(stored).view(self.encoded_form(dtype, shape)[0])
             values = np.asarray(self.for_dtype(dtype)._codec.decode(stored))
@@ -213,7 +221,7 @@ def adapter(name: str) -> type[NumcodecsCodec]:
             raise CodecNotFoundError(f"numcodecs cannot load its codec {identifier!r}: {error}") from error
     if found is None:
         known = ", ".join(sorted({*registry.codec_registry, *registry.entries}))
-        extra = f"; pip install 'numcodecs[{identifier}]' adds it" if identifier in ("pcodec", "zfpy") else ""
+        extra = f"; pip install 'numcodecs[{identifier}]' adds it" if identifier in NUMBERS else ""
         raise CodecNotFoundError(
             f"numcodecs {metadata.version('numcodecs')} has no codec {identifier!r}; it has {known}{extra}"
         )

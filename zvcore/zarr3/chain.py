@@ -49,6 +49,7 @@ class Pipeline:
     axes        axis i of the encoded array is axis axes[i] of the one that comes in
     filters     array-to-array codecs after the transposition
     endian      byte order of the items; None where they have none
+    serializer  the array-to-bytes codec as metadata have it, where it is one that only Python can run
     sharding    set when this level's array-to-bytes codec is `sharding_indexed`
     compressors the bytes-to-bytes codecs as metadata have them
     """
@@ -58,6 +59,7 @@ class Pipeline:
     axes: tuple[int, ...]
     filters: tuple[Mapping[str, Any], ...] = ()
     endian: str | None = None
+    serializer: Mapping[str, Any] | None = None
     sharding: Sharding | None = None
     compressors: tuple[Any, ...] = ()
     where: str = field(default="", compare=False)
@@ -72,7 +74,7 @@ class Pipeline:
         """The filters as codecs of bytes; None where only Python can run one of them."""
         if not self.filters:
             return ()
-        if any(named(one, Place(self.where))[0] == "transpose" for one in self.filters):
+        if self.serializer is not None or any(named(one, Place(self.where))[0] == "transpose" for one in self.filters):
             return None
         made: list[Any] = [zvcore.codecs.from_zarr3(one, where=self.where) for one in self.filters]
         dtype = self.data_type.dtype
@@ -91,8 +93,8 @@ class Pipeline:
 
     @property
     def filtered_in_python(self) -> bool:
-        """Whether there are filters that only Python can run."""
-        return self._filters_as_bytes is None
+        """Whether there are filters, or a serializer, that only Python can run."""
+        return self.serializer is not None or self._filters_as_bytes is None
 
     @cached_property
     def chunk_chain(self) -> CodecChain:
@@ -150,8 +152,10 @@ def parse_codecs(codecs: Any, shape: tuple[int, ...], data_type: DataType, place
             raise here.error(f"{name} cannot hold this data type", found=shown(data_type.json))
     else:
         # A codec that no plugin provides may be a filter: the error names it.
-        zvcore.codecs.from_zarr3(codecs[number], where=place.key)
-        raise _unsupported(here, f"array-to-bytes codec {name!r}")
+        codec = zvcore.codecs.from_zarr3(codecs[number], where=place.key)
+        if not getattr(codec, "makes_bytes_of_numbers", False) or data_type.kind != "fixed":
+            raise _unsupported(here, f"array-to-bytes codec {name!r}")
+        parts["serializer"] = codecs[number]
     if data_type.kind != "fixed" and name in ("bytes", "endian"):
         raise here.error("the bytes codec cannot hold items of any length", found=shown(data_type.json))
     compressors = tuple(codecs[number + 1 :])

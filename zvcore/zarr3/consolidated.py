@@ -77,6 +77,7 @@ def _codecs(pipeline: Pipeline) -> Any:
         pipeline.axes,
         _made(pipeline, pipeline.filters),
         pipeline.endian,
+        _made(pipeline, () if pipeline.serializer is None else (pipeline.serializer,)),
         None if sharding is None else (sharding.chunk_shape, _index(sharding.index), _codecs(sharding.inner)),
         _made(pipeline, pipeline.compressors),
     )

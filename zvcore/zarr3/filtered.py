@@ -13,7 +13,7 @@ import zvcore.codecs
 from zvcore.casting import as_dtype
 from zvcore.codecs.filters import plainly_filtered
 from zvcore.documents.members import Place, named
-from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 from zvcore.zarr3.chain import order_of
 
 if TYPE_CHECKING:
@@ -67,6 +67,20 @@ class Filtered:
                 raise UnsupportedError("a filter that does not say what it makes of an array", codec=name)
         return filters
 
+    @cached_property
+    def _serializer(self) -> Any:
+        said = self.pipeline.serializer
+        return None if said is None else zvcore.codecs.from_zarr3(said, where=self.pipeline.where)
+
+    def _serialized(self, values: npt.NDArray[Any]) -> bytes:
+        try:
+            return bytes(self._serializer.encode_array(values))
+        except (MemoryError, ZvcoreError):
+            raise
+        except Exception as error:
+            what = f"{self._serializer.name} cannot hold such chunks: {error}"
+            raise UnsupportedError(what, found=f"{values.dtype} {values.shape}") from error
+
     def check_fill(self, fill: Any) -> None:
         """Whether the fill value comes back as it went in through filters that change each item by itself."""
         values: Any = np.array([fill], self.pipeline.data_type.dtype)
@@ -104,7 +118,7 @@ class Filtered:
         """Equal for codecs that make the same bytes of the same values; None where that is not known."""
         if self.pipeline.endian == "big":
             return None
-        if not all(isinstance(one, zvcore.codecs.Codec) for one in self._filters):
+        if self._serializer is not None or not all(isinstance(one, zvcore.codecs.Codec) for one in self._filters):
             return None
         said = plainly_filtered(self._filters, self.pipeline.data_type.dtype)
         return None if said is None else (self.axes, said)
@@ -118,10 +132,15 @@ class Filtered:
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         forms = self._forms(tuple(shape[axis] for axis in self.axes))
         dtype, stored = forms[-1]
+        if self._serializer is not None:
+            values = self._serializer.decode_array(data, dtype, stored)
+            return self._unfiltered(values, forms)
         expected = math.prod(stored) * dtype.itemsize
         if len(data) != expected:
             raise CorruptDataError("the decoded chunk has a wrong size", expected=expected, found=len(data))
-        values = self._swapped(np.frombuffer(bytes(data), dtype)).reshape(stored)
+        return self._unfiltered(self._swapped(np.frombuffer(bytes(data), dtype)).reshape(stored), forms)
+
+    def _unfiltered(self, values: npt.NDArray[Any], forms: list[Any]) -> npt.NDArray[Any]:
         for one, form in zip(reversed(self._filters), reversed(forms[:-1]), strict=True):
             values = one.decode_array(values, *form)
         return values.transpose(np.argsort(self.axes))
@@ -132,4 +151,6 @@ class Filtered:
             encoded = np.asarray(one.encode_array(encoded))
         if not encoded.dtype.isnative:
             encoded = as_dtype(encoded, encoded.dtype.newbyteorder("="))
+        if self._serializer is not None:
+            return self._serialized(encoded)
         return bytes(self._swapped(encoded).tobytes())
