@@ -19,7 +19,9 @@ _ZFP_LENGTHS = {1: 48, 2: 24, 3: 16, 4: 12}
 _ZFP_BLOCK = 16658 // 8 + 8
 
 
-def decode_numbers(identifier: str, codec: Any, data: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+def decode_numbers(
+    identifier: str, codec: Any, data: Any, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> npt.NDArray[Any]:
     """The array that the bytes of `pcodec` or `zfpy` stand for."""
     return NUMBERS[identifier](codec, memoryview(data).cast("B"), dtype, shape)
 
