@@ -84,6 +84,7 @@ def open(
     format: str | None = None,
     *,
     storage_options: Mapping[str, Any] | None = None,
+    fsync: bool | None = None,
     **options: Any,
 ) -> Any:
     """Open the data at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
@@ -91,6 +92,8 @@ def open(
     mode             "r" to read only, "r+" to read and write, "w" to create an empty group (needs `format`)
     format           one of `zvcore.formats()`; detected if it is not given
     storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
+    fsync            every write to a folder is durable before it returns, file and folders; None: if ZVCORE_FSYNC=1
+                     stands in the environment
     options          options of the format, such as `scale=` for precomputed volumes and `order="C"` for N5
 
     The destination of a conversion that has not ended, and what lies in one, is opened with an
@@ -100,7 +103,7 @@ def open(
         raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
     if mode == "w" and format is None:
         raise ValueError("mode 'w' needs a format")
-    store = store_at(path, mode, storage_options, format)
+    store = store_at(path, mode, storage_options, format).durable(fsync)
     if mode == "w":
         begun = get_format(str(format))
         if not begun.begins_groups:
@@ -153,6 +156,7 @@ def create(
     attrs: dict[str, Any] | None = None,
     overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    fsync: bool | None = None,
     **format_options: Any,
 ) -> Array:
     """Make a new array and open it for writing.
@@ -162,14 +166,15 @@ def create(
     fill_value        what is not stored reads as; 0, or what is nothing to the data type, unless it is given
     shards            the shape of what one object holds, for formats that have shards
     overwrite         replace what lies at the path; else that is an error
-    storage_options   for object stores, as in `open`
+    storage_options   for object stores, and
+    fsync             for folders, as in `open`
     """
     if chunks is not None:
         format_options["chunks"] = chunks
     if shards is not None:
         format_options["shards"] = shards
     return get_format(format).create(
-        store_at(path, "w", storage_options, format),
+        store_at(path, "w", storage_options, format).durable(fsync),
         shape=shape,
         dtype=dtype,
         codec=codec,

@@ -93,6 +93,41 @@ def test_commands_write_durably_if_they_are_told_to(tmp_path: Path, monkeypatch:
     assert os.environ["ZVCORE_FSYNC"] == ("1" if way == "environment" else "0")
 
 
+FRONTS = {
+    "create": "zvcore.create(path, format='zarr3', shape=(4,), dtype='u1', chunks=(2,), **fsync)[...] = 1",
+    "open": "g = zvcore.open(path, 'w', format='n5', **fsync)\ng.create_dataset('a', shape=(4,), dtype='u1')[...] = 1",
+    "convert": "zvcore.convert(source, path, format='zarr3', **fsync)",
+    "downsample": "zvcore.downsample(image, path, levels=1, **fsync)",
+    "levels": "zvcore.downsample(image, levels=1, **fsync)",
+    "repair": "zvcore.repair(source, path, **fsync)",
+    "manifest": "zvcore.make_manifest(source, **fsync)",
+    "migrate": "zvcore.migrate(old, format='zarr3', **fsync)",
+}
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_fsync_means_the_same_in_each_function(tmp_path: Path, front: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZVCORE_FSYNC", raising=False)
+    source, image, old = (tmp_path / name for name in ("b.n5", "i.zarr", "o.zarr"))
+    zvcore.create(source, format="n5", shape=(4, 4), dtype="u1", chunks=(4, 4))[...] = 1
+    zvcore.create(old, format="zarr2", shape=(4,), dtype="u1", chunks=(4,))[...] = 1
+    zvcore.convert(source, image, format="zarr3", ome=True)
+    names = f"path, source, image, old = {[str(tmp_path / 'new'), str(source), str(image), str(old)]}"
+    for asked, durable in (({"fsync": True}, True), ({"fsync": False}, False)):
+        before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+        # Where it is refused, the environment would have it.
+        setting = "" if durable else "import os; os.environ['ZVCORE_FSYNC'] = '1'"
+        calls = record_run(tmp_path, ["-c", f"import zvcore\n{setting}\n{names}\nfsync = {asked}\n{FRONTS[front]}"])
+        synced = {call.inode for call in calls if call.kind == "s"}
+        new = {path.stat().st_ino for path in tmp_path.rglob("*") if path not in before}
+        assert (new <= synced and new) if durable else not synced
+        for path in [*tmp_path.glob("new"), *source.glob(".zvcore-manifest*"), *tmp_path.glob("o.zarr/zarr.json")]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if front == "levels":
+            shutil.rmtree(image)
+            zvcore.convert(source, image, format="zarr3", ome=True)
+
+
 def test_folders_that_a_lock_makes_are_durable(tmp_path: Path) -> None:
     script = (
         "import sys; from zvcore.stores import LocalStore\nwith LocalStore(sys.argv[1], fsync=True).lock('b/c/d'): pass"

@@ -67,12 +67,13 @@ def make_manifest(
     threads: int | None = None,
     progress: bool | Callable[[int, int], Any] = False,
     storage_options: Mapping[str, Any] | None = None,
+    fsync: bool | None = None,
 ) -> tuple[int, int]:
     """Write the manifest of what lies at a path or URL, in place of one that is there: (how many objects, bytes).
 
-    `verify` finds it there, and in every copy.
+    `verify` finds it there, and in every copy. `fsync` is as in `zvcore.open`.
     """
-    store = store_at(path, "r+", storage_options)
+    store = store_at(path, "r+", storage_options).durable(fsync)
     with shown(progress, _objects(store), "checksums", "object") as watch:
         return write_manifest(store, threads, watch)
 

@@ -211,15 +211,18 @@ def repair(
     threads: int | None = None,
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    fsync: bool | None = None,
     **options: Any,
 ) -> Report:
     """Leave out what `verify` finds broken, and report each loss.
 
     With `out`, a sound copy of everything is made there, and nothing is changed here. Without it, whatever is replaced
     or removed is kept beside its place with `.bak` behind its name. What cannot be proved good is left out.
+    `fsync` is as in `zvcore.open`.
     """
     here, there = shared_options(storage_options, path, path if out is None else out)
     store, found, only = find(path, "r" if out is not None else "r+", format, here)
+    store = store.durable(fsync)
     unfinished = unfinished_around(_place(path, store), here) or next(_unfinished_within(store, only), None)
     if unfinished is not None:
         raise UnsupportedError(
@@ -230,7 +233,7 @@ def repair(
         if out is not None:
             raise UnsupportedError("a copy is made of whole datasets; give the path of the dataset", key=only)
         options["only"] = [only]
-    target = None if out is None else store_at(out, "w", there, found.name)
+    target = None if out is None else store_at(out, "w", there, found.name).durable(fsync)
     report: Report = found.care().repair(store, target, threads=threads, **options)
     if _log.tells:
         for loss in report.losses:
@@ -245,9 +248,14 @@ def compact(
     threads: int | None = None,
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    fsync: bool | None = None,
 ) -> Report:
-    """Rewrite shards that hold dead bytes; the report counts the bytes that this saved."""
+    """Rewrite shards that hold dead bytes; the report counts the bytes that this saved.
+
+    `fsync` is as in `zvcore.open`.
+    """
     store, found, only = find(path, "r+", format, storage_options)
+    store = store.durable(fsync)
     report: Report = found.care().compact(store, threads=threads, only=None if only is None else [only])
     _log.info("compacted %s: %d bytes saved", store.root, report.counts.get("bytes saved", 0))
     return report

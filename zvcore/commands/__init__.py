@@ -39,7 +39,7 @@ COMMANDS = (
     "completion",
 )
 # Those that change stores.
-WRITING = ("convert", "downsample", "repair", "compact")
+WRITING = ("convert", "downsample", "migrate", "manifest", "repair", "compact")
 
 
 class FormatNames:

@@ -65,6 +65,7 @@ def convert(
     skip_unsupported: bool = False,
     consolidate: bool | None = None,
     manifest: bool = False,
+    fsync: bool | None = None,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **format_options: Any,
@@ -105,6 +106,7 @@ def convert(
                       that names all of it, before anything is written
     consolidate  whether a Zarr group tells of all that lies in it (consolidated metadata); None: if the source's does
     manifest    leave a checksum of every object (`.zvcore-manifest.jsonl`), by which `verify` checks any copy later
+    fsync       every write to the destination is durable before the next begins, as in `zvcore.open`
     source_options   for opening the source, as `zvcore.open` takes them
     storage_options  for whichever of the two lies in an object store, as in `zvcore.open`
     format_options  options of the destination's format, as in `zvcore.create`
@@ -118,7 +120,7 @@ def convert(
         "overwrite": overwrite, "resume": resume, "memory": int(memory), "skip": skip_unsupported,
         "consolidate": consolidate,
     }  # fmt: skip
-    conversion = _conversion(src, dst, request, manner, source_options, storage_options)
+    conversion = _conversion(src, dst, request, manner, source_options, storage_options, fsync)
     conversion.manifest = manifest
     if strict:
         conversion.refuse_losses()
@@ -213,12 +215,13 @@ def _conversion(
     manner: Mapping[str, Any],
     source_options: Mapping[str, Any] | None,
     storage_options: Mapping[str, Any] | None,
+    fsync: bool | None = None,
 ) -> Converting:
     """The conversion that was asked for; `manner`: the further arguments of `Converting`."""
     by_path = isinstance(src, str | os.PathLike | Store)
     from_there, to_there = shared_options(storage_options, src, dst)
     source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
-    store = opening.store_at(dst, "w", to_there, request.target.format.name)
+    store = opening.store_at(dst, "w", to_there, request.target.format.name).durable(fsync)
     return Converting(source, store, request, **manner)
 
 

@@ -32,6 +32,7 @@ def downsample(
     client: Any = None,
     memory: int = DEFAULT_MEMORY,
     storage_options: Mapping[str, Any] | None = None,
+    fsync: bool | None = None,
     **options: Any,
 ) -> ConversionReport:
     """Add coarser levels to the pyramid at `src`, or with `dst` write a copy of `src` with so many levels more.
@@ -40,7 +41,7 @@ def downsample(
     `options` are then those of `convert`. Each level is made of the one before it: method="mean" for images, "mode"
     (the most frequent value, of several the smallest) for labels. Labels are what is marked so, and where nothing says
     what values are, booleans and whole numbers of 32 and 64 bits. Boxes at odd ends hold fewer voxels and are the mean,
-    or mode, of those.
+    or mode, of those. `fsync` is as in `zvcore.convert`.
     """
     if dst is not None:
         from_there, to_there = shared_options(storage_options, src, dst)
@@ -48,7 +49,7 @@ def downsample(
         options.setdefault("format", _format_of(source))
         return convert(
             source, dst, levels=levels, method=method, factors=factors, verify=verify, progress=progress,
-            threads=threads, client=client, memory=memory, storage_options=to_there,
+            threads=threads, client=client, memory=memory, storage_options=to_there, fsync=fsync,
             **options,
         )  # fmt: skip
     if options:
@@ -61,6 +62,7 @@ def downsample(
 
     started = time.monotonic()
     store = open_store(src, "r+", storage_options) if isinstance(src, str | os.PathLike | Store) else src.store
+    store = store.durable(fsync)
     source = opening.open_silently(store, "r+")
     growing = Growing(
         source, store, levels=levels, method=method, memory=int(memory),

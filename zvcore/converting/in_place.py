@@ -34,16 +34,21 @@ _MEMORY = 1 << 20
 
 
 def migrate(
-    path: opening.Path, *, format: str, undo: bool = False, storage_options: Mapping[str, Any] | None = None
+    path: opening.Path,
+    *,
+    format: str,
+    undo: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    fsync: bool | None = None,
 ) -> Report:
     """Add the documents of another format, so that its readers find the chunks where they lie.
 
     What cannot be said of these chunks in the other format is an error that names it, before anything is written. With
     `undo`, the documents that this would write are removed again, unless somebody has changed them since. The report
-    tells how many documents were added or removed.
+    tells how many documents were added or removed. `fsync` is as in `zvcore.open`.
     """
     target = writable(format)
-    store = opening.store_at(path, "r+", storage_options)
+    store = opening.store_at(path, "r+", storage_options).durable(fsync)
     source = _described(store, target).open(store, "r")
     draft = draft_conversion(collect(source), Request(Target(target, in_place=True)))
     documents = _documents(store, draft)

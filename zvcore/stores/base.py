@@ -287,6 +287,13 @@ class Store(ABC):
     def finish(self) -> None:
         """Let others see what was written, where they do not see it at once. More can be written afterwards."""
 
+    def durable(self, fsync: bool | None) -> Store:
+        """This store, with writes that are durable before they return, or not; None: as it is.
+
+        Where writes are not files, they are as durable as the store itself.
+        """
+        return self
+
     def close(self) -> None:
         """Let go of what is kept open. The store can still be used."""
 

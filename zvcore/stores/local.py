@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import secrets
@@ -75,6 +76,13 @@ class LocalStore(Store):
 
     def __hash__(self) -> int:
         return hash((self.local_root, self.read_only, self.fsync))
+
+    def durable(self, fsync: bool | None) -> LocalStore:
+        if fsync is None or fsync == self.fsync:
+            return self
+        store = copy.copy(self)
+        store.fsync = fsync
+        return store
 
     # --- reading
 

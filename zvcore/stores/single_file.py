@@ -47,6 +47,9 @@ class SingleFileStore(Store):
     def __hash__(self) -> int:
         return hash((self.folder, self.file))
 
+    def durable(self, fsync: bool | None) -> SingleFileStore:
+        return SingleFileStore(self.folder.durable(fsync), self.file)
+
     def _there(self, key: str) -> str | None:
         """What the store around calls an object of this one; None for what this one cannot have."""
         if key == self.file:
