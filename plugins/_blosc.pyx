@@ -48,7 +48,7 @@ cdef struct Config:
 
 
 cdef bint enough_memory(uint64_t blocksize) noexcept nogil:
-    """Whether c-blosc will get its scratch memory, twice a block and a little: it does not ask itself."""
+    """Whether c-blosc will get its scratch memory, a little more than two blocks: it does not check itself."""
     cdef void *probe
     if blocksize <= 1 << 20:
         return True
@@ -82,7 +82,7 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
         snprintf(text, sizeof(text), b"this c-blosc was built without the compressor '%s'", config.cname)
         return fail(err, ZV_PARAM, 0, text)
     out_n[0] = bound(cfg, n)
-    # c-blosc writes its header and the start of its first block without looking.
+    # c-blosc writes its header and the start of its first block without checking for room.
     if cap < <uint64_t> BLOSC_MIN_HEADER_LENGTH + 4 and cap < out_n[0]:
         return fail(err, ZV_SPACE, 0, b"no room for the chunk")
     if not enough_memory(config.blocksize if <uint64_t> config.blocksize < n else n):
@@ -116,7 +116,7 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     # Negative sizes come out as huge ones.
     blosc_cbuffer_sizes(src, &decoded, &encoded, &blocksize)
     if encoded != n:
-        snprintf(text, sizeof(text), b"the header speaks of %d bytes, there are %llu", <int> encoded,
+        snprintf(text, sizeof(text), b"the header says %d bytes, there are %llu", <int> encoded,
                  <unsigned long long> n)
         return fail(err, ZV_CORRUPT, 0, text)
     if blosc_cbuffer_validate(src, <size_t> n, &decoded) != 0:

@@ -87,7 +87,7 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
 
 cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
-    """Streams that follow each other are one, as the bzip2 program has it."""
+    """Streams that follow each other are one, as for the bzip2 program."""
     cdef uint64_t done = 0, written = 0
     cdef int32_t status = ZV_OK
     out_n[0] = 0

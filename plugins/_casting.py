@@ -43,7 +43,7 @@ class _Float(NamedTuple):
 
 
 def _float(dtype: np.dtype[Any]) -> _Float:
-    """What numbers a type of floats has."""
+    """Which numbers a type of floats has."""
     if dtype.isbuiltin == 2:
         import ml_dtypes
 
@@ -64,7 +64,7 @@ def is_integer(dtype: np.dtype[Any]) -> bool:
 
 
 def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], rounding: str, out_of_range: str | None) -> npt.NDArray[Any]:
-    """Each number as the one of `dtype` that the rules make of it; UnsupportedError where they make none."""
+    """Each number as a number of `dtype`, by the rules; UnsupportedError where they give none."""
     if values.dtype == dtype:
         return values
     if is_integer(dtype):
@@ -87,7 +87,7 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], rounding: str, out_of_r
 
 
 def _as_numpy_rounds(values: npt.NDArray[Any], dtype: np.dtype[Any], out_of_range: str | None) -> npt.NDArray[Any]:
-    """Floats of numpy as others of its own, which it rounds to the nearest, and to infinity what is too large."""
+    """Floats as floats of another type of numpy, which rounds to the nearest, and to infinity what is too large."""
     with np.errstate(all="ignore"):
         made = values.astype(dtype)
     if out_of_range is None and values.dtype.itemsize > dtype.itemsize:
@@ -98,7 +98,7 @@ def _as_numpy_rounds(values: npt.NDArray[Any], dtype: np.dtype[Any], out_of_rang
 
 
 def _widened(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Integers as ones that numpy has."""
+    """Integers as a type that numpy has."""
     return values.astype("i1" if kind_of(values.dtype) == "i" else "u1") if values.dtype.isbuiltin == 2 else values
 
 
@@ -135,7 +135,7 @@ def _integers_of_floats(
         raise _refused(values[~finite].flat[0], dtype, "is none of the numbers of")
     whole = ROUNDING[rounding](values)
     least, most = limits_of(dtype)
-    # The largest integer of 64 bits is no float; the next power of two is one.
+    # The largest integer of 64 bits is not a float; the next power of two is.
     low, high = whole < float(least), whole >= float(most + 1)
     bad = low | high
     if bad.any():
@@ -151,12 +151,12 @@ def _integers_of_floats(
 
 
 def _large(values: npt.NDArray[Any]) -> bool:
-    """Whether there are integers that a float of 64 bits rounds."""
+    """Whether a float of 64 bits rounds some of these integers."""
     return bool(values.size) and (int(values.max()) > 2**53 or int(values.min()) < -(2**53))
 
 
 def _large_integers(values: npt.NDArray[Any], bits: int, rounded: Callable[..., Any]) -> npt.NDArray[Any]:
-    """Integers of 64 bits as floats that have so many bits: what is cut off decides as a fraction would."""
+    """Integers of 64 bits as floats of this many bits: the bits that are cut off decide as a fraction would."""
     negative = values < 0
     size = np.where(negative, np.uint64(0) - values.astype(np.uint64), values.astype(np.uint64))
     # As a float, 2**64 - 1 and its like are rounded up to one bit more than they have.
@@ -175,7 +175,7 @@ def _large_integers(values: npt.NDArray[Any], bits: int, rounded: Callable[..., 
 
 
 def _on_grid(values: npt.NDArray[Any], known: _Float, rounded: Callable[..., Any]) -> npt.NDArray[Any]:
-    """Floats of 64 bits that the type has, were there no largest number."""
+    """Floats of 64 bits that the type would have without a largest number."""
     if known.bits >= 53:
         return values
     finite = np.isfinite(values)

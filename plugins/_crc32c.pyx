@@ -13,7 +13,7 @@ cdef enum:
 
 
 cdef void put(uint8_t *at, uint32_t value) noexcept nogil:
-    """Little endian, whatever the machine is."""
+    """Little-endian, whatever the machine is."""
     at[0] = <uint8_t> value
     at[1] = <uint8_t> (value >> 8)
     at[2] = <uint8_t> (value >> 16)

@@ -19,7 +19,7 @@ __all__ = ["Filter"]
 
 
 class Filter(Codec):
-    """A codec of Zarr v3 alone, whose configuration has no other members than it knows."""
+    """A codec for Zarr v3 only, whose configuration has no members that it does not know."""
 
     kind = "array"
     spellings = {"n5": None, "zarr2": None, "neuroglancer": None}
@@ -29,7 +29,7 @@ class Filter(Codec):
 
     @abstractmethod
     def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        """Type and shape of what is made of an array of this type and shape."""
+        """The type and shape that an array of this type and shape becomes."""
 
     @abstractmethod
     def encode_array(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]: ...
@@ -40,7 +40,7 @@ class Filter(Codec):
     ) -> npt.NDArray[Any]: ...
 
     def written_config(self) -> dict[str, Any]:
-        """The configuration without what need not be said."""
+        """The configuration without what may be left out."""
         return self.config()
 
     def to_zarr3(self) -> dict[str, Any]:

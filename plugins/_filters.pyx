@@ -42,7 +42,7 @@ cdef struct Filter:
     double offset
 
 
-# Returns whether something is lost of which numcodecs would say nothing.
+# Returns whether something is lost that numcodecs would lose in silence.
 ctypedef int (*Work)(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil
 
 
@@ -55,7 +55,7 @@ TYPES = {
 
 cdef int32_t each_item(Work work, const Filter *it, const uint8_t *src, uint64_t n, uint64_t size, uint64_t into,
                        uint8_t *dst, uint64_t cap, uint64_t *out_n, zv_error *err) noexcept nogil:
-    """For filters that make of each item of `size` bytes one of `into` bytes."""
+    """For filters that turn each item of `size` bytes into one of `into` bytes."""
     out_n[0] = 0
     if n % size:
         return fail(err, ZV_CORRUPT, 0, b"the bytes are no whole number of items")
@@ -212,7 +212,7 @@ cdef int32_t decode_shuffled(const void *cfg, void *worker, const uint8_t *src, 
     return ZV_OK
 
 
-# -- packbits: a byte in front tells how many bits of the last byte stand for nothing
+# -- packbits: a byte in front says how many bits of the last byte are unused
 
 cdef uint64_t bound_of_bits(const void *cfg, uint64_t n) noexcept nogil:
     return 1 + n // 8 + (n % 8 != 0)

@@ -82,7 +82,7 @@ cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noex
     # A gzip member ends with its size modulo 2**32; nearly all streams have one member.
     size = (<uint32_t> src[n - 4] | <uint32_t> src[n - 3] << 8 | <uint32_t> src[n - 2] << 16
             | <uint32_t> src[n - 1] << 24)
-    # DEFLATE makes at most 1032 bytes of one, so a larger size is none: the stream is cut off or followed by something.
+    # DEFLATE makes at most 1032 bytes of one, so a larger size is wrong: the stream is cut off, or something follows.
     return size if size <= n * 1032 else ZV_SIZE_UNKNOWN
 
 

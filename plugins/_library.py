@@ -1,4 +1,4 @@
-"""What codecs share that call a C library: zvcore may have been built where the library was not there."""
+"""What codecs that call a C library share: zvcore may have been built without the library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def native_part(name: str) -> Any:
 
 
 class LibraryCodec(Codec):
-    """A codec whose work other Python packages do where its C table is missing, slower and one chunk at a time."""
+    """A codec whose work other Python packages do if its C table is missing, more slowly and one chunk at a time."""
 
     def _encode(self, data: memoryview) -> Any:
         return self._fallback().encode(self, data)

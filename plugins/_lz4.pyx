@@ -200,9 +200,9 @@ cdef uint64_t prefix_size(const uint8_t *src, uint64_t n) noexcept nogil:
 cdef int recognised(const Config *config, const uint8_t *src, uint64_t n, uint64_t expected) noexcept nogil:
     """How this payload is framed, whatever the parameters say.
 
-    The two magics cannot open a raw block: their first match would reach back before its start. What is too short for a
-    magic counts by what there is of it. A size prefix is believed when it is the expected size, or when what follows is
-    a block of just that size.
+    The two magics cannot open a raw block: their first match would reach back before its start. Of a payload too
+    short for a magic, what is there counts. A size prefix is believed when it is the expected size, or when what
+    follows is a block of just that size.
     """
     cdef uint64_t size
     if not config.sniff:
@@ -227,7 +227,7 @@ cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noex
         return frame_size(src, n)
     if framing == SIZED:
         return prefix_size(src, n)
-    # A raw block does not say, and to go through its lengths takes half as long as to decode it.
+    # A raw block does not say, and going through its lengths takes half as long as decoding it.
     return ZV_SIZE_UNKNOWN
 
 
@@ -277,7 +277,7 @@ cdef int32_t decode_block(const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t
     if size >= 0:
         out_n[0] = size
         return ZV_OK
-    # liblz4 does not say whether the block or the room was to blame.
+    # liblz4 does not say whether the block or the room was at fault.
     needed = block_size(src, n)
     if needed == ZV_SIZE_UNKNOWN or needed <= cap:
         return fail(err, ZV_CORRUPT, size, b"damaged lz4 block")
@@ -341,7 +341,7 @@ cdef int32_t encode_stream(const Config *config, Worker *worker, const uint8_t *
         if packed < 0:
             return fail(err, ZV_NOMEM, 0, b"out of memory")
         if packed == 0 and room < <uint64_t> LZ4_compressBound(length):
-            # Whether lz4 would have made the block smaller stays open, and with it which bytes are the right ones.
+            # Whether lz4 would have made the block smaller is unknown, and so is which bytes are the right ones.
             break
         if packed == 0 or <uint32_t> packed >= length:
             if room < length:
@@ -369,7 +369,7 @@ cdef int32_t bad_stream(zv_error *err, int32_t status, uint64_t at, const char *
 
 cdef int32_t decode_stream(const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap, uint64_t *out_n,
                            zv_error *err) noexcept nogil:
-    """One stream; bytes behind its end mark are ignored, as lz4-java does."""
+    """One stream; bytes after its end mark are ignored, as lz4-java does."""
     cdef uint64_t at = 0, start, done = 0
     cdef uint32_t packed, length, checksum
     cdef uint8_t method
@@ -451,7 +451,7 @@ cdef int32_t encode_frame(const Config *config, const uint8_t *src, uint64_t n, 
 
 cdef int32_t decode_frames(Worker *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap, uint64_t *out_n,
                            zv_error *err) noexcept nogil:
-    """Frames that follow each other are one, as the format has it."""
+    """Frames that follow each other are one, as the format says."""
     cdef LZ4F_decompressOptions_t options
     cdef size_t code, given, room
     cdef uint64_t at = 0, done = 0, declared
@@ -504,7 +504,7 @@ cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
     cdef const Config *config = <const Config *> cfg
     cdef LZ4F_preferences_t preferences
     if config.framing == STREAM:
-        # Every block may be stored as it is; what lz4 makes of the last one first needs more room than that.
+        # Every block may be stored as it is; lz4's attempt at the last one needs more room than that.
         return (n + (n // config.block_size + 2) * HEADER
                 + LZ4_compressBound(<int> config.block_size) - config.block_size)
     if config.framing == FRAME:

@@ -113,7 +113,7 @@ cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
     cdef size_t size = 0 if n > <size_t> -1 else lzma_stream_buffer_bound(<size_t> n)
     if size == 0:
         return ZV_SIZE_UNKNOWN
-    # liblzma answers for its one-call encoder. The streaming one, whose headers the other implementations write, cuts
+    # liblzma's answer is for its one-call encoder. The streaming one, whose headers the others write, cuts
     # data that does not compress into slightly smaller pieces: 3 bytes for each 60 KB instead of each 64.
     return size + n // 65536 + 64
 

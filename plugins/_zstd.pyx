@@ -134,7 +134,7 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     cdef size_t result
     out_n[0] = 0
     if n == 0:
-        # libzstd takes nothing for no frames at all.
+        # libzstd accepts empty input as zero frames.
         return fail(err, ZV_CORRUPT, 0, b"there is no frame")
     declared = ZSTD_getFrameContentSize(src, n)
     if declared != ZSTD_CONTENTSIZE_UNKNOWN and declared != ZSTD_CONTENTSIZE_ERROR and declared > cap:

@@ -31,7 +31,7 @@ class _Shuffle(Parameter):
 
 
 def _shuffle_parameter() -> Any:
-    """As `param` makes one: for type checkers it is what instances have."""
+    """As `param` makes one; type checkers see what instances have."""
     return _Shuffle("shuffle", str, None, None, tuple(SHUFFLES), {}, (), "a name or its number")
 
 
@@ -41,7 +41,7 @@ class Blosc(LibraryCodec):
     `typesize` is the size of the items to shuffle; without it, that of the array's items (1 if there is no array).
     `shuffle="auto"` means "bitshuffle" for items of one byte, else "shuffle". A chunk holds at most 2 GiB.
 
-    Early versions of Java's n5-blosc want a member `nthreads`: a codec read from a document that has it writes it, too.
+    Early versions of Java's n5-blosc want a member `nthreads`: a codec that was read with it writes it as well.
     """
 
     name = "blosc"
@@ -64,7 +64,7 @@ class Blosc(LibraryCodec):
 
     @property
     def item_size(self) -> int:
-        # c-blosc has no larger ones and treats them so itself.
+        # c-blosc has no larger ones and does the same itself.
         return self.typesize if self.typesize is not None and self.typesize < 256 else 1
 
     @property
@@ -101,6 +101,6 @@ class Blosc(LibraryCodec):
             members.pop("typesize", None)
         else:
             members["shuffle"] = next(name for name, number in SHUFFLES.items() if number == self.shuffle_number)
-            # Zarr demands it of all that shuffle.
+            # Zarr requires it of every codec that shuffles.
             members.setdefault("typesize", self.item_size)
         return obj

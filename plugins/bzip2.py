@@ -13,11 +13,11 @@ __all__ = ["Bzip2"]
 
 
 class Bzip2(LibraryCodec):
-    """One stream is written; several that follow each other are read as one. Anything else behind them is an error."""
+    """One stream is written; several that follow each other are read as one. Anything else after them is an error."""
 
     name = "bzip2"
     encoding_only = ("block_size",)
-    # zarr-python knows it by numcodecs' name, and no program by another.
+    # zarr-python knows it by numcodecs' name, and no other program knows it by any.
     spellings = {"zarr2": "bz2", "zarr3": "numcodecs.bz2"}
     also_read = {"zarr2": {"bz2": {"block_size": 1}}, "zarr3": {"bzip2": {}}}
 

@@ -23,7 +23,7 @@ _PLAIN = frozenset(
 
 
 class CastValue(Filter):
-    """Each number is stored as the nearest one (or as `rounding` says) of `data_type`. What that cannot hold is an
+    """Each number is stored as the nearest one (or as `rounding` says) of `data_type`. What it cannot hold is an
     error, unless `out_of_range` is "clamp" or "wrap"; `scalar_map` names numbers that become others, before any rule.
     """
 
@@ -90,7 +90,7 @@ class CastValue(Filter):
         if not len(keys):
             return _casting.cast(values, dtype, self._said["rounding"], self._said["out_of_range"])
         found, place = _looked_up(values, keys)
-        # What is mapped need not be anything that the rules could cast.
+        # Numbers that are mapped need not be ones that the rules could cast.
         rest = np.where(found, np.zeros((), values.dtype), values)
         if values.dtype.name == "float8_e8m0fnu":
             rest = np.where(found, np.ones((), values.dtype), values)
@@ -101,14 +101,14 @@ class CastValue(Filter):
     def _pairs(
         self, direction: str, source: np.dtype[Any], target: np.dtype[Any]
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """What is mapped, sorted, and what it becomes."""
+        """The numbers that are mapped, sorted, and what they become."""
         pairs = self._map.get(direction, [])
         try:
             keys = np.array([_read(key, source) for key, _ in pairs], source)
             answers = np.array([_read(value, target) for _, value in pairs], target)
         except (TypeError, ValueError, OverflowError) as error:
             raise MetadataError(f"scalar_map: {error}", codec=self.name, found=direction) from error
-        # The first of several that are alike counts, which is the first of them in the answer too.
+        # The first of several equal ones counts, and it is the first in the result too.
         order = np.argsort(_sortable(keys), kind="stable")
         return keys[order], answers[order]
 

@@ -1,4 +1,4 @@
-"""CRC-32C behind the data: no compression, but the proof that the bytes are what was written (Zarr v3's `crc32c`)."""
+"""CRC-32C after the data: no compression, but proof that the bytes are as written (Zarr v3's `crc32c`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Crc32c"]
 
 
 class Crc32c(Codec):
-    """Four bytes more, little endian; reading checks them."""
+    """Four more bytes, little-endian; reading checks them."""
 
     name = "crc32c"
     is_checksum = True

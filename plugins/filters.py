@@ -1,6 +1,7 @@
 """Filters of numcodecs as codecs of bytes, which the engine runs in its threads.
 
-Documents name the filters, and numcodecs reads and checks what they say; these take over where they do the same.
+Documents name the filters, and numcodecs reads and checks their parameters; these classes take over where they do the
+same.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Delta(ItemFilter):
 
     @classmethod
     def takes(cls, items: str, stored: str) -> bool:
-        # Of signed integers and uint64 together, numpy makes floats.
+        # From signed integers and uint64 together, numpy makes floats.
         types = _filters.TYPES
         return items in types and stored in types and (items == stored or np.result_type(items, stored).kind in "iu")
 
@@ -93,7 +94,7 @@ class FixedScaleOffset(ItemFilter):
 
 
 class Quantize(ItemFilter):
-    """Floats rounded to so many decimal digits, or a little finer, so that they compress."""
+    """Floats rounded to this many decimal digits, or a little finer, so that they compress."""
 
     name = "quantize"
 
@@ -158,7 +159,7 @@ class PackBits(Codec):
 
 
 class Shuffle(Codec):
-    """The first bytes of all items, then all second ones ... What is no whole item stays at the end."""
+    """The first bytes of all items, then all second ones ... A rest that is no whole item stays at the end."""
 
     name = "shuffle"
     spellings = {"n5": None, "zarr3": "numcodecs.shuffle", "neuroglancer": None}
@@ -175,7 +176,7 @@ class Shuffle(Codec):
 
     @classmethod
     def from_zarr2(cls, obj: Any) -> Codec:
-        # There, numcodecs alone says what holds where nothing is said.
+        # numcodecs alone knows the defaults there.
         return super().from_zarr2({"elementsize": 4, **obj} if isinstance(obj, Mapping) else obj)
 
     def encoded_size(self, size: int) -> int | None:

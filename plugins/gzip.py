@@ -15,14 +15,14 @@ __all__ = ["Gzip"]
 class Gzip(LibraryCodec):
     """DEFLATE in gzip members (RFC 1952) or, as N5's `useZlib` asks for, in a zlib stream (RFC 1950).
 
-    Several gzip members one after the other are one stream, unless `single_member`, which Neuroglancer demands. With
-    `sniff`, decoding takes either framing, whatever `use_zlib` says; z5 reads so. Bytes after the end are an error.
+    Several gzip members one after the other are one stream, unless `single_member`, which Neuroglancer requires. With
+    `sniff`, decoding takes either framing, whatever `use_zlib` says, as z5 does. Bytes after the end are an error.
     """
 
     name = "gzip"
     spellings = {"neuroglancer": "gzip"}
     also_read = {
-        # Where numcodecs' documents say no level, they mean 1.
+        # Documents of numcodecs that give no level mean 1.
         "zarr2": {"gzip": {"level": 1}, "zlib": {"level": 1, "use_zlib": True}},
         "zarr3": {"numcodecs.gzip": {}, "numcodecs.zlib": {"use_zlib": True}},
     }
@@ -35,7 +35,7 @@ class Gzip(LibraryCodec):
     encoding_only = ("level", "single_member")
 
     def reads_as(self, data: memoryview, size: int) -> bool:
-        # A member ends with the size of what it holds. The last of several holds less; what is cut ends with anything.
+        # A member ends with the size of its content. The last of several holds less; a cut stream ends with anything.
         said, most = int.from_bytes(data[-4:], "little"), 0xFFFFFFFF
         return self.use_zlib or said == size & most or (not self.single_member and said < size <= most)
 

@@ -22,14 +22,14 @@ class Lz4(LibraryCodec):
         lz4block       lz4-java's stream of blocks of `block_size` bytes with checksums: what Java's N5 writes and reads
         frame          the LZ4 frame format, with a checksum if `checksum`; rust-n5 writes N5 in it
         size_prefixed  the size as uint32, then one block: numcodecs' lz4, which is how zarr-python knows it
-        block          one block and nothing else; z5 writes N5 so. The size of what it holds has to be known
+        block          one block and nothing else, as z5 writes N5. The size of its content has to be known
 
     `acceleration` trades size for speed (1 is the smallest and slowest; less means 1); a `level` of 1 to 12 takes the
     high compression encoder instead. With `sniff`, which N5's metadata implies, decoding recognises the framing.
 
     In N5 the framing shows in the members: Java's and rust-n5's `blockSize`, zarr 2's `id` and `acceleration`, or a
     `blockSize` below Java's least, which is z5's and means a level. A member `framing` settles it where they do not. In
-    Zarr, `numcodecs.lz4` is the size-prefixed one, and so is an `lz4` that does not say.
+    Zarr, `numcodecs.lz4` is size-prefixed, and so is an `lz4` that does not say.
     """
 
     name = "lz4"
@@ -108,7 +108,7 @@ class Lz4(LibraryCodec):
 
 
 def _framing_in_n5(obj: Mapping[str, Any]) -> str:
-    """Whose members these are."""
+    """Which program's members these are."""
     if obj.get("id") == "lz4" or "acceleration" in obj:
         return SIZED
     size = obj.get("blockSize")

@@ -13,7 +13,7 @@ __all__ = ["Lzma", "decompress"]
 
 
 class Lzma(Codec):
-    """numcodecs' codec of that name with all it can have, as zarr 2 wrote it into N5 too; by the standard library."""
+    """numcodecs' codec of that name with all its parameters, as zarr 2 wrote it into N5; by the standard library."""
 
     name = "lzma"
     spellings = {"zarr2": "lzma", "zarr3": "numcodecs.lzma"}
@@ -58,7 +58,7 @@ def decompress(data: memoryview, max_size: int, options: dict[str, Any]) -> byte
     def following(rest: bytes) -> bytes:
         if rest and options["format"] != FORMAT_XZ:
             raise CorruptDataError(f"{len(rest)} bytes after the end of the stream")
-        # Padding: zeros by the four.
+        # Padding: zeros, four at a time.
         stripped = rest.lstrip(b"\0")
         if (len(rest) - len(stripped)) % 4:
             raise CorruptDataError("the padding behind the stream is not a multiple of four bytes")

@@ -19,7 +19,7 @@ _AXES = 64
 
 
 class Reshape(Filter):
-    """Each entry of `shape` is a length, a list of axes that become one, or once -1 for what is left."""
+    """Each entry of `shape` is a length, a list of axes that become one, or (once) -1 for the rest."""
 
     name = "reshape"
     moves_only = True

@@ -1,4 +1,4 @@
-"""Zarr's `scale_offset`: numbers less an offset, multiplied by a factor, in their own type."""
+"""Zarr's `scale_offset`: numbers minus an offset, multiplied by a factor, in their own type."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ScaleOffset(Filter):
             with np.errstate(all="ignore"):
                 return np.asarray((values - offset) * scale, dtype)
         self._check(dtype, [(int(one) - int(offset)) * int(scale) for one in _extremes(values)], UnsupportedError)
-        # numpy's integers go round: where the result fits, it is right.
+        # numpy's integers wrap around: a result that fits is right.
         wide, offset, scale = _wide(values, offset, scale)
         return ((wide - offset) * scale).astype(dtype)
 
@@ -74,14 +74,14 @@ class ScaleOffset(Filter):
             raise CorruptDataError(
                 "stored integers are no multiples of the scale", codec=self.name, expected=int(scale)
             )
-        # Division by -1 has no result for the least of them.
+        # Dividing the least of them by -1 has no result.
         divided = wide if int(scale) == 1 else -wide if int(scale) == -1 else wide // scale
         ends = [int(one) // int(scale) + int(offset) for one in _extremes(stored)]
         self._check(dtype, ends, CorruptDataError)
         return (divided + offset).astype(dtype)
 
     def _check(self, dtype: np.dtype[Any], found: list[int], error: type[UnsupportedError | CorruptDataError]) -> None:
-        """Whether integers fit. The largest and the least that come out are made of those that go in."""
+        """Whether integers fit. The largest and least results come from the largest and least values."""
         least, most = limits_of(dtype)
         for value in found:
             if not least <= value <= most:
@@ -94,7 +94,7 @@ def _extremes(values: npt.NDArray[Any]) -> list[int]:
 
 
 def _wide(values: npt.NDArray[Any], *numbers: Any) -> tuple[Any, ...]:
-    """Integers as ones that numpy has."""
+    """Integers as a type that numpy has."""
     if values.dtype.isbuiltin != 2:
         return values, *numbers
     dtype = np.dtype("i2")

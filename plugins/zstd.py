@@ -14,7 +14,7 @@ __all__ = ["Zstd"]
 
 
 class Zstd(LibraryCodec):
-    """One frame with its content size; read are frames with and without it, several of them, and skippable ones."""
+    """Writes one frame with its content size; reads frames with and without it, several of them, and skippable ones."""
 
     name = "zstd"
     encoding_only = ("level", "checksum")
@@ -44,7 +44,7 @@ class Zstd(LibraryCodec):
 
 
 def _whole(data: memoryview, size: int) -> bool:
-    """Whether this is one frame up to its end, by the headers of its blocks, and holds so much if it says how much."""
+    """Whether this is one frame to its end, by the headers of its blocks, and holds what it says, if it says."""
     head = bytes(data[:18])
     if len(head) < 9 or head[:4] != b"\x28\xb5\x2f\xfd":
         return False
@@ -63,6 +63,6 @@ def _whole(data: memoryview, size: int) -> bool:
 
 
 def _bounded(members: Mapping[str, Any]) -> Mapping[str, Any]:
-    """numcodecs lets the library bring any level down to its highest: there is data that says level 100."""
+    """numcodecs lets the library lower any level to its highest: there is data that says level 100."""
     level = members.get("level")
     return {**members, "level": 22} if isinstance(level, int) and level > 22 else members

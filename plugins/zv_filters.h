@@ -59,7 +59,7 @@ typedef void (*zv_loop)(const uint8_t *source, size_t count, uint8_t *target);
     }
 
 #if defined(__SSE2__)
-/* A register's prefix sums take log2(items) additions; what is summed before is carried along in all its items. */
+/* The prefix sums of a register take log2(items) additions; the sum so far is carried along in all its items. */
 #define ZV_SUMS_SSE2(bits, spread, first, more)                                                         \
     static void zv_sums_of_##bits(const uint8_t *source, size_t count, uint8_t *target) {               \
         const size_t lanes = 128 / (bits);                                                              \
@@ -199,7 +199,7 @@ static inline void zv_put_together(const uint8_t *source, size_t items, size_t s
         for (size_t j = 0; j < size; j++) target[i * size + j] = source[j * items + i];
 }
 
-/* Compilers make the most of sizes that they know. */
+/* Compilers make the most of constant sizes. */
 #define ZV_BY_SIZE(work, source, items, size, target)             \
     switch (size) {                                               \
     case 2: work(source, items, 2, target); break;                \
@@ -264,7 +264,7 @@ ZV_ROUND_BITS(uint64_t)
 
 /* -- fixedscaleoffset and quantize --------------------------------------------------------------------------------------- */
 
-/* To the nearest whole number, halves to even, in a way that needs no instruction of newer processors. */
+/* To the nearest whole number, halves to even, without instructions that only newer processors have. */
 static inline double zv_nearest_double(double value) {
     const double far = 4503599627370496.0, size = fabs(value);
     return size < far ? copysign((size + far) - far, value) : value;
@@ -275,7 +275,7 @@ static inline float zv_nearest_float(float value) {
     return size < far ? copysignf((size + far) - far, value) : value;
 }
 
-/* What x86 makes of a number that no int64 holds, everywhere; others are cut down to the type. */
+/* On every machine what x86 makes of a number that no int64 holds; others are truncated to the type. */
 static inline int64_t zv_integer(double value) {
     return value >= -9223372036854775808.0 && value < 9223372036854775808.0 ? (int64_t)value : INT64_MIN;
 }
@@ -292,7 +292,7 @@ static inline int64_t zv_integer(double value) {
             ZV_PUT(A, target, i, convert(A, zv_nearest_##F((value_source - from) * by)));                    \
         }                                                                                                    \
     }
-/* F: in which numbers are computed, D: the type of the items. */
+/* F: the type in which numbers are computed, D: the type of the items. */
 #define ZV_UNSCALED(D, A, F)                                                                                 \
     static void zv_unscaled_##D##_##A(const uint8_t *source, size_t count, double scale, double offset,      \
                                       uint8_t *target) {                                                     \
@@ -341,7 +341,7 @@ ZV_QUANTIZED(float, double)
 ZV_QUANTIZED(double, float)
 ZV_QUANTIZED(double, double)
 
-/* What reading quantized items comes to. */
+/* What reading does with quantized items. */
 static void zv_float_of_double(const uint8_t *source, size_t count, uint8_t *target) {
     for (size_t i = 0; i < count; i++) {
         ZV_GET(double, source, i);

@@ -23,7 +23,7 @@ def need(module: str, library: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        # Some Pythons were built without a library of their own.
+        # Some Pythons were built without a module of the standard library.
         advice = "and so was this Python" if package in sys.stdlib_module_names else f"install {package}"
         raise UnsupportedError(f"zvcore was built without {library}: {advice}, or build with {library}-dev") from error
 
@@ -46,11 +46,11 @@ def decode_streams(
     explain: Callable[[Exception], Exception] = damaged,
     following: Callable[[Any], Any] = lambda rest: rest,
 ) -> bytes:
-    """What streams that follow each other hold together, but not much more than `max_size` bytes of it.
+    """The contents of streams that follow each other, but not much more than `max_size` bytes.
 
     begin      makes a decompressor like those of the standard library
     faults     what it raises, which `explain` turns into an error of zvcore
-    following  where in the bytes behind a stream the next one begins
+    following  where in the bytes after a stream the next one begins
     """
     parts: list[bytes] = []
     size = 0
@@ -58,7 +58,7 @@ def decode_streams(
     while size <= max_size and (rest or not parts):
         try:
             stream = begin()
-            # One byte more than allowed tells a stream that is too long; zlib takes 0 for "no limit".
+            # One byte more than allowed reveals a stream that is too long; zlib takes 0 for "no limit".
             part = stream.decompress(rest, max_size - size + 1)
         except faults as error:
             raise explain(error) from error

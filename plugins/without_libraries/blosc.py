@@ -32,9 +32,9 @@ def decode(codec: Blosc, data: memoryview, max_size: int) -> bytes:
         raise CorruptDataError(f"not a blosc chunk of format 2, which c-blosc 1 reads, but of {data[0]}{newer}")
     size, block, stored = (int.from_bytes(data[i : i + 4], "little", signed=True) for i in (4, 8, 12))
     if stored != len(data):
-        raise CorruptDataError(f"the header speaks of {stored} bytes, there are {len(data)}")
+        raise CorruptDataError(f"the header says {stored} bytes, there are {len(data)}")
     item = data[3]
-    # numcodecs does not tell that fewer bytes came than declared, which blocks of parts of items lead to.
+    # numcodecs does not say when fewer bytes came than declared, as from blocks that hold parts of items.
     if not 0 <= size <= LARGEST or (size and (not 0 < block <= size or not item or (block > item and block % item))):
         raise CorruptDataError("impossible sizes in the header")
     if size > max_size:

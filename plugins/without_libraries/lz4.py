@@ -37,7 +37,7 @@ def encode(codec: Lz4, data: memoryview) -> bytes:
 def decode(codec: Lz4, data: memoryview, max_size: int) -> bytes:
     framings = [codec.framing]
     if codec.sniff and data:
-        # What is too short for a magic counts by what there is of it.
+        # Of a payload too short for a magic, what is there counts.
         if MAGIC.startswith(bytes(data[:8])):
             framings = [STREAM]
         elif FRAME_MAGIC.startswith(bytes(data[:4])):
@@ -61,7 +61,7 @@ def _encode_block(codec: Lz4, data: memoryview) -> bytes:
 
 
 def _decode_block(data: memoryview, size: int, declared: bool = False) -> bytes:
-    """At most this many bytes; exactly as many if so many were declared."""
+    """At most this many bytes; exactly as many as declared, if any were."""
     block = need("lz4.block", "liblz4")
     decoded: bytes | None = None
     with contextlib.suppress(block.LZ4BlockError, ValueError):

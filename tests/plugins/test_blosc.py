@@ -155,7 +155,7 @@ def test_every_prefix_is_refused(get: Get) -> None:
     [
         (b"", "too short"),
         (GOOD[:15], "too short"),
-        (GOOD + b"\0", "header speaks of"),
+        (GOOD + b"\0", "header says"),
         (bytes(40), "format 2.*of 0"),
         # blosc2's formats, and its frames.
         (b"\x05" + GOOD[1:], "blosc2"),

@@ -111,7 +111,7 @@ def test_damaged_chunks_of_what_is_only_in_version_3_are_errors_too(tmp_path: Pa
             assert caught.value.key == "c/0", damage
     else:
         whole = (tmp_path / "c/0").read_bytes()
-        # The length that the chunk's blosc header speaks of.
+        # The length that the chunk's blosc header gives.
         (tmp_path / "c/0").write_bytes(whole[:12] + b"\xff\xff\xff\x7f" + whole[16:])
         with pytest.raises(CorruptDataError, match="blosc") as caught:
             array[:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# This one needs no numpy; the others are imported when they are first used, so that a look at the processor costs none.
+# This one needs no numpy; the others are imported on first use, so that a look at the processor imports none.
 from zvcore.kernels.crc32c import crc32c
 
 if TYPE_CHECKING:

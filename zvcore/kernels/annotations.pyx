@@ -100,7 +100,7 @@ def scan_lists(const uint8_t[::1] data not None, const int64_t[::1] starts not N
             count = load_u64(&data[starts[i]])
             if count > (size - 8) // (fixed + 8) or (not point_bytes and size != 8 + count * (fixed + 8)):
                 bad = i
-                # What a count of 64 bits asks for may be more than 64 bits can say.
+                # A count of 64 bits may ask for more bytes than 64 bits can count.
                 need = 8 + count * (fixed + 8) if count < <uint64_t>1 << 40 else <uint64_t>-1
                 break
             counts_view[i] = count

@@ -1,4 +1,4 @@
-"""How the kernels take integers from Python: any integer type, byte order and strides, nothing that is no integer."""
+"""How the kernels take integers from Python: integers of any type, byte order and strides, and nothing else."""
 
 cimport numpy as cnp
 

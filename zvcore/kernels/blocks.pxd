@@ -16,12 +16,12 @@ cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, 
 cdef void copy_block_far(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
                          const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil
 
-# How many blocks, neighbours along the last axis with rows of so many bytes, make up whole lines of the destination; 0:
-# their rows are not such.
+# How many blocks, neighbours along the last axis with rows of this many bytes, make up whole lines of the destination;
+# 0 if their rows do not.
 cdef int blocks_in_a_line(Py_ssize_t row) noexcept nogil
 
-# That many blocks, `apart` bytes from each other, into such an array. Their rows lie one after the other in it, each
-# line of it begins with one of the first, and along the last axis no item is skipped in either.
+# That many blocks, `apart` bytes from each other, into such an array. Their rows follow each other in it, each of its
+# lines begins with a row of the first block, and no item is skipped along the last axis of either.
 cdef void copy_joined_far(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
                           const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, Py_ssize_t apart) noexcept nogil
 

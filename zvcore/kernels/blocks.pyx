@@ -41,7 +41,7 @@ cdef struct Axis:
 
 
 cdef enum:
-    # One more than an array has: an item that no mover knows becomes an axis of smaller ones.
+    # One more than an array has: an item of a size that no mover takes becomes an axis of smaller ones.
     MAX_AXES = ZV_MAX_NDIM + 1
     PAGE = 4096
 
@@ -87,7 +87,7 @@ cdef void add_axis(Move *move, Axis axis) noexcept nogil:
 
 
 cdef void split_items(Move *move) noexcept nogil:
-    """Make an item of a size that no mover knows an axis of smaller ones."""
+    """Turn an item of a size that no mover takes into an axis of smaller ones."""
     cdef Py_ssize_t part = move.swap_unit
     if is_known(move.itemsize, move.swap_unit):
         return
@@ -98,7 +98,7 @@ cdef void split_items(Move *move) noexcept nogil:
 
 
 cdef void merge_axes(Move *move) noexcept nogil:
-    """Make neighbouring axes that are one run in both arrays one axis, and a short run one larger item."""
+    """Merge neighbouring axes that form one run in both arrays, and turn a short run into one larger item."""
     cdef Axis outer, inner
     cdef int kept = 0
     cdef int i
@@ -139,10 +139,10 @@ cdef bint has_whole_lines(const Move *move) noexcept nogil:
 
 
 cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
-    """Take the two axes off that a mover works on, and choose the mover.
+    """Remove the two axes that a mover works on, and choose the mover.
 
-    The inner one is that along which the destination's neighbours lie; the outer one is that of the source's, if these
-    are nearer than those along the inner axis, else the fastest that is left.
+    The inner one is the axis along which neighbours lie in the destination. The outer one is the axis along which they
+    lie in the source, if they are nearer there than along the inner axis; otherwise the fastest of the others.
     """
     cdef Axis inner = Axis(1, move.itemsize, move.itemsize)
     cdef Axis outer = Axis(1, 0, 0)
@@ -165,7 +165,7 @@ cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
                 tiles = True
         outer = take_axis(move, place)
     if tiles and outer.d >= PAGE:
-        # Rows of the destination that all lie in different pages are not left before they are written.
+        # Rows of the destination that all lie in different pages are written one after the other.
         move.by_source = False
     plane[0] = zv_plane(outer.n, inner.n, outer.d, inner.d, outer.s, inner.s, move.by_source)
     if not move.swap_unit and inner.d == move.itemsize and inner.s == move.itemsize:
@@ -312,7 +312,7 @@ cdef bint is_filled(const char *src, Py_ssize_t count, Py_ssize_t itemsize, cons
 def swap_unit(dtype):
     """How many bytes of an item byte swapping reverses as one: the `swap_unit` of the C functions."""
     dtype = np.dtype(dtype)
-    # The numbers of ml_dtypes are of a kind of their own.
+    # The numbers of ml_dtypes have a kind of their own.
     if (dtype.kind in "iufmM" or dtype.isbuiltin == 2) and dtype.itemsize in (1, 2, 4, 8, 16):
         return dtype.itemsize if dtype.itemsize > 1 else 0
     if dtype.kind == "c" and dtype.itemsize in (8, 16, 32):
@@ -345,7 +345,7 @@ def copy(cnp.ndarray dst not None, cnp.ndarray src not None, bint swap=False):
     """Copy `src` into `dst`, two arrays of one shape whose items are of one kind and size, whatever their strides.
 
     Byte orders in the dtypes play no part: bytes are moved as they are, or, with `swap`, in the other order. Views of
-    the same memory are no trouble.
+    the same memory are allowed.
     """
     check_array(dst, "dst", True)
     check_array(src, "src", False)
@@ -380,7 +380,7 @@ def fill(cnp.ndarray dst not None, value):
 
 
 def holds_only(cnp.ndarray array not None, value):
-    """Whether every item of a contiguous array is, byte for byte, `value`: 0.0 is not -0.0, and a NaN is itself."""
+    """Whether every item of a contiguous array is `value`, byte for byte: 0.0 is not -0.0, a NaN equals itself."""
     check_array(array, "array", False)
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise ValueError("array is not contiguous")

@@ -46,7 +46,7 @@ cdef uint64_t seg_bound(const seg_form *form) noexcept nogil
 
 
 ctypedef struct seg_block:
-    # Where the block begins in its channel, counted in labels, and how much of it lies inside the chunk.
+    # Where the block begins in its channel, in labels, and how much of it lies inside the chunk.
     int64_t start
     int64_t extent[3]
 

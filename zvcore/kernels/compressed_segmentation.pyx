@@ -3,10 +3,10 @@
 A buffer starts with one word (32 bits, little-endian) per channel that says where the channel starts, counted in words.
 A channel starts with two words per block, x fastest: where its table lies (24 bits) and how many bits an index takes
 (0, 1, 2, 4, 8, 16 or 32), then where its indices lie; both counted in words from the channel's start. Indices fill
-whole blocks, also those that reach over the array's end. Tables may be shared by blocks.
+whole blocks, including those that extend beyond the array's end. Tables may be shared by blocks.
 
-Here is the form of a chunk and what Python calls; the work is done in compressed_segmentation_decode.pyx and
-compressed_segmentation_encode.pyx.
+This module has the form of a chunk and what Python calls; compressed_segmentation_decode.pyx and
+compressed_segmentation_encode.pyx do the work.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t

@@ -89,7 +89,7 @@ cdef inline void unpack_by_table(const seg_form *form, const seg_block *block, c
     cdef int64_t y, z
     cdef uint64_t bit
     cdef uint8_t *line
-    # Some of these may be no labels at all; then no index points at them.
+    # Some of these may not be labels; then no index points at them.
     for index in range(<uint32_t>1 << packed.bits):
         table[index] = load_label[label_t](packed.entries + sizeof(label_t) * index, 0)
     for z in range(block.extent[2]):

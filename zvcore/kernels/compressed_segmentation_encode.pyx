@@ -28,7 +28,7 @@ cdef uint64_t MAX_OFFSET = <uint64_t>0xFFFFFFFF
 
 
 ctypedef struct scratch_t:
-    # The labels of one block that were met so far, in the order in which they were met, and the index of each voxel.
+    # The labels of one block found so far, in the order in which they were found, and the index of each voxel.
     uint8_t *labels
     uint32_t *indices
     # The same labels in order, and the place of each there.
@@ -130,7 +130,7 @@ cdef int compare64(const void *a, const void *b) noexcept nogil:
 
 
 cdef inline uint32_t find_label(scratch_t *scratch, label_t value, uint32_t *count) noexcept nogil:
-    """The index of a label of this block, new or known."""
+    """The index of a label of this block, which is added if it is new."""
     cdef label_t *labels = <label_t *>scratch.labels
     cdef uint64_t slot = mix(value) & scratch.slot_mask
     cdef uint32_t index
@@ -281,7 +281,7 @@ cdef int encode_channel(const seg_form *form, const uint8_t *src, uint8_t *dst, 
     cdef seg_block block
     if at > room:
         return SEG_SPACE
-    # Tables of another channel are counted from another start.
+    # Offsets of tables are counted from the start of their channel.
     memset(scratch.table_offset, 0, (scratch.table_mask + 1) * 4)
     scratch.tables = 0
     for number in range(blocks):

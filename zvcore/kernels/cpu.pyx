@@ -2,7 +2,7 @@
 
 A path is a set of instructions by a short name, each including the ones before it: on x86-64 `portable`, `sse42`,
 `avx2`, `avx512`; on aarch64 `portable`, `armv8`. The environment variable ZVCORE_SIMD names the highest path to take;
-a machine that lacks it takes the highest that it has.
+a machine without it takes the highest that it has.
 """
 
 import os
@@ -54,7 +54,7 @@ def cpu_features() -> tuple[str, ...]:
 
 
 def force_path(name: str | None = None) -> None:
-    """Make all kernels of this process take one path; None gives the best one back. For tests and comparisons."""
+    """Make all kernels of this process take one path; None restores the best one. For tests and comparisons."""
     global features, _path
     available = available_paths()
     if name is None:

@@ -14,7 +14,7 @@ cdef extern from "zv_crc32c.h" nogil:
     uint32_t zv_crc32c(uint32_t features, uint32_t value, const uint8_t *data, size_t size)
 
 cdef enum:
-    # From this size on the work outweighs giving the GIL away and waiting to get it back.
+    # From this size on the work outweighs releasing the GIL and waiting to get it back.
     _WITHOUT_GIL = 1 << 16
 
 zv_crc32c_prepare()

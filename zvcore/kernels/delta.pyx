@@ -2,7 +2,7 @@
 
 Ids need not rise and ranges need not follow one another: differences wrap around at 2**64, and ranges may overlap,
 share bytes or be empty. Only a range that would reach 2**64 is refused here, since no object can hold it. Whether a
-range lies within its object is for the caller to check, who knows the object's size.
+range lies within its object is for the caller to check, which knows the object's size.
 """
 
 cimport numpy as cnp

@@ -1,6 +1,7 @@
 """Coarser levels of images and labels: the mean, or the most frequent value, of boxes of voxels.
 
-Boxes at the end of an axis that is no multiple of the factor are smaller, and their mean is that of what is in them.
+Where an axis is no multiple of the factor, the boxes at its end are smaller, and their mean is that of the voxels in
+them.
 """
 
 cimport numpy as cnp
@@ -39,7 +40,7 @@ cdef struct Boxes:
     Py_ssize_t outputs[3]   # how many boxes there are along each
     Py_ssize_t factors[3]
     Py_ssize_t itemsize
-    # Signed numbers count from the smallest: as unsigned ones, their order, and what is even, stays the same.
+    # Signed numbers are counted from the smallest: as unsigned ones they keep their order, and even ones stay even.
     uint64_t bias
 
 
@@ -47,7 +48,7 @@ cdef struct Boxes:
 # of means of such sums, to which `rows` rows of each box were added.
 
 
-# --- means of 8 and 16 bits, whose sums are narrow: processors add more of those at once
+# --- means of 8 and 16 bits, whose sums are narrow: processors add more of them at once
 
 
 cdef inline void add_small(const Small *row, uint32_t *sums, const Boxes *boxes) noexcept nogil:
@@ -105,7 +106,7 @@ cdef inline int power_of(uint64_t count) noexcept nogil:
 
 
 cdef inline uint64_t rounded(uint64_t total, uint64_t count) noexcept nogil:
-    """total / count to the nearest whole number, from halves to the even one."""
+    """total / count rounded to the nearest whole number, halves to even."""
     cdef uint64_t quotient = total // count
     cdef uint64_t rest = total % count
     cdef uint64_t above = count - rest
@@ -148,7 +149,7 @@ cdef inline void divide_medium(const uint64_t *sums, uint32_t *out, uint64_t row
         out[x] = <uint32_t> rounded(sums[x], rows * <uint64_t> width_of(x, step, length)) ^ bias
 
 
-# --- of 64 bits, whose sums need more: two of them for each box, of the upper and of the lower halves
+# --- of 64 bits, whose sums need more: two for each box, of the upper and the lower halves
 
 
 cdef inline void add_wide(const uint64_t *row, uint64_t *high, const Boxes *boxes) noexcept nogil:
@@ -193,7 +194,7 @@ cdef inline uint64_t rounded_wide(uint64_t high, uint64_t low, uint64_t count) n
     return first
 
 
-# --- of real numbers
+# --- of floats
 
 
 cdef inline void add_real(const Real *row, double *sums, const Boxes *boxes) noexcept nogil:
@@ -218,11 +219,11 @@ cdef inline void divide_real(const double *sums, Real *out, uint64_t rows, const
         out[x] = <Real> (sums[x] / (lines * <double> width_of(x, step, length)))
 
 
-# --- of all of them
+# --- of all types
 
 
 cdef int means(const Number *values, Number *out, const Boxes *boxes) noexcept nogil:
-    """The mean of each box. Other than 0: there is no memory."""
+    """The mean of each box; not 0 if memory is short."""
     cdef Py_ssize_t n, z, y, i, j, z_end, y_end
     cdef Py_ssize_t length = boxes.shape[2], outputs = boxes.outputs[2]
     cdef Py_ssize_t fz = boxes.factors[0], fy = boxes.factors[1]
@@ -272,7 +273,7 @@ cdef int means(const Number *values, Number *out, const Boxes *boxes) noexcept n
 
 
 cdef inline Unsigned most_of_eight(const Unsigned *box) noexcept nogil:
-    """The most frequent of eight values that are not all the same; of several the smallest."""
+    """The most frequent of eight values that are not all the same; the smallest of several."""
     cdef int i, j, count
     cdef int best_count = 0
     cdef Unsigned best = box[0]
@@ -287,7 +288,7 @@ cdef inline Unsigned most_of_eight(const Unsigned *box) noexcept nogil:
 
 
 cdef inline Unsigned most_of(Unsigned *box, Py_ssize_t size) noexcept nogil:
-    """The most frequent of some values, which are put in order for it; of several the smallest."""
+    """The most frequent of some values, which are sorted for it; the smallest of several."""
     cdef Py_ssize_t gap = 1, i, j, count = 0, best_count = 0
     cdef Unsigned held
     cdef Unsigned best
@@ -327,7 +328,7 @@ cdef Unsigned most_in(const Unsigned *corner, Py_ssize_t depth, Py_ssize_t heigh
 
 cdef Py_ssize_t pair_modes(const Unsigned *row, Py_ssize_t plane, Py_ssize_t line, Unsigned *out,
                            Unsigned bias) noexcept nogil:
-    """The same for the boxes of 2 by 2 by 2 along two rows in each of two planes; how many they are."""
+    """The same for the boxes of 2 by 2 by 2 along two rows in each of two planes; returns how many there are."""
     cdef const Unsigned *a = row
     cdef const Unsigned *b = row + line
     cdef const Unsigned *c = row + plane
@@ -350,7 +351,7 @@ cdef Py_ssize_t pair_modes(const Unsigned *row, Py_ssize_t plane, Py_ssize_t lin
 
 
 cdef int modes(const Unsigned *values, Unsigned *out, const Boxes *boxes) noexcept nogil:
-    """The most frequent value of each box. Other than 0: there is no memory."""
+    """The most frequent value of each box; not 0 if memory is short."""
     cdef Py_ssize_t n, z, y, x, depth, height
     cdef Py_ssize_t line = boxes.shape[2], plane = boxes.shape[1] * boxes.shape[2]
     cdef Py_ssize_t fz = boxes.factors[0], fy = boxes.factors[1], fx = boxes.factors[2]
@@ -409,8 +410,8 @@ cdef Boxes boxes_of(cnp.ndarray values, cnp.ndarray out, factors) except *:
 def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, factors):
     """Means of boxes of (z, y, x) voxels of each volume `values[n]`, into `out`; both C-contiguous, of one dtype.
 
-    Whole numbers: rounded to the nearest, from halves to the even one; exact whatever their size. float32 and float64:
-    added as float64.
+    Integers are rounded to the nearest, halves to even, exactly whatever their size. float32 and float64 are added as
+    float64.
     """
     cdef Boxes boxes = boxes_of(values, out, factors)
     cdef const void *source = cnp.PyArray_DATA(values)
@@ -439,9 +440,9 @@ def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, facto
 
 
 def downsample_mode(cnp.ndarray values not None, cnp.ndarray out not None, factors):
-    """The most frequent value of boxes, into `out`; of several that are equally frequent the smallest.
+    """The most frequent value of boxes, into `out`; the smallest of several that are equally frequent.
 
-    For whole numbers and booleans.
+    For integers and booleans.
     """
     cdef Boxes boxes = boxes_of(values, out, factors)
     cdef const void *source = cnp.PyArray_DATA(values)

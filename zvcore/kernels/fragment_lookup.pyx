@@ -39,7 +39,7 @@ cdef inline cnp.ndarray new_rows(int64_t count):
 
 
 cdef class Pieces:
-    """One index, checked, whose pieces are looked up one by one. Mistakes of the caller are IndexErrors.
+    """One index, checked, whose pieces are looked up one by one. Mistakes of the caller raise IndexError.
 
     ranges_at, offsets_at, rows_at    where in the index the three tables begin
     listed                            how many rows are listed

@@ -225,7 +225,7 @@ def decode_cells(const uint8_t[::1] data not None, const int64_t[::1] starts not
     """The indices of many chunks, which lie anywhere in `data`, as columns.
 
     Returns (offsets, first, count, listed, pool, status). `status[k]` is FINE_CELL, ABSENT_CELL (no bytes at all), or
-    something else for an index that is broken; both of the latter have no pieces.
+    something else for a broken index; the last two have no pieces.
     """
     cdef Py_ssize_t n = starts.shape[0], k, outside
     cdef int64_t size = data.shape[0]
@@ -268,9 +268,9 @@ def decode_cells(const uint8_t[::1] data not None, const int64_t[::1] starts not
 
 
 cdef class Gathering:
-    """Which rows the wanted pieces are, measured once; then `take` copies them, for each array whose rows they are.
+    """Which rows make up the wanted pieces, measured once; `take` then copies them, for each array that has such rows.
 
-    `cell[i], piece[i]` name a piece of a chunk that has `rows[cell[i]]` rows; `columns` are what `decode_cells` gives
+    `cell[i], piece[i]` name a piece of a chunk that has `rows[cell[i]]` rows; `columns` are what `decode_cells` returns
     without its status. The rows of the i-th wanted piece go to `sums[i]:sums[i + 1]`. `faulty` is the first that cannot
     be taken, because the piece or one of its rows does not exist, or -1.
     """

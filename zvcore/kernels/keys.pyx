@@ -1,7 +1,7 @@
 """Names of chunks, a million at a time, in one block of memory.
 
 A key is a row of numbers between literals, as in `c/3/17/0`. No Python object is made for a key; each one is a C string
-within the pool, so that threads can hand it on as it is.
+within the pool, so that threads can pass it on as it is.
 """
 
 cimport numpy as cnp
@@ -36,7 +36,7 @@ cdef void render_keys(const int64_t *columns, Py_ssize_t n, Py_ssize_t k, const 
 
 cdef bytes literal_bytes(object literal):
     if isinstance(literal, str):
-        # As names of files that are no UTF-8 come from Python.
+        # As Python gives names of files that are not UTF-8.
         literal = literal.encode("utf-8", "surrogateescape")
     elif not isinstance(literal, bytes):
         raise TypeError(f"literals must be str or bytes, not {literal!r}")

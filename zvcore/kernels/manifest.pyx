@@ -5,8 +5,8 @@
         1  i64 start, i64 count     a run of pieces
         2  u32 n, i64 index[n]      any pieces
 
-All little-endian and unaligned. Here is what can be wrong with one; `manifest_columns` makes columns of many,
-`manifest_lists` makes Python's lists and tuples, and both go the other way too.
+All little-endian and unaligned. This module says what can be wrong with one; `manifest_columns` makes columns of many,
+`manifest_lists` makes lists and tuples, and both write manifests too.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t

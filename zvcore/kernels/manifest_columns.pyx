@@ -110,7 +110,7 @@ cdef Fault take(const uint8_t *p, int64_t size, int64_t ndim, Columns *out) noex
 
 
 cdef class _Room:
-    """Columns for as many blocks as some bytes could hold at most, of which memory is taken only for what is filled."""
+    """Columns for the most blocks that some bytes could hold; memory is only used for those that are filled."""
     cdef Columns at
     cdef object coords, first, count, mode, pool
     cdef int64_t ndim
@@ -133,7 +133,7 @@ cdef class _Room:
         self.at.mixed = False
 
     cdef tuple finished(self, offsets, status):
-        # A broken row may have been the only one that was not of single pieces.
+        # A broken row may have been the only one that had more than single pieces.
         cdef bint mixed = self.at.mixed and bool(self.mode[:self.at.blocks].any())
         self.coords.resize((self.at.blocks, self.ndim), refcheck=False)
         self.first.resize(self.at.blocks, refcheck=False)
@@ -152,7 +152,7 @@ def decode_rows(const uint8_t[::1] data not None, const int64_t[::1] starts not 
     """Manifests that lie anywhere in `data`, as columns.
 
     Returns (offsets, coords, mode, first, count, pool, status). `status[i]` is `manifest.FINE_ROW`,
-    `manifest.ABSENT_ROW` (no bytes at all), or something else for a row that is broken; both of the latter have no
+    `manifest.ABSENT_ROW` (no bytes at all), or something else for a broken row; the last two have no
     blocks.
     """
     cdef int64_t rank = checked_ndim(ndim)
@@ -187,7 +187,7 @@ def decode_blobs(blobs, ndim):
     None if there is anything else among them.
     """
     cdef int64_t rank = checked_ndim(ndim), total = 0
-    # A list of our own: nobody may change it while its bytes are being read.
+    # A list of our own: no other thread may change it while its bytes are being read.
     cdef list every = list(blobs)
     cdef Py_ssize_t n = PyList_GET_SIZE(every), i
     cdef object blob
@@ -205,7 +205,7 @@ def decode_blobs(blobs, ndim):
         if not PyBytes_CheckExact(blob):
             return None
         place[i] = <const uint8_t *> PyBytes_AS_STRING(blob)
-        # How long it is stands where its first block will.
+        # Its length is kept where its first block will begin.
         offset_view[i] = PyBytes_GET_SIZE(blob)
         total += offset_view[i]
     cdef _Room room = _Room(total, rank)
@@ -306,7 +306,7 @@ def expand(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not
                     if mode[b] == EXPLICIT:
                         piece_view[k] = pool[first[b] + j]
                     else:
-                        # Wraps where a run leaves int64; callers that care have checked the run.
+                        # Wraps around where a run leaves int64; callers that care have checked the run.
                         piece_view[k] = <int64_t> (<uint64_t> first[b] + <uint64_t> j)
                     k += 1
     return out_offsets, out_coords, out_pieces
@@ -341,7 +341,7 @@ cdef inline int64_t block_bytes(const Blocks *blocks, int64_t b) noexcept nogil:
 
 
 cdef (int64_t, int64_t) measure_rows(Blocks blocks, int64_t *out) noexcept nogil:
-    """Fill in where each row will begin: (first row outside of the columns, first faulty block), -1 for none."""
+    """Fill in where each row will begin: (first row outside the columns, first faulty block), -1 for none."""
     cdef int64_t i, b, begin, end, wanted, size = 0
     for i in range(blocks.rows):
         out[i] = size
@@ -386,7 +386,7 @@ cdef inline uint8_t *store_block(uint8_t *q, const Blocks *blocks, int64_t b) no
 
 
 cdef void store_rows(uint8_t *q, Blocks blocks) noexcept nogil:
-    """Write all rows. The columns are a copy, because what is written through `q` could not have changed it."""
+    """Write all rows. `blocks` is a copy, which the compiler knows that writing through `q` does not change."""
     cdef int64_t i, b, begin, end
     for i in range(blocks.rows):
         begin = blocks.offsets[i]

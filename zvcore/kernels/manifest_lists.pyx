@@ -1,4 +1,4 @@
-"""Manifests as Python has them, lists of (coords, piece), from bytes or columns and back to bytes.
+"""Manifests as lists of (coords, piece), from bytes or columns and back to bytes.
 
 `coords` is a tuple of ints; `piece` an int, a (start, count) tuple or an int64 array, as the mode of the block says.
 See manifest.pyx for what the bytes are and manifest_columns.pyx for the columns.
@@ -88,7 +88,7 @@ def decode_one(data not None, ndim):
     cdef Walk at
     cdef Fault fault
     if PyBytes_CheckExact(data):
-        # To make a view takes as long as to decode a manifest of usual size.
+        # Making a view takes as long as decoding a manifest of the usual size.
         size = PyBytes_GET_SIZE(data)
         p = <const uint8_t *> PyBytes_AS_STRING(data)
     else:
@@ -139,7 +139,7 @@ cdef struct Columns:
 
 cdef Columns checked_columns(const int64_t[:, ::1] coords, const uint8_t[::1] mode, const int64_t[::1] first,
                              const int64_t[::1] count, const int64_t[::1] pool) except *:
-    """Where the columns lie, once it is sure that they belong together. `mode` and `count` may be None."""
+    """Where the columns lie, after checking that they belong together. `mode` and `count` may be None."""
     cdef Columns found
     memset(&found, 0, sizeof(found))
     found.ndim = coords.shape[1]
@@ -222,7 +222,7 @@ def to_lists(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords n
     cdef uint64_t slot
     cdef bint same
     cdef const int64_t *at
-    # Every object made here is alive until the end, so a collection in between can find nothing.
+    # Every object made here lives until the end, so a garbage collection in between would find nothing.
     cdef int collecting = PyGC_Disable()
     try:
         for i in range(n):
@@ -394,7 +394,7 @@ cdef int put_manifest(Blob out, object blocks, int64_t ndim, bint force_explicit
             coords, piece = <object> PyList_GET_ITEM(blocks, i)
             put_block(out, coords, piece, ndim, force_explicit)
             i += 1
-            # Converting numbers may run anything, which may do anything to the lists.
+            # Converting numbers may run any code, which may change the lists.
             if PyList_GET_SIZE(blocks) != n:
                 raise RuntimeError("the manifest changed while it was being encoded")
     store_u32(out.data + head, <uint32_t> n)

@@ -66,7 +66,7 @@ cdef tuple _shape(object grid_shape):
 def compressed_morton(coords, grid_shape):
     """The codes of grid positions, as uint64[n].
 
-    `coords` is an array [n, d] of integers, of any memory layout; `grid_shape` has d lengths. A position outside the
+    `coords` is an array [n, d] of integers, with any memory layout; `grid_shape` has d lengths. A position outside the
     grid, or a grid whose codes need more than 64 bits, is a ValueError.
     """
     cdef zv_morton_grid grid

@@ -56,7 +56,7 @@ def split_single_rows(const uint8_t[::1] data not None, const int64_t[::1] start
                       const int64_t[::1] lengths not None):
     """Strip the header off many buffers of one row each, which lie in `data`: (starts, lengths, faulty).
 
-    A buffer of no bytes is a row that is not there. `faulty` is the first buffer that is not exactly one row, or -1.
+    An empty buffer is a row that is not there. `faulty` is the first buffer that is not exactly one row, or -1.
     """
     cdef Py_ssize_t n = starts.shape[0], i, faulty = -1
     cdef int64_t start, length, size = data.shape[0]

@@ -1,7 +1,7 @@
 /* The inner loops of blocks.pyx: moves of a plane, that is of two axes, of any strides.
  *
- * What is written is one small part here and one there of an array far larger than the caches, so most of the time goes
- * into waiting for its lines. Hence lines are asked for a little before they are written, and where source and
+ * What is written are small parts, spread over an array far larger than the caches, so most of the time goes into
+ * waiting for its lines. Hence lines are asked for a little before they are written, and where source and
  * destination disagree about which axis is the fastest, squares are transposed in registers and put into whole lines.
  *
  * Items are loaded and stored through memcpy: nothing needs to be aligned. */
@@ -125,7 +125,7 @@ ZV_INLINE zv_rows zv_rows_of(const char *d, const char *s, const zv_plane *p, co
     return (zv_rows){d, next, p->n0, p->d0, bytes};
 }
 
-/* How many rows to look ahead: none where the processor sees by itself what comes. */
+/* How many rows to look ahead: none where the processor itself sees what comes next. */
 ZV_INLINE ptrdiff_t zv_rows_ahead(const zv_rows *rows) {
     const ptrdiff_t stride = rows->stride < 0 ? -rows->stride : rows->stride;
     if (rows->bytes > 64 * ZV_LINE || stride < 2 * ZV_LINE) return 0;
@@ -229,7 +229,7 @@ static void zv_stream_rows(char *d, const char *s, const zv_plane *p, const char
 static inline void zv_end_streaming(void) { _mm_sfence(); }
 
 /* Rows of one line each, put together from 2 rows of 32 bytes or 4 of 16 that lie `apart`: blocks that are neighbours
- * along the fastest axis. Each half of a line for itself would be far slower than stores through the caches. */
+ * along the fastest axis. Storing each half of a line alone would be far slower than going through the caches. */
 static void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s_stride, ptrdiff_t apart, ptrdiff_t n,
                          ptrdiff_t bytes) {
     const ptrdiff_t second = bytes == 16 ? apart : 16, third = bytes == 16 ? 2 * apart : apart;

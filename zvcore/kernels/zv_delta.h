@@ -29,7 +29,7 @@ static size_t zv_delta_decode(const uint8_t *restrict stored, size_t count, uint
     return count;
 }
 
-/* The way back; same result. */
+/* The inverse; same result. */
 static size_t zv_delta_encode(const uint64_t *restrict ids, const uint64_t *restrict offsets,
                               const uint64_t *restrict sizes, size_t count, uint8_t *restrict stored) {
     uint8_t *const stored_offsets = stored + 8 * count, *const stored_sizes = stored + 16 * count;

@@ -1,7 +1,7 @@
 /* Numbers between literals, as in `c/3/17/0`, a million at a time.
  *
- * Grid positions are small numbers of few digits, and which digits cannot be foreseen: so what is short is written
- * without branches, a few bytes further than it reaches, and the next piece is put over what is too much. */
+ * Grid positions are small numbers of a few digits, which cannot be predicted: so short ones are written without
+ * branches, a few bytes beyond their end, and the next piece overwrites the excess. */
 #ifndef ZV_KEYS_H
 #define ZV_KEYS_H
 

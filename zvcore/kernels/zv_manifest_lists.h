@@ -1,4 +1,4 @@
-/* Reading many small Python objects fast. All of them are only borrowed: counting references would write to all that
+/* Reading many small Python objects fast. All of them are borrowed: counting references would write to all that
  * memory. */
 #ifndef ZV_MANIFEST_LISTS_H
 #define ZV_MANIFEST_LISTS_H
@@ -14,7 +14,7 @@
 #endif
 
 /* The objects of many manifests lie all over memory: ask for those of later ones while these are being read. Nothing
- * may be looked into before the step ahead of it has asked for it. */
+ * may be read before the step ahead of it has asked for it. */
 static inline void zv_ask_for_manifest(PyObject *manifest) {
     zv_prefetch(manifest);
 }

@@ -1,4 +1,4 @@
-"""Opening what lies below a folder, with the system looking after that no link is on the way."""
+"""Opening what lies below a folder; the system makes sure that there is no link on the way."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport ENOSYS

@@ -1,7 +1,7 @@
 """Imports across a fork: a module that another thread was importing could never be imported in the child.
 
 Python has a lock for each module that is being imported, and the child would wait for a thread that is gone. zvcore
-imports much only when it is first used, so a fork waits until other threads have imported what they are importing.
+imports much of itself on first use, so a fork waits until other threads have imported what they are importing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["at_fork"]
 
-# Seconds after which a fork is made all the same: an import may wait for something that the forking thread holds.
+# Seconds after which a fork happens anyway: an import may wait for something that the forking thread holds.
 _PATIENCE = 30.0
 _OURS = ("zvcore", "zvcore_plugins")
 
-# What else is done before a fork, and after it in the parent and in the child: only once no import is under way, which
-# may need the locks that are taken then.
+# What else is done before a fork, and after it in the parent and in the child: only once no import is under way, since
+# imports may need the locks that are taken then.
 _others: list[tuple[Callable[[], object], Callable[[], object], Callable[[], object]]] = []
 # Python's own table, module -> weak reference to its lock, which lives while some thread is importing the module.
 _module_locks: Mapping[str, Callable[[], Any]] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
@@ -45,7 +45,7 @@ def _others_import() -> bool:
 
 def _before_fork() -> None:
     deadline = time.monotonic() + _PATIENCE
-    # Whoever holds it: no other import begins.
+    # Whichever thread holds it, no other import begins.
     _imp.acquire_lock()
     while _others_import() and time.monotonic() < deadline:
         _imp.release_lock()

@@ -1,4 +1,4 @@
-"""Locks that need no GIL. Those that live as long as the process are given to `fork.guard`."""
+"""Locks that need no GIL. Those that live as long as the process are registered with `fork.guard`."""
 
 
 cdef extern from "<pthread.h>" nogil:

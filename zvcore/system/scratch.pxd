@@ -1,4 +1,4 @@
-"""Memory that one thread uses again and again."""
+"""Memory that one thread reuses."""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -15,7 +15,7 @@ cdef inline void discard(Scratch *scratch) noexcept nogil:
     scratch.capacity = 0
 
 
-# At least `size` bytes, contents not kept; NULL when memory is short.
+# At least `size` bytes, whose contents are not kept; NULL when memory is short.
 cdef inline uint8_t *reserve(Scratch *scratch, uint64_t size) noexcept nogil:
     if size > <uint64_t> 1 << 62:
         return NULL
@@ -29,7 +29,7 @@ cdef inline uint8_t *reserve(Scratch *scratch, uint64_t size) noexcept nogil:
     return scratch.data
 
 
-# What has grown beyond `most` bytes gives its memory back.
+# Frees the memory if it has grown beyond `most` bytes.
 cdef inline void trim(Scratch *scratch, uint64_t most) noexcept nogil:
     if scratch.capacity > most:
         discard(scratch)

@@ -1,4 +1,4 @@
-/* Atomics and the clock, which Cython has no words for. */
+/* Atomics and the clock, for which Cython has no syntax. */
 #ifndef ZV_ATOMICS_H
 #define ZV_ATOMICS_H
 
@@ -20,10 +20,10 @@ static inline int zv_compare_and_set64(int64_t *value, int64_t *expected, int64_
     return __atomic_compare_exchange_n(value, expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Takes what a place holds and leaves NULL there. */
+/* Takes the pointer from a place and leaves NULL there. */
 static inline void *zv_take_pointer(void **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQUIRE); }
 
-/* Puts a pointer into a place if that holds NULL; whether it did. */
+/* Puts a pointer into a place that holds NULL; returns whether it did. */
 static inline int zv_put_pointer(void **place, void *pointer) {
     void *empty = NULL;
     return __atomic_compare_exchange_n(place, &empty, pointer, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);

@@ -76,11 +76,11 @@ static inline int zv_size_of(int descriptor, uint64_t *size) {
 }
 
 /* A descriptor of what lies at a relative path below an open folder, or minus an errno: ELOOP if there is any link on
- * the way, EXDEV if it leads out. ENOSYS where the system does not look after that (before Linux 5.6), EPERM or EACCES
- * where a container does not let us ask. */
+ * the way, EXDEV if it leads out. ENOSYS where the system cannot check that (before Linux 5.6), EPERM or EACCES
+ * where a container does not allow the call. */
 static inline int zv_open_beneath(int folder, const char *path, int flags) {
 #if defined(__linux__)
-    /* As in <linux/openat2.h>, which older systems that we are built on do not have. The number is the same everywhere
+    /* As in <linux/openat2.h>, which the older systems that zvcore is built on lack. The number is the same everywhere
        but on Alpha, which has it from its own headers or not at all. */
     struct {
         uint64_t flags, mode, resolve;
@@ -100,7 +100,7 @@ static inline int zv_open_beneath(int folder, const char *path, int flags) {
 #endif
 }
 
-/* A descriptor, or -1 with errno. O_NONBLOCK: a named pipe where an object should be must not hang us. It does nothing
+/* A descriptor, or -1 with errno. O_NONBLOCK: a named pipe in place of an object must not block. It does nothing
  * to regular files. */
 static inline int zv_open(const char *path, int flags) {
     int descriptor;
@@ -109,7 +109,7 @@ static inline int zv_open(const char *path, int flags) {
     return descriptor;
 }
 
-/* A modification time of nanosecond precision tells apart versions that the kernel's tick would not. */
+/* A modification time with nanoseconds distinguishes versions that the kernel's tick would not. */
 static inline void zv_touch(int descriptor) {
     struct timespec times[2];
     times[0].tv_sec = 0;

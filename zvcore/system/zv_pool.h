@@ -1,7 +1,7 @@
 /* A pool of plain POSIX threads that knows nothing of Python.
  *
  * zv_pool_start asks for helpers and returns at once; the caller does its own share of the work and then waits with
- * zv_pool_wait, which returns after `milliseconds` at the latest so that the caller can look after signals. Threads are
+ * zv_pool_wait, which returns after `milliseconds` at the latest so that the caller can handle signals. Threads are
  * made when first needed and kept. zv_pool_begin makes an empty pool, also in the child of a fork, which has none of the
  * threads; zv_pool.mutex is made by `fork.guard`. zv_pool_stop joins all threads before the interpreter goes away.
  *
@@ -78,7 +78,7 @@ static void zv_pool_start(zv_task *task, void (*run)(void *, int), void *context
     if (helpers <= 0) return;
     pthread_mutex_lock(&zv_pool.mutex);
     if (zv_pool.count < helpers && !zv_pool.stopping) {
-        /* Signals are the interpreter's: its main thread must be the one that they wake. */
+        /* Signals belong to the interpreter: they must wake its main thread. */
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);

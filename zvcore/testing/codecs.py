@@ -32,7 +32,7 @@ GUARD = 64
 
 
 def sample_data() -> dict[str, bytes]:
-    """The byte strings that `check_codec` encodes: what breaks codecs, and what chunks look like."""
+    """The byte strings that `check_codec` encodes: ones that break codecs, and ones like chunks."""
     rng = np.random.default_rng(7)
     labels = np.repeat(np.repeat(rng.integers(0, 2**40, (12, 12), "u8"), 9, 0), 9, 1)
     waves = 1000 * np.sin(np.linspace(0, 60, 60_000)) + rng.normal(2000, 30, 60_000)
@@ -51,9 +51,9 @@ def sample_data() -> dict[str, bytes]:
 def check_codec(codec: Any, samples: Iterable[bytes] | None = None, *, bounded: bool = True) -> None:
     """Raise AssertionError, saying what is wrong, unless a codec does everything that zvcore relies on.
 
-    `samples` replaces the data of `sample_data`, for a codec that cannot take any bytes whatever. `bounded=False`
-    leaves out that a stream must not take much more memory than it may have; a codec over a library that cannot be
-    stopped needs it, and cannot be called safe for data from strangers.
+    `samples` replaces the data of `sample_data`, for a codec that cannot take arbitrary bytes. `bounded=False`
+    skips the check that a stream takes little more memory than it may; a codec over a library that cannot be stopped
+    needs that, and is not safe for data from strangers.
     """
     codec = codecs.as_codec(codec)
     if codec.kind != "bytes":
@@ -113,14 +113,14 @@ def check_spellings(codec: Codec) -> None:
 
 
 def check_round_trip(codec: Codec, what: str, data: bytes) -> None:
-    """Encode and decode, into new and given memory, within and beyond what is allowed."""
+    """Encode and decode, into new and given memory, within the limits and beyond them."""
     stored = codec.encode(data)
     assert isinstance(stored, bytes), f"encode must give bytes, not {type(stored).__name__}"
     assert bytes(codec.decode(stored)) == data, f"{what}: decode(encode(data)) is not data"
     assert bytes(codec.decode(stored, max_size=len(data))) == data, (
         f"{what}: max_size of exactly the data's size must do"
     )
-    # The memory around `out` shows whether the codec keeps to it.
+    # The memory around `out` shows whether the codec stays within it.
     room = bytearray(b"\xa5" * (GUARD + len(data) + GUARD))
     out: Any = memoryview(room)[GUARD : GUARD + len(data)]
     assert codec.decode(stored, out=out) is out, f"{what}: decode must return out"
@@ -144,12 +144,12 @@ def check_damaged(codec: Codec, what: str, data: bytes) -> None:
     for cut in sorted(cut for cut in cuts if 0 <= cut < len(stored)):
         out = bytearray(len(data))
         if _decodes(codec, stored[:cut], out=out):
-            # Only what the decoded data does not need may be missing.
+            # Only bytes that the decoded data does not need may be missing.
             assert out == data, f"{what}: a stream cut off after {cut} of {len(stored)} bytes decodes to other data"
         _decodes(codec, stored[:cut], max_size=len(data))
     for _ in range(24 if stored else 0):
         flipped = bytearray(stored)
-        # Headers are where a wrong bit does most.
+        # A wrong bit does most harm in headers.
         reach = min(len(stored), 64) if chance.random() < 0.5 else len(stored)
         flipped[chance.randrange(reach)] ^= 1 << chance.randrange(8)
         room = bytearray(b"\xa5" * (len(data) + GUARD))
@@ -232,10 +232,10 @@ def check_threads(codec: Codec, data: list[bytes]) -> None:
 
 
 def check_bomb(codec: Codec) -> None:
-    """A small stream that wants much memory does not get it."""
+    """A small stream that claims much memory does not get it."""
     bomb = codec.encode(bytes(BOMB))
     if len(bomb) > BOMB // 8:
-        return  # it does not compress, so its streams are as large as what they hold
+        return  # it does not compress, so its streams are as large as their contents
     for limit in (0, 1000):
         tracemalloc.start()
         try:
@@ -248,7 +248,7 @@ def check_bomb(codec: Codec) -> None:
 
 
 def _decodes(codec: Codec, stored: Any, **options: Any) -> bool:
-    """Whether a stream can be decoded. If not, the error must be one that tells of wrong data."""
+    """Whether a stream can be decoded. If not, the error must be one about wrong data."""
     try:
         codec.decode(stored, **options)
     except (CorruptDataError, UnsupportedError):
@@ -316,7 +316,7 @@ class _Direct:
 
 
 def check_table(codec: Codec, data: dict[str, bytes]) -> None:
-    """The table on its own: sizes, room, and the same results as the Python methods where there are some."""
+    """The table on its own: sizes, room, and the same results as the Python methods, where there are any."""
     direct = _Direct(codec)
     table = direct.table
     try:

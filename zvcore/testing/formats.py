@@ -37,7 +37,7 @@ def check_format(format: str | Format, *, checksums: bool = False, **options: An
     """Raise AssertionError, saying what is wrong, unless a format that makes arrays does all that zvcore relies on.
 
     `format` is installed or registered. `options` go to `zvcore.create`. With `checksums=True` a byte that was changed
-    in the middle of an object must be noticed; without, it may read as other values, as nothing but a checksum tells.
+    in the middle of an object must be noticed; without it, other values may be read: only a checksum would tell.
     """
     name = format if isinstance(format, str) else format.name
     found = get_format(name)
@@ -109,7 +109,7 @@ class _Trial:
         return self.find(place, mode, **options)[0]
 
     def find(self, place: str, mode: Any = "r", **options: Any) -> tuple[Array, list[str]]:
-        """The array that lies at a place, and by which names it is found in what lies there."""
+        """The array at a place, and the names by which it is found there."""
         node = zvcore.open(self.place(place), mode, **options)
         names = []
         while node.kind != "array":
@@ -126,7 +126,7 @@ class _Trial:
 
 
 def _sample(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-    """Values without zeros, so that none is what absent chunks read as."""
+    """Values without zeros, which is what absent chunks read as."""
     return np.random.default_rng(7).integers(1, 100, shape).astype(dtype)
 
 
@@ -139,7 +139,7 @@ def _same(array: Array, values: np.ndarray[Any, Any], what: str) -> None:
 
 
 def _check_dtypes(trial: _Trial) -> str:
-    """Round trips of every data type that the format takes; gives one of these."""
+    """Round trips of every data type that the format takes; returns one of these."""
     taken: dict[str, None] = {}
     refused: dict[str, ZvcoreError] = {}
     for dtype in (trial.options["dtype"],) if "dtype" in trial.options else DTYPES:
@@ -184,7 +184,7 @@ def _check_protocol(trial: _Trial, node: Any, root: str) -> None:
 
 
 def _check_parts(trial: _Trial, dtype: str) -> None:
-    """Writing and reading parts, over the borders of chunks and up to the array's end."""
+    """Writing and reading parts, across the borders of chunks and up to the array's end."""
     array = trial.create("parts", dtype)
     expected = np.full(array.shape, 0 if array.fill_value is None else array.fill_value, np.dtype(dtype))
     _same(array, expected, f"{trial.name}, before anything is written")
@@ -205,7 +205,7 @@ def _check_parts(trial: _Trial, dtype: str) -> None:
 
 
 def _check_attributes(trial: _Trial, dtype: str) -> None:
-    """Attributes that are given are there afterwards, also when the array was made larger."""
+    """Attributes that were given are there afterwards, even after the array was enlarged."""
     attributes = ATTRIBUTES
     try:
         array = trial.create("attributes", dtype, attrs=attributes)
@@ -318,7 +318,7 @@ def _check_processes(trial: _Trial, dtype: str) -> None:
 
 
 def _check_kills(trial: _Trial, dtype: str) -> None:
-    """A writer that is killed leaves each chunk as it was or as it was to be, and the next one goes on from there."""
+    """A writer that is killed leaves each chunk as it was or as it was to be, and the next one continues from there."""
     trial.create("kills", dtype)
     for kill in range(KILLS):
         writer = trial.start_writer("kills", slice(None), turns=1000, first=kill)
@@ -361,7 +361,7 @@ def _check_damaged(trial: _Trial, values: np.ndarray[Any, Any], key: str, how: s
     what = f"{trial.name}: {key} {how}"
     failed: ZvcoreError | None = None
     try:
-        # By its name: what cannot be read may be the document by which the format is known.
+        # By its name: the broken object may be the document that identifies the format.
         read = trial.open("damage", format=trial.name)[...]
     except ZvcoreError as error:
         failed = error

@@ -1,4 +1,4 @@
-"""Writers in processes of their own, for `check_format`: two that write beside each other, and some that are killed."""
+"""Writers in processes of their own, for `check_format`: two that write at once, and some that are killed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def start_writer(
 
 
 def wait_for(writer: subprocess.Popen[str]) -> str:
-    """Until it has ended: what it said went wrong."""
+    """Wait until it has ended; returns what it said went wrong."""
     _, errors = writer.communicate()
     return errors.strip().rpartition("\n")[2] if writer.returncode else ""
 

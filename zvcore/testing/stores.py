@@ -25,8 +25,8 @@ HOSTILE = ("", "/", "/etc/passwd", "..", "../x", "a/../../x", "a/./b", "a//b", "
 def check_store(open: Callable[[str], Store]) -> None:
     """Raise AssertionError, saying what is wrong, unless a store does everything that zvcore relies on.
 
-    `open(mode)`, with "r" or "w", makes a store of one and the same place, a new one each time. The place is empty, and
-    is left so.
+    `open(mode)`, with "r" or "w", opens the same place each time, as a new store. The place is empty, and is
+    left empty.
     """
     store = open("w")
     assert not store.read_only, "mode 'w' gives a store that can be written to"
@@ -186,7 +186,7 @@ def _with_line(line: bytes, old: bytes | None) -> bytes:
 
 
 def _check_two_writers(open: Callable[[str], Store]) -> None:
-    """Each adds its own lines to one object; all of them must be there in the end."""
+    """Each adds its own lines to one object; in the end all of them must be there."""
     errors: list[BaseException] = []
     begin = threading.Barrier(WRITERS)
 
