@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
     from zvcore.exchange import Exchange
+    from zvcore.exchange.rows import Rows
     from zvcore.images import Axes, Image
     from zvcore.report import Report
     from zvcore.stores import Store
@@ -123,6 +124,7 @@ class Format(ABC):
     open_options  what only this format's `open` takes
     inner_options options of the creating function that are not for users
     makes_arrays  whether `create` works: then `creator` gives the function that does it
+    takes_rows    whether it holds annotations or points: then `write_rows` makes them
     begins_groups whether mode "w" begins an empty group
     tensorstore_driver  what tensorstore calls it, and
     zarr_python   whether zarr-python reads it: for comparisons of speed
@@ -136,6 +138,7 @@ class Format(ABC):
     open_options: ClassVar[tuple[str, ...]] = ()
     inner_options: ClassVar[tuple[str, ...]] = ()
     makes_arrays: ClassVar[bool] = True
+    takes_rows: ClassVar[bool] = False
     begins_groups: ClassVar[bool] = False
     tensorstore_driver: ClassVar[str | None] = None
     zarr_python: ClassVar[bool] = False
@@ -254,6 +257,14 @@ class Format(ABC):
         from zvcore.exchange import Exchange
 
         return Exchange(self)
+
+    def read_rows(self, node: Any) -> Rows | None:
+        """The annotations or points that a node holds; None where it holds arrays."""
+        return None
+
+    def write_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
+        """Write annotations or points to the root of a store; only where `takes_rows`."""
+        raise UnsupportedError(f"{self.title} holds no annotations and no points", key=store.root)
 
     # --- looking after data
 

@@ -64,7 +64,7 @@ def check(found: Annotations, wanted: dict[str, Any], relationship: str | None =
     count = len(wanted["id"])
     assert len(found) == count
     same(found.get_many(wanted["id"]), wanted)
-    same(joined([found._form.empty(), *found.batches()]), wanted)
+    same(joined([found.form.empty(), *found.batches()]), wanted)
     if relationship is not None:
         segments = np.unique(wanted[relationship].values)
         np.testing.assert_array_equal(found.related_ids(relationship), segments)

@@ -45,16 +45,24 @@ WRITING = ("convert", "downsample", "migrate", "manifest", "repair", "compact")
 class FormatNames:
     """The choices of `--format`, looked up when they are needed: finding out what is installed takes time.
 
-    arrays_only  only formats in which arrays can be made
+    of   "arrays": only formats in which arrays can be made; "conversions": what a conversion can make: arrays,
+         annotations and points, tables
     """
 
-    def __init__(self, arrays_only: bool = False) -> None:
-        self._arrays_only = arrays_only
+    def __init__(self, of: str = "") -> None:
+        self._of = of
 
     def __iter__(self) -> Iterator[str]:
         from zvcore.format import formats
 
-        return iter([name for name, one in formats().items() if one.makes_arrays or not self._arrays_only])
+        found = formats().items()
+        if self._of == "arrays":
+            return iter([name for name, one in found if one.makes_arrays])
+        if self._of != "conversions":
+            return iter([name for name, _ in found])
+        from zvcore.converting import TABLES
+
+        return iter([*(name for name, one in found if one.makes_arrays or one.takes_rows), *TABLES])
 
 
 class UsageError(Exception):

@@ -37,7 +37,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "--format",
         required=True,
         metavar="F",
-        choices=FormatNames(arrays_only=True),
+        choices=FormatNames("conversions"),
         help="the format of DST: %(choices)s",
     )
     parser.add_argument("--chunks", type=sizes, metavar="A,B,C", help="the shape of a chunk")

@@ -16,7 +16,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="write a region of an array, a chunk, or a value by its id, to a file",
         description="Write a region of an array to a file, as what its name ends with: "
-        ".npy, .npz, .tif (an OME-TIFF where the axes have names), .raw (bytes in C order); a chunk as it is stored "
+        ".npy, .npz, .tif (an OME-TIFF where the axes have names), .raw (bytes in C order); annotations or points as "
+        ".csv, .parquet or .npz; a chunk as it is stored "
         "(--chunk); a mesh as .obj, .ply or .stl or a skeleton as .swc (in micrometers) by its segment's id (--id); or "
         "the bytes of a skeleton, mesh manifest or other value of a sharded store.",
     )
@@ -38,6 +39,8 @@ def run(options: argparse.Namespace) -> int:
     if (options.region is not None or options.at is not None) and (options.chunk or options.id):
         raise UsageError("a region, --chunk or --id: one of them")
     stored = options.chunk is not None or options.id is not None
+    if not stored and write_rows(options):
+        return 0
     if not stored:
         check_name(options.output)
     with reading(options.path):
@@ -53,6 +56,27 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("items of any length have no file format here; `zvcore cat` prints them")
     write_region(array, region, options.output, options.threads, progress=not options.quiet)
     return 0
+
+
+def write_rows(options: argparse.Namespace) -> bool:
+    """Whether there were annotations or points, which are written as a table."""
+    from zvcore.commands import UsageError
+    from zvcore.commands.terminal import reading
+    from zvcore.converting.rows import rows_of
+    from zvcore.converting.tables import WRITTEN, ending_of, write_table
+
+    if ending_of(options.output) not in WRITTEN or options.region is not None or options.at is not None:
+        return False
+    import zvcore
+
+    with reading(options.path):
+        rows = rows_of(zvcore.open(options.path))
+        if rows is None:
+            if ending_of(options.output) == ".npz":
+                return False  # arrays may be written so too
+            raise UsageError(f"{options.path}: only annotations and points are written as {options.output}")
+        write_table(options.output, rows)
+    return True
 
 
 def chunk(array: Any, text: str) -> bytes:

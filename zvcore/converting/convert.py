@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore import opening
+from zvcore.converting import tables
 from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
 from zvcore.converting.planning import Request
+from zvcore.converting.rows import convert_rows, is_table, rows_of, table_format
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Target
+from zvcore.exchange.rows import Rows
 from zvcore.format import Format, formats, get_format
 from zvcore.stores import Store
 from zvcore.stores.opening import shared_options
@@ -75,7 +78,7 @@ def convert(
     Options that are not given are taken from the source. The memory order stays the same: N5 (x, y, z) becomes Zarr
     (z, y, x).
 
-    format      one of `zvcore.formats()` that makes arrays
+    format      one of `zvcore.formats()` that makes arrays; for annotations and points also "zvf", "csv" and "parquet"
     chunks      the shape of chunks, and
     shards      of shards, in the destination's order of axes; shards=False: none, True: of a suitable size
     sharding    for precomputed volumes a specification or "advise"; for Zarr "advise"
@@ -112,6 +115,11 @@ def convert(
     format_options  options of the destination's format, as in `zvcore.create`
     """
     started = time.monotonic()
+    source, to_there = _source(src, dst, source_options, storage_options, format, format_options)
+    if isinstance(source, Rows):
+        report = _convert_rows(source, dst, to_there, format, format_options, overwrite, strict, fsync)
+        report.seconds = time.monotonic() - started
+        return report
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
     request.image = image
@@ -120,7 +128,7 @@ def convert(
         "overwrite": overwrite, "resume": resume, "memory": int(memory), "skip": skip_unsupported,
         "consolidate": consolidate,
     }  # fmt: skip
-    conversion = _conversion(src, dst, request, manner, source_options, storage_options, fsync)
+    conversion = _conversion(source, dst, request, manner, to_there, fsync)
     conversion.manifest = manifest
     if strict:
         conversion.refuse_losses()
@@ -166,6 +174,9 @@ def plan(
 
     What `convert` refuses is refused here too. `print(plan)` shows it; `plan.to_json()` is for programs.
     """
+    source, to_there = _source(src, dst, source_options, storage_options, format, {})
+    if isinstance(source, Rows):
+        raise UnsupportedError("annotations and points are converted in one piece: there is no plan of it")
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
     request.image = image
@@ -174,7 +185,7 @@ def plan(
         "overwrite": overwrite, "resume": resume, "memory": int(memory), "skip": skip_unsupported,
         "consolidate": consolidate,
     }  # fmt: skip
-    conversion = _conversion(src, dst, request, manner, source_options, storage_options)
+    conversion = _conversion(source, dst, request, manner, to_there)
     if strict:
         conversion.refuse_losses()
     return conversion.plan()
@@ -208,19 +219,48 @@ def _request(
     )  # fmt: skip
 
 
-def _conversion(
+def _source(
     src: Path | Any,
     dst: Path,
-    request: Request,
-    manner: Mapping[str, Any],
     source_options: Mapping[str, Any] | None,
     storage_options: Mapping[str, Any] | None,
-    fsync: bool | None = None,
-) -> Converting:
-    """The conversion that was asked for; `manner`: the further arguments of `Converting`."""
-    by_path = isinstance(src, str | os.PathLike | Store)
+    format: str,
+    options: dict[str, Any],
+) -> tuple[Any, Mapping[str, Any] | None]:
+    """(the source, opened: arrays, or `Rows`, storage options of the destination).
+
+    From `options` is taken what tells what the columns of a table are.
+    """
     from_there, to_there = shared_options(storage_options, src, dst)
-    source = opening.open(src, **{"storage_options": from_there, **(source_options or {})}) if by_path else src
+    if is_table(src):
+        return tables.read_table(str(src), options), to_there
+    source = src
+    if isinstance(src, str | os.PathLike | Store):
+        source = opening.open(src, **{"storage_options": from_there, **(source_options or {})})
+    if table_format(format) is not None or get_format(format).takes_rows:
+        rows = rows_of(source)
+        if rows is None and table_format(format) is not None:
+            raise UnsupportedError(f"{format} is for annotations and points, not for arrays")
+        return rows or source, to_there
+    return source, to_there
+
+
+def _convert_rows(
+    rows: Rows, dst: Path, to_there: Mapping[str, Any] | None, format: str, options: Mapping[str, Any],
+    overwrite: bool, strict: bool, fsync: bool | None,
+) -> ConversionReport:  # fmt: skip
+    store = None
+    if table_format(format) is None:
+        get_format(format)  # says what is wrong with its name
+        store = opening.store_at(dst, "w", to_there, format).durable(fsync)
+    return convert_rows(rows, dst, store, format, options, overwrite=overwrite, strict=strict)
+
+
+def _conversion(
+    source: Any, dst: Path, request: Request, manner: Mapping[str, Any], to_there: Mapping[str, Any] | None,
+    fsync: bool | None = None,
+) -> Converting:  # fmt: skip
+    """The conversion that was asked for; `manner`: the further arguments of `Converting`."""
     store = opening.store_at(dst, "w", to_there, request.target.format.name).durable(fsync)
     return Converting(source, store, request, **manner)
 

@@ -62,7 +62,7 @@ class Annotations:
             found = repr(self.info.get("@type"))
             raise MetadataError("wrong @type", key=where, expected=repr(ANNOTATIONS_TYPE), found=found)
         self._info = AnnotationInfo.from_json(self.info, where)
-        self._form = RecordForm.of(self._info)
+        self.form = RecordForm.of(self._info)
         self._by_id = IndexValues(self.store, self._info.by_id, threads)
         self._related = {one.name: IndexValues(self.store, one, threads) for one in self._info.relationships}
         self._levels = [IndexValues(self.store, one, threads) for one in self._info.levels]
@@ -131,7 +131,7 @@ class Annotations:
         wanted = as_ids(ids)
         data, starts, rows = self._by_id.fetch(wanted)
         found = wanted[rows]
-        return {ID: found, **self._form.annotations(data, starts, lambda row: self._by_id.place(found[row]))}
+        return {ID: found, **self.form.annotations(data, starts, lambda row: self._by_id.place(found[row]))}
 
     def batches(self) -> Iterator[Columns]:
         """All annotations with their relationships, some megabytes at a time, in the order of their index."""
@@ -159,7 +159,7 @@ class Annotations:
 
     def _lists(self, values: IndexValues, keys: npt.NDArray[Any]) -> Columns:
         data, starts, rows = values.fetch(keys)
-        return self._form.lists(data, starts, lambda row: values.place(keys[rows[row]]))
+        return self.form.lists(data, starts, lambda row: values.place(keys[rows[row]]))
 
     # --- by place
 
@@ -174,7 +174,7 @@ class Annotations:
             raise ValueError(f"a box has two corners of {self._info.rank} coordinates")
         if not self._levels:
             raise NotFoundError("there is no spatial index", key=self.store.root)
-        parts = [self._form.empty(related=False)]
+        parts = [self.form.empty(related=False)]
         for values in self._levels[:levels]:
             cells = self._cells(values, box)
             for first in range(0, len(cells), _CELLS_AT_ONCE):

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 from zvcore.format import Format, Glimpse, ViewerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from zvcore.array import Array
     from zvcore.errors import ZvcoreError
     from zvcore.exchange import Exchange
+    from zvcore.exchange.rows import Rows
     from zvcore.format import Care
     from zvcore.images import Axes, Image
+    from zvcore.report import Report
     from zvcore.stores import Store
 
 __all__ = ["Precomputed"]
@@ -26,6 +28,7 @@ class Precomputed(Format):
     name = "precomputed"
     title = "precomputed"
     marks = ("info",)
+    takes_rows = True
     # Many programs call a file "info": formats whose document has a clearer name are asked first.
     precedence = -10
     tensorstore_driver = "neuroglancer_precomputed"
@@ -87,6 +90,20 @@ class Precomputed(Format):
         from zvcore.precomputed.exchange import VolumeExchange
 
         return VolumeExchange(self)
+
+    def read_rows(self, node: Any) -> Rows | None:
+        from zvcore.precomputed.kinds import ANNOTATIONS
+
+        if getattr(node, "kind", None) != ANNOTATIONS:
+            return None
+        from zvcore.precomputed.annotation_exchange import read_rows
+
+        return read_rows(node)
+
+    def write_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
+        from zvcore.precomputed.annotation_exchange import write_rows
+
+        return write_rows(store, rows, options, overwrite)
 
     def care(self) -> Care:
         from zvcore.precomputed import care

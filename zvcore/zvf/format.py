@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 from zvcore.format import Format
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zvcore.exchange.rows import Rows
     from zvcore.format import Care
+    from zvcore.report import Report
     from zvcore.stores import Store
 
 __all__ = ["ZarrVectors"]
@@ -23,6 +27,7 @@ class ZarrVectors(Format):
     # Such a store is a Zarr group too.
     precedence = 20
     makes_arrays = False
+    takes_rows = True
 
     def detect(self, store: Store) -> bool:
         if _ATTRIBUTE not in bytes(store.get("zarr.json") or b""):
@@ -35,6 +40,17 @@ class ZarrVectors(Format):
         from zvcore import zvf
 
         return zvf.open(store, mode, **options)
+
+    def read_rows(self, node: Any) -> Rows | None:
+        from zvcore.zvf.rows import read_rows
+        from zvcore.zvf.vector_store import VectorStore
+
+        return read_rows(node) if isinstance(node, VectorStore) else None
+
+    def write_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
+        from zvcore.zvf.rows import write_rows
+
+        return write_rows(store, rows, options, overwrite)
 
     def care(self) -> Care:
         from zvcore.zvf import care

@@ -325,6 +325,11 @@ def _all_vertices(level: Level, attributes: Sequence[str], chunks: Ints | None, 
     return Vectors(pieces.positions, np.array([0, len(pieces.positions)], np.int64), None, pieces.attributes)
 
 
+def read_chunks(level: Level, attributes: Sequence[str], chunks: Ints, threads: int | None = None) -> Vectors:
+    """All vertices of some chunks, whatever objects they belong to."""
+    return _all_vertices(level, attributes, chunks, threads)
+
+
 def _joined(cells: Cells, form: AttributeForm) -> npt.NDArray[Any]:
     rows = vlen.gather(cells.data.data, cells.starts, cells.lengths).view(form.dtype).reshape(-1, *form.row_shape)
     return rows.astype(form.dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,54 @@
+"""Annotations in conversions: to and from points of other formats, and tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore.exchange.rows import Rows
+from zvcore.precomputed.annotation_writing import write_annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from zvcore.precomputed.annotation_records import Columns
+    from zvcore.precomputed.annotation_set import Annotations
+    from zvcore.report import Report
+    from zvcore.stores import Store
+
+__all__ = ["read_rows", "write_rows"]
+
+
+def read_rows(source: Annotations) -> Rows:
+    """All annotations with their relationships."""
+    columns = {id: source.form.names[id] for id in source.properties}
+    declared = {
+        columns[id]: {name: value for name, value in one.to_json().items() if name not in ("id", "default")}
+        for id, one in source.properties.items()
+    }
+
+    def batches() -> Iterator[Columns]:
+        found = False
+        for batch in source.batches():
+            found = True
+            yield batch
+        if not found:
+            yield source.form.empty()
+
+    return Rows(
+        source.type, source.dimensions, batches, declared, list(source.form.related.values()),
+        bounds=(source.lower_bound, source.upper_bound),
+    )  # fmt: skip
+
+
+def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
+    """`options`: keyword arguments of `write_annotations`."""
+    asked = dict(options)
+    dimensions = asked.pop("dimensions", rows.dimensions)
+    kind = asked.pop("kind", rows.type)
+    report = write_annotations(
+        store, kind, rows.batches(), dimensions=dimensions, properties=rows.properties,
+        relationships=rows.relationships, overwrite=overwrite, **asked,
+    )  # fmt: skip
+    for loss in rows.losses:
+        report.lose("", loss)
+    return report

@@ -1,0 +1,100 @@
+"""Points of a store in conversions to and from annotations and tables."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.errors import UnsupportedError
+from zvcore.exchange.rows import Rows
+from zvcore.images.axes import nanometers
+from zvcore.report import Report
+from zvcore.zvf.reading import read_chunks
+from zvcore.zvf.writing import write_points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from zvcore.stores import Store
+    from zvcore.zvf.vector_store import Level, VectorStore
+
+__all__ = ["read_rows", "write_rows"]
+
+_CHUNKS = 64
+_POINTS_IN_A_CHUNK = 5000
+_NAMES = ("x", "y", "z", "t")
+_ID = "id"
+
+
+def read_rows(source: VectorStore) -> Rows | None:
+    """The points of the finest level; None of a store that holds lines."""
+    if source.is_lines:
+        return None
+    level = source.level(source.levels[0])
+    losses = []
+    if level.objects is not None:
+        losses.append("which object a point belongs to has no place among annotations")
+    names = level.attribute_names()
+    dimensions = {_NAMES[axis] if axis < 4 else f"d{axis}": (1e-9, "m") for axis in range(level.ndim)}
+    losses.append("coordinates are taken to be nanometers; give dimensions= for others")
+    return Rows("point", dimensions, lambda: _batches(level, names), losses=losses)
+
+
+def _batches(level: Level, names: list[str]) -> Iterator[dict[str, Any]]:
+    chunks = level.chunks()
+    first = 0
+    for begin in range(0, max(len(chunks), 1), _CHUNKS):
+        found = read_chunks(level, names, chunks[begin : begin + _CHUNKS])
+        columns: dict[str, Any] = {"point": found.positions, **found.attributes}
+        if _ID not in columns:
+            columns[_ID] = np.arange(first, first + len(found.positions), dtype=np.uint64)
+        first += len(found.positions)
+        yield columns
+
+
+def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
+    """`options`: keyword arguments of `write_points`. Ids become an attribute."""
+    if rows.type != "point":
+        raise UnsupportedError(f"{rows.type}s do not become Zarr Vectors, only points", key=store.root)
+    if overwrite and store.exists("zarr.json"):
+        for name in store.list_dir()[0]:
+            store.delete_prefix(name)
+        store.delete("zarr.json")
+    report = Report()
+    for name in rows.relationships:
+        report.lose(name, "ids of related segments have no place beside points")
+    scale = {name: nanometers(unit) * size for name, (size, unit) in rows.dimensions.items()}
+    factors = np.array([*scale.values()], np.float64)
+    batches = rows.batches()
+    first = next(batches, None)
+    if first is None or not len(first["point"]):
+        raise UnsupportedError("Zarr Vectors hold at least one point", key=store.root)
+    names = [name for name in first if name != "point" and name not in rows.relationships]
+    for name, declared in rows.properties.items():
+        if "enum_labels" in declared:
+            report.lose(name, "the names of values have no place in attributes")
+    several = itertools.tee(itertools.chain([first], batches), 1 + len(names))
+    positions = (np.asarray(batch["point"], np.float64) * factors for batch in several[0])
+    attributes = {name: _column(one, name) for name, one in zip(names, several[1:], strict=True)}
+    asked = dict(options)
+    if "chunk_shape" not in asked and rows.bounds is not None and rows.count is not None:
+        asked["chunk_shape"] = _chunk_shape(rows, factors)
+    found = write_points(store, positions, vertex_attributes=attributes, **asked)
+    report.count("points", found["vertex_count"])
+    for loss in rows.losses:
+        report.lose("", loss)
+    return report
+
+
+def _column(batches: Iterator[dict[str, Any]], name: str) -> Iterator[Any]:
+    return (batch[name] for batch in batches)
+
+
+def _chunk_shape(rows: Rows, factors: Any) -> tuple[float, ...]:
+    """Cubes with some thousands of points each, if these lie evenly."""
+    assert rows.bounds is not None
+    extent = (np.asarray(rows.bounds[1], np.float64) - np.asarray(rows.bounds[0], np.float64)) * factors
+    side = float(extent.max()) / max((rows.count or 1) / _POINTS_IN_A_CHUNK, 1) ** (1 / len(extent))
+    return (max(side, 1e-6),) * len(extent)
