@@ -15,7 +15,7 @@ from zvcore.converting.sources import collect
 from zvcore.converting.verbatim import Verbatim
 from zvcore.errors import ConflictError, NotFoundError, UnsupportedError
 from zvcore.exchange import Target
-from zvcore.format import formats
+from zvcore.format import formats, get_format
 from zvcore.report import Report
 from zvcore.stores import MemoryStore
 
@@ -51,7 +51,8 @@ def migrate(
     store = opening.store_at(path, "r+", storage_options).durable(fsync)
     source = _described(store, target).open(store, "r")
     draft = draft_conversion(collect(source), Request(Target(target, in_place=True)))
-    documents = _documents(store, draft)
+    consolidating = get_format(source.format).exchange().is_consolidated(source)
+    documents = _documents(store, draft, consolidating and draft.format.exchange().consolidated_member is not None)
     report = Report()
     report.losses.extend(draft.losses)
     if undo:
@@ -70,11 +71,14 @@ def _described(store: Store, target: Format) -> Format:
     raise NotFoundError(f"no data of another format than {target.title} lies here", key=store.root)
 
 
-def _documents(store: Store, draft: Draft) -> dict[str, bytes]:
+def _documents(store: Store, draft: Draft, consolidating: bool) -> dict[str, bytes]:
     """What to write: made in memory first, and held against the chunks that are there."""
     memory = MemoryStore()
     made = Made(_MEMORY, False, rehearsing=True)
-    make(draft, draft.format.exchange().writer(memory, False), made)
+    writer = draft.format.exchange().writer(memory, False)
+    make(draft, writer, made)
+    if consolidating:
+        writer.consolidate()
     wrong = [f"{draft.name or '.'}: {why}" for draft, array in made.arrays if (why := _unlike(store, draft, array))]
     if wrong:
         raise UnsupportedError(

@@ -41,7 +41,7 @@ class Exchange:
     has_attributes  whether arrays, and groups, have attributes of their users
     reserved        names of attributes that the format keeps for itself
     placing         names of attributes by which conventions say where voxels lie: they are written by the destination
-    consolidated_member  of a group's document, by which it tells of all that lies in it, if the format has that
+    consolidated_member  by which a group tells of all that lies in it: of its document, or a document; None: it cannot
     names_levels    whether levels have names that other formats may give them
     nan             whether attributes may hold NaN and the infinities
     understood      members of its documents that say how values are stored, or that hold attributes; None: what says

@@ -9,14 +9,14 @@ from zvcore.documents.document import fetch, parse
 from zvcore.documents.members import Object, Place
 from zvcore.errors import MetadataError
 from zvcore.stores import LocalStore
-from zvcore.zarr2.metadata import CONSOLIDATED, GROUP, document_key
+from zvcore.zarr2.metadata import ATTRIBUTES, CONSOLIDATED, DOCUMENT, GROUP, document_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from zvcore.stores import Store
 
-__all__ = ["forget_below", "read_consolidated", "tell_above", "told_documents"]
+__all__ = ["consolidate", "forget_below", "read_consolidated", "tell_above", "told_documents"]
 
 # How far up groups are looked for that have such a document.
 _DEPTH = 32
@@ -38,6 +38,22 @@ def told_documents(document: dict[str, Any]) -> Told:
     for key, one in told.items():
         Object().load(one, place.member("metadata").member(key))
     return told
+
+
+def consolidate(store: Store) -> None:
+    """Let the group at the root of the store tell of all that lies in it. Nothing is looked for within arrays."""
+    if not store.exists(GROUP):
+        return  # an array tells of itself
+    told: Told = {}
+    waiting = [""]
+    while waiting:
+        path = waiting.pop()
+        own = {name: documents.read(store, document_key(name, path)) for name in (DOCUMENT, GROUP, ATTRIBUTES)}
+        told.update({document_key(name, path): one for name, one in own.items() if one is not None})
+        if own[DOCUMENT] is None and own[GROUP] is not None:
+            waiting += [f"{path}/{name}" if path else name for name in store.list_dir(path)[0]]
+    document = {"zarr_consolidated_format": 1, "metadata": dict(sorted(told.items()))}
+    store.put(CONSOLIDATED, documents.encode(document))
 
 
 def tell_above(store: Store, name: str, content: dict[str, Any] | None, through: Sequence[Store] = ()) -> None:

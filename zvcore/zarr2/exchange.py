@@ -11,8 +11,9 @@ from zvcore.exchange.ome_writer import OmeWriter
 from zvcore.exchange.stored import given_dtype, stored_axes
 from zvcore.exchange.target import chunk_shape, fill_value
 from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
-from zvcore.zarr2.group import create_group
-from zvcore.zarr2.metadata import DOCUMENT, DOCUMENTS, GROUP, ArrayMetadata, document_key
+from zvcore.zarr2.consolidated import consolidate
+from zvcore.zarr2.group import Zarr2Group, create_group
+from zvcore.zarr2.metadata import CONSOLIDATED, DOCUMENT, DOCUMENTS, GROUP, ArrayMetadata, document_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +34,12 @@ class Zarr2Exchange(AxesByPlace):
     keeps_no_fill = True
     ome_version = "0.4"
     documents = DOCUMENTS
+    consolidated_member = CONSOLIDATED
 
     # --- as a source
+
+    def is_consolidated(self, node: Any) -> bool:
+        return isinstance(node, Zarr2Group) and node.store.exists(CONSOLIDATED)
 
     def filters_of(self, array: Array) -> list[Codec]:
         metadata = _metadata(array)
@@ -56,7 +61,8 @@ class Zarr2Exchange(AxesByPlace):
 
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         chunks = chunk_shape(view, target.chunks)
-        fill = None if view.dtype is None and view.source.has_no_fill(view.array) else fill_value(view)
+        undefined = (view.dtype is None and view.source.has_no_fill(view.array)) or _is_coordinate(view, place)
+        fill = None if undefined else fill_value(view)
         options: dict[str, Any] = {"dtype": given_dtype(view), "chunks": chunks, "fill_value": fill}
         options.update(self.codec_option(view, target))
         options.update(self.shard_option(view, target, chunks))
@@ -93,8 +99,24 @@ def _metadata(array: Array) -> ArrayMetadata:
     return metadata
 
 
+def _is_coordinate(view: View, place: Place) -> bool:
+    """Whether these are the places along an axis as xarray has them: an array that is called like its only axis.
+
+    xarray takes values that equal a fill value of v2 for missing, and places that are missing are no axis.
+    """
+    array = view.array
+    if isinstance(view.source, Zarr2Exchange):
+        return False
+    if array.ndim != 1 or array.dtype.kind not in "iuf" or "_FillValue" in array.attrs:
+        return False
+    return [axis.name for axis in place.axes] == [array.store.root.rstrip("/").rpartition("/")[2]]
+
+
 class Zarr2Writer(OmeWriter):
     """Groups, arrays in them, and images as OME-Zarr."""
+
+    def consolidate(self) -> None:
+        consolidate(self.store)
 
     def has_group(self, path: str) -> bool:
         return any(self.store.exists(document_key(mark, path)) for mark in (DOCUMENT, GROUP))
