@@ -83,7 +83,7 @@ def ome_zarr(path: Path) -> Marks:
         "mark_metadata": "metadata", "mark_attype": "@type", "mark_type": "type", "mark_longname": "longName",
         "mark_dataset": "note", "mark_second": "multiscales[1]", "mark_channel": "omero", "mark_property": "properties",
         "mark_source": "source", "mark_stranger": "stranger", "mark_attribute": "mine", "mark_member": "extra",
-        "mark_transform": "transform", "1717": "fill value", "rgba": "colors", "consolidated_metadata": "consolidated",
+        "mark_transform": "transform", "1717": "fill value", "rgba": "colors", "consolidated": "consolidated",
     }  # fmt: skip
 
 
