@@ -109,7 +109,7 @@ def test_opening_imports_no_other_format(tmp_path: Path, format: str) -> None:
     assert loaded == ({"zvf", "zarr3"} if format == "zvf" else {format}), answer.stderr
 
 
-def test_what_is_nothing_is_told_from_a_group_without_attributes(tmp_path: Path) -> None:
+def test_nothing_is_distinguished_from_a_group_without_attributes(tmp_path: Path) -> None:
     container = zvcore.open(tmp_path / "container", "w", format="n5")
     container.create_group("a/b")
     for path in tmp_path.rglob("b/attributes.json"):

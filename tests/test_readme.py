@@ -79,7 +79,7 @@ def run_command(line: str) -> None:
     assert status == int(expected[1] if expected else 0), line
 
 
-def test_code_stands_in_the_first_screen() -> None:
+def test_code_is_on_the_first_screen() -> None:
     assert README[: README.index("```python")].count("\n") < 10
 
 

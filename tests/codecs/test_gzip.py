@@ -136,7 +136,7 @@ def test_malformed(stored: bytes) -> None:
                 codec.decode(stored, **options)
 
 
-def test_a_size_that_lies() -> None:
+def test_a_false_size() -> None:
     """The last four bytes are a hint: neither memory nor a result is taken from them."""
     member = gzip.compress(b"")
     for size in (1, 1 << 20, 2**31, 2**32 - 1):

@@ -106,7 +106,7 @@ def test_tables_of_earlier_and_later_versions_work_alone_and_in_arrays(use, tmp_
 
 @pytest.mark.parametrize("status", [CORRUPT, CHECKSUM, PARAM, NOMEM, INTERNAL, 77])
 @pytest.mark.parametrize("message", [b"", b"the library says so\0"], ids=["silent", "telling"])
-def test_a_failure_is_told_alike(use, tmp_path, status, message):
+def test_a_failure_is_reported_alike(use, tmp_path, status, message):
     use(capsule())
     written(tmp_path)
     codec = use(capsule(decode=answering(status, code=7, message=message)))
@@ -130,7 +130,7 @@ def test_a_failure_is_told_alike(use, tmp_path, status, message):
     ],
     ids=["too little", "nothing", "unknown", "nearly everything"],
 )
-def test_a_bound_that_lies_takes_nobody_else_s_memory(use, tmp_path, bound, error):
+def test_a_false_bound_takes_no_other_memory(use, tmp_path, bound, error):
     codec = use(capsule(bound=bound))
     with pytest.raises(Exception, match=error) as alone:
         codec.encode(b"abc")
@@ -150,7 +150,7 @@ def test_more_bytes_than_there_was_room_for_are_not_believed(use, tmp_path):
         zvcore.open(tmp_path, "r+")[...] = 5
 
 
-def test_streams_of_another_size_are_told_alike(use, tmp_path):
+def test_streams_of_another_size_are_reported_alike(use, tmp_path):
     use(capsule())
     written(tmp_path)
     for decode, text in (

@@ -119,7 +119,7 @@ def test_an_installed_plugin(environment):
         ("acme_broken:Plain", "class Plain:\n    def encode(self, data): ...", "has no method decode"),
     ],
 )
-def test_a_broken_plugin_breaks_nobody_else(environment, point, text, match):
+def test_a_broken_plugin_breaks_no_other(environment, point, text, match):
     environment.add("acme-broken", {"broken": point}, acme_broken=text)
     info = codecs.available()["broken"]
     assert (info.distribution, info.native) == ("acme-broken", False)
@@ -186,7 +186,7 @@ def test_a_spelling_that_two_codecs_claim(environment, registered):
         codecs.from_zarr3("one")
 
 
-def test_an_unknown_name_tells_everything():
+def test_an_unknown_name_is_answered_with_all_names():
     with pytest.raises(CodecNotFoundError) as caught:
         codecs.from_n5({"type": "jpeg", "quality": 90}, "volume/s0/attributes.json")
     text = str(caught.value)

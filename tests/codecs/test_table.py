@@ -77,7 +77,7 @@ def test_statuses_become_errors(status, error, text):
         assert str(caught.value) == text
 
 
-def test_the_message_and_the_code_of_the_library_are_told():
+def test_the_message_and_the_code_of_the_library_are_reported():
     codec = Table(capsule(decode=answering(CORRUPT, code=-7, message=b"bad block\0rubbish")))
     with pytest.raises(CorruptDataError, match=r"^fake: bad block \[fake 1.0, code -7\]$"):
         codec.decode(b"abc")
@@ -93,7 +93,7 @@ def test_sizes_beyond_the_room_are_not_believed():
             getattr(codec, field)(b"abc")
 
 
-def test_a_wrong_bound_is_told():
+def test_a_wrong_bound_is_reported():
     codec = Table(capsule(bound=lambda cfg, n: n - 1))
     with pytest.raises(ZvcoreError, match="fake: the stream holds more"):
         codec.encode(b"abc")

@@ -56,7 +56,9 @@ def test_memory_bounds_what_is_read_at_once(tmp_path: Path, values: Any) -> None
     assert array[measuring.some_of(array, 10**9)].shape == array.shape
 
 
-def test_who_reads_other_values_takes_no_part(tmp_path: Path, values: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_reads_other_values_takes_no_part(
+    tmp_path: Path, values: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = make(tmp_path / "a", "zarr3", values)
     array = zvcore.open(path)
     assert set(measuring.other_readers(array, path)) == {"tensorstore", "zarr-python"}

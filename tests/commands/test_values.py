@@ -54,7 +54,7 @@ def test_get_takes_coordinates_of_the_volume(
     assert np.array_equal(np.array(json.loads(out)), found)
 
 
-def test_voxels_that_are_cut_are_taken_whole_and_said(
+def test_voxels_that_are_cut_are_taken_whole_and_named(
     data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     _, err = run(capfd, "get", data / "em", "--at", "10305:10395nm", "-o", tmp_path / "c.npy")

@@ -44,9 +44,7 @@ def test_vv_names_documents_and_units(data: Path, tmp_path: Path, capfd: pytest.
     assert "unit 0 is done" in told
 
 
-def test_without_it_nothing_is_said_and_nobody_listens_afterwards(
-    data: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_without_it_nothing_is_logged_and_no_handler_is_left(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(data), "-v"]) == 0
     capfd.readouterr()
     assert main(["info", str(data)]) == 0
@@ -54,7 +52,7 @@ def test_without_it_nothing_is_said_and_nobody_listens_afterwards(
     assert not logging.getLogger("zvcore").handlers
 
 
-def test_a_repair_is_told_through_logging(data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_repair_is_logged(data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     block = data / "0" / "1"
     block.write_bytes(block.read_bytes()[:-3])
     with caplog.at_level(logging.INFO, "zvcore.care"):
@@ -62,7 +60,7 @@ def test_a_repair_is_told_through_logging(data: Path, tmp_path: Path, caplog: py
     assert any("0/1" in text and text.startswith("repaired") for text in caplog.messages)
 
 
-def test_a_lock_that_is_waited_for_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_for_a_lock_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = LocalStore(tmp_path)
     waits = threading.Event()
 
@@ -89,7 +87,7 @@ def test_a_lock_that_is_waited_for_is_told(tmp_path: Path, caplog: pytest.LogCap
     assert any(text.startswith("took the lock of a/b after") for text in caplog.messages)
 
 
-def test_what_is_tried_again_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_tried_again_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     tries = iter([ConflictError("changed"), None])
     with caplog.at_level(logging.INFO, "zvcore.stores"):
         for attempt in again("some/key"):

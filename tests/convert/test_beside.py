@@ -147,7 +147,7 @@ def test_an_interrupted_copy_of_meshes_is_resumed(segments, tmp_path, monkeypatc
     assert {name: data for name, data in files(segments).items() if name != "info"}.items() <= after.items()
 
 
-def test_a_copy_that_is_not_what_the_source_has_is_told(segments, tmp_path, monkeypatch):
+def test_a_copy_that_differs_from_the_source_is_reported(segments, tmp_path, monkeypatch):
     copy = companions.copy_object
 
     def wrong(source, key, target, to):

@@ -154,7 +154,7 @@ def test_an_array_alone_becomes_an_image_with_what_the_caller_says(tmp_path):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_sizes_are_said_from_the_slowest_axis_on_whatever_the_formats(format, tmp_path):
+def test_sizes_are_given_from_the_slowest_axis_on_whatever_the_formats(format, tmp_path):
     array = zvcore.create(tmp_path / "src", format="n5", shape=(16, 12, 8), dtype="u1", chunks=(8, 8, 8))
     array[...] = 3
     options = {"voxel_size": (40, 4, 5), "unit": "nm"}

@@ -256,7 +256,7 @@ def test_a_region_knows_where_it_lies(tmp_path):
     assert np.array_equal(made[...], source[8:24, 0:8, 4:12])
 
 
-def test_what_a_format_cannot_say_is_told(tmp_path):
+def test_what_a_format_cannot_say_is_named(tmp_path):
     array(tmp_path / "src", "zarr3", attrs={"dimensions": [1, 2], "kept": True})
     report = zvcore.convert(tmp_path / "src", tmp_path / "dst", format="n5")
     assert report.ok and "dimensions" in str(report)

@@ -276,7 +276,7 @@ def test_a_planted_difference_is_found(target, tmp_path, monkeypatch):
     assert found.status == "unfinished" and "not what the source holds" in str(found)
 
 
-def test_progress_is_told(tmp_path):
+def test_progress_is_reported(tmp_path):
     n5(tmp_path / "src", volume())
     told = []
     report = zvcore.convert(

@@ -89,7 +89,7 @@ def test_what_would_be_refused_is_refused_in_a_plan(source, tmp_path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_what_is_left_out_of_a_group_stands_in_the_plan(tmp_path) -> None:
+def test_what_is_left_out_of_a_group_is_in_the_plan(tmp_path) -> None:
     group = zvcore.open(tmp_path / "c.n5", "w", format="n5")
     group.create_dataset("good", shape=(4, 4), dtype="u1", chunks=(2, 2))
     group.create_dataset("texts", shape=(2,), dtype="string", chunks=(1,))

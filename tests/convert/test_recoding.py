@@ -330,7 +330,7 @@ def test_what_is_recoded():
 
 
 @pytest.mark.parametrize("shards", [(8, 8), None])
-def test_a_source_that_is_replaced_while_it_is_read_is_read_anew(tmp_path, monkeypatch, shards):
+def test_a_source_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch, shards):
     values = np.random.default_rng(0).integers(0, 99, (16, 24), np.uint8)
     source = zvcore.create(
         tmp_path / "a", format="zarr3", shape=(16, 24), dtype="u1", chunks=(4, 4), shards=shards, codec="gzip"

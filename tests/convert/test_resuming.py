@@ -25,7 +25,7 @@ from zvcore.stores import open_store
     ],
     ids=["copied", "pyramid", "files", "volume"],
 )
-def test_a_killed_conversion_goes_on(options, tmp_path):
+def test_a_killed_conversion_is_resumed(options, tmp_path):
     values = source(tmp_path / "src")
     src, dst = tmp_path / "src", tmp_path / "dst"
     killed(src, dst, options, 5)
@@ -80,7 +80,7 @@ def test_what_was_done_is_not_done_again(tmp_path):
     assert len(same) >= 6
 
 
-def test_another_conversion_does_not_go_on(tmp_path):
+def test_another_conversion_is_not_resumed(tmp_path):
     values = source(tmp_path / "src")
     killed(tmp_path / "src", tmp_path / "dst", {"format": "zarr3", "shards": [32, 32, 32]}, 4)
     with pytest.raises(ConflictError, match="another conversion"):
@@ -91,7 +91,7 @@ def test_another_conversion_does_not_go_on(tmp_path):
     assert array.shards == (64, 64, 64) and np.array_equal(array[...], values)
 
 
-def test_begun_anew_when_asked(tmp_path):
+def test_begun_again_when_asked(tmp_path):
     source(tmp_path / "src")
     options = {"format": "zarr3", "shards": [32, 32, 32]}
     killed(tmp_path / "src", tmp_path / "dst", options, 4)

@@ -69,7 +69,7 @@ def test_volumes(tmp_path, shape, sharding):
 
 
 @pytest.mark.parametrize("codec", ["raw", "gzip", "zstd"])
-def test_encoded_anew(tmp_path, codec):
+def test_encoded_again(tmp_path, codec):
     """Chunks of another grid, another type and another codec, of a Zarr array with another order of axes."""
     values = values_of((50, 40, 45))
     source = zvcore.create(tmp_path / "src", format="zarr3", shape=values.shape, dtype="u1", chunks=(16, 12, 20))

@@ -56,7 +56,7 @@ def test_a_document_is_read(store: Any) -> None:
     ],
     ids=range(9),
 )
-def test_what_is_no_object_is_said_in_one_wording(store: Any, raw: bytes, words: str) -> None:
+def test_what_is_no_object_is_described_in_one_wording(store: Any, raw: bytes, words: str) -> None:
     store.put("b/a.json", raw)
     with pytest.raises(MetadataError, match=words) as caught:
         documents.read(store, "b/a.json")

@@ -109,7 +109,7 @@ def test_errors_say_the_path_and_what_is_expected(document: Any, text: str) -> N
     assert caught.value.member == text.split(": ")[1]
 
 
-def test_what_is_not_supported_is_told_from_what_is_wrong() -> None:
+def test_what_is_not_supported_is_distinguished_from_what_is_wrong() -> None:
     with pytest.raises(UnsupportedError):
         GRID.load("odd", Place("a"))
     for wrong in (5, {"name": 5}, {"name": "none", "configuration": []}):
@@ -122,7 +122,7 @@ def test_numbers_as_other_languages_have_them(value: Any) -> None:
     assert Integer(0, lenient=True).load(value, Place("a")) == 4
 
 
-def test_errors_of_others_are_told_which_member_it_is() -> None:
+def test_errors_of_others_name_the_member() -> None:
     def refuse(value: Any, place: Place) -> Any:
         raise MetadataError("no such thing", found=value)
 

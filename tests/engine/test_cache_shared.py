@@ -100,7 +100,7 @@ def test_other_objects_do_not_wait(store: Store) -> None:
     assert thread.result() == b"1"
 
 
-def test_a_failure_fails_all_that_wait_and_nobody_after(store: Store) -> None:
+def test_a_failure_fails_all_that_wait_and_none_after(store: Store) -> None:
     cache = IndexCache(10_000)
     put(store, "x", b"1")
     go = threading.Event()

@@ -172,7 +172,7 @@ def test_more_shards_than_files_may_be_open(tmp_path):
 @pytest.mark.parametrize(
     "read", [lambda a: a[...], lambda a: np.frombuffer(a.read_encoded((0, 0)), "u2")], ids=["values", "encoded"]
 )
-def test_a_shard_replaced_between_index_and_chunks_is_read_anew(tmp_path, read):
+def test_a_shard_replaced_between_index_and_chunks_is_read_again(tmp_path, read):
     array = filled(LocalStore(tmp_path), (), (2, 2))
     other = toy(LocalStore(tmp_path / "other"), (20, 30), (8, 10), "u2", (2, 2), ())
     other[...] = 7
@@ -189,7 +189,7 @@ def test_a_shard_replaced_between_index_and_chunks_is_read_anew(tmp_path, read):
     assert (read(array) == 7).all()
 
 
-def test_progress_is_told_and_may_stop_the_batch(store):
+def test_progress_is_reported_and_may_stop_the_batch(store):
     array = filled(store)
     told = []
     array.read(progress=lambda done, total: told.append((done, total)))

@@ -76,7 +76,7 @@ def test_a_table_that_keeps_its_word_is_taken() -> None:
         ({"header_bound": Bound(lambda *_: 0)}, "longer headers than it says"),
     ],
 )
-def test_a_table_that_lies_is_refused(changed: dict[str, Any], said: str) -> None:
+def test_a_false_table_is_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(TypeError, match=said):
         form(**changed)
 

@@ -138,7 +138,7 @@ def test_a_shard_that_goes_and_comes_back(tmp_path: Path) -> None:
     assert np.array_equal(array[CHUNK], DATA[CHUNK])
 
 
-def test_damage_is_told_as_by_the_ordinary_way(tmp_path: Path) -> None:
+def test_damage_is_reported_as_in_the_ordinary_way(tmp_path: Path) -> None:
     array = make(tmp_path / "a", codec="zstd")
     warm(array, CHUNK)
     shard = tmp_path / "a" / "c" / "0" / "0" / "0"
@@ -193,7 +193,7 @@ def test_a_child_process_reads_on(tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_objects_read_under_a_lock_are_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_read_under_a_lock_are_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = make(tmp_path / "a")
     warm(array, CHUNK)
     planned = []

@@ -78,7 +78,7 @@ def test_an_append_that_is_killed_is_whole_for_every_program(durable: Recorded, 
 
 
 @pytest.mark.parametrize("way", ["option", "environment", "neither"])
-def test_commands_write_durably_if_they_are_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_commands_write_durably_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     source = zvcore.create(tmp_path / "a.n5", format="n5", shape=(4, 4), dtype="u1", chunks=(4, 4))
     source[...] = 1
     (tmp_path / "b").mkdir()

@@ -82,7 +82,7 @@ def unregister() -> Iterator[None]:
     ],
 )
 @pytest.mark.usefixtures("unregister")
-def test_a_format_with_a_fault_is_told_which(broken: Any, told: str) -> None:
+def test_a_fault_of_a_format_is_named(broken: Any, told: str) -> None:
     register_format(broken())
     with pytest.raises(AssertionError, match=told):
         check_format(broken())

@@ -62,7 +62,7 @@ def test_mode_w_begins_an_empty_group_or_says_that_there_is_none(tmp_path: Path,
 @pytest.mark.parametrize(
     ("dtype", "fill"), [("U3", ""), ("S3", b""), ("M8[s]", np.datetime64(0, "s")), ("u1", 0), ("f4", 0.0), ("?", False)]
 )
-def test_nothing_is_the_fill_value_of_what_nobody_gave_one(tmp_path: Path, dtype: str, fill: object) -> None:
+def test_what_has_no_fill_value_is_filled_with_nothing(tmp_path: Path, dtype: str, fill: object) -> None:
     array = zvcore.create(tmp_path / "a", format="zarr3", shape=(2,), dtype=dtype, chunks=(2,))
     assert array[0] == fill and array.fill_value == fill
 

@@ -85,7 +85,7 @@ def test_ours_reads_what_neuroglancer_writes(tmp_path: Path, type: str) -> None:
     assert len(found.related("synapse", 5)["id"]) == 0
 
 
-def test_records_that_neuroglancer_pads_wrongly_are_told(tmp_path: Path) -> None:
+def test_records_that_neuroglancer_pads_wrongly_are_reported(tmp_path: Path) -> None:
     properties = {"f": "float32", "u": "uint32"}
     wanted = [{"id": n, "point": (n, 2, 3), "f": 0.5, "u": 7, "segments": [1], "synapse": []} for n in range(3)]
     path = theirs(tmp_path / "ann", "point", wanted, properties)

@@ -51,7 +51,7 @@ def test_gathering_is_what_the_indices_say(pieces: list[list], force: bool, data
 
 
 @given(st.lists(st.binary(max_size=80), max_size=4))
-def test_any_bytes_are_told_apart_cell_by_cell(blobs: list[bytes]) -> None:
+def test_any_bytes_are_judged_cell_by_cell(blobs: list[bytes]) -> None:
     status = kernel.decode_cells(*packed(blobs))[5]
     for blob, found in zip(blobs, status.tolist(), strict=True):
         assert (kernel.cell_error(blob) is None) == (found == kernel.FINE_CELL)

@@ -21,7 +21,7 @@ def rows_of(blobs: list[bytes]) -> tuple[bytes, np.ndarray, np.ndarray]:
 
 
 @given(st.lists(st.binary(max_size=120), max_size=6), st.integers(0, 4))
-def test_any_bytes_are_told_apart_row_by_row(blobs: list[bytes], ndim: int) -> None:
+def test_any_bytes_are_judged_row_by_row(blobs: list[bytes], ndim: int) -> None:
     data, starts, lengths = rows_of(blobs)
     offsets, coords, mode, first, count, pool, status = manifest_columns.decode_rows(data, starts, lengths, ndim)
     lists = manifest_lists.to_lists(offsets, coords, mode, first, count, pool)

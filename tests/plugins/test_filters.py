@@ -128,7 +128,7 @@ def test_shuffle(size):
         assert codec.decode(stored) == values.tobytes()
 
 
-def test_what_is_no_whole_item_stays_behind_what_is_shuffled():
+def test_a_rest_that_is_no_whole_item_follows_what_is_shuffled():
     codec = codecs.get("shuffle", elementsize=4)
     assert codec.encode(bytes(range(10))) == bytes([0, 4, 1, 5, 2, 6, 3, 7, 8, 9])
     assert codec.decode(codec.encode(bytes(range(10)))) == bytes(range(10))

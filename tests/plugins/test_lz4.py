@@ -290,7 +290,7 @@ def test_malformed_streams(get: Get, stored: bytes, match: str) -> None:
         codecs.from_n5({"type": "lz4"}).decode(stored)
 
 
-def test_an_unrecognised_stream_is_told_by_what_it_should_be() -> None:
+def test_the_error_for_an_unrecognised_stream_says_what_it_should_be() -> None:
     for obj, match in (
         ({"type": "lz4", "blockSize": 65536}, "wrong magic"),
         ({"type": "lz4", "id": "lz4", "acceleration": 1}, "size"),

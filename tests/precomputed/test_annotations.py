@@ -205,7 +205,7 @@ def test_documents_that_are_wrong_are_refused(
         stored(tmp_path / "ann", info(**members))
 
 
-def test_columns_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+def test_columns_of_the_same_name_are_distinguished(tmp_path: Path) -> None:
     properties = [{"id": "id", "type": "uint32"}, {"id": "point", "type": "uint32"}]
     document = info(properties=properties, relationships=[{"id": "point", "key": "rel"}])
     data = SIX[:24] + "01000000 02000000" + "01000000 0300000000000000"

@@ -193,7 +193,7 @@ def test_meshes_of_old_have_no_document(tmp_path: Path) -> None:
         ("shared", TRIANGLE[:-4] + struct.pack("<I", 3), "data"),
     ],
 )
-def test_damaged_legacy_meshes_are_told(name: str, data: bytes, kind: str, tmp_path: Path) -> None:
+def test_damaged_legacy_meshes_are_reported(name: str, data: bytes, kind: str, tmp_path: Path) -> None:
     path = legacy_meshes(tmp_path / "mesh")
     (path / name).write_bytes(data)
     report = zvcore.verify(path)
@@ -227,7 +227,7 @@ def test_a_document_of_annotations_is_read_member_by_member(
     assert report.status == ("unsupported" if where == "annotation_type" else "damaged")
 
 
-def test_damaged_annotations_are_told(tmp_path: Path) -> None:
+def test_damaged_annotations_are_reported(tmp_path: Path) -> None:
     path = annotations(tmp_path / "files")
     (path / "by_id/42").write_bytes(ONE_POINT + bytes(1))
     (path / "by_segment/10").write_bytes(struct.pack("<Q", 2**60) + TWO_POINTS[8:])
@@ -251,7 +251,7 @@ def test_damaged_annotations_are_told(tmp_path: Path) -> None:
     assert zvcore.verify(path).counts["values"] == 4
 
 
-def test_lists_that_neuroglancer_padded_wrongly_are_told_with_their_cause(tmp_path: Path) -> None:
+def test_lists_that_neuroglancer_padded_wrongly_are_reported_with_the_cause(tmp_path: Path) -> None:
     """Released writers gave a uint32 behind another property of four bytes an alignment of three."""
     properties = [{"id": "f", "type": "float32"}, {"id": "u", "type": "uint32"}]
     record = struct.pack("<3f", 1, 2, 3) + bytes.fromhex("0000003f 0000 07000000 0000")
@@ -305,14 +305,14 @@ def test_unknown_kinds_and_encodings_are_unsupported_and_not_broken(
     capsys.readouterr()
 
 
-def test_a_folder_that_lies_elsewhere_is_no_fault(tmp_path: Path) -> None:
+def test_a_folder_that_is_elsewhere_is_no_fault(tmp_path: Path) -> None:
     path = volume(tmp_path / "em" / "seg", mesh="../meshes", skeletons="gs://other/skeletons")
     report = zvcore.verify(path)
     assert report.ok and {str(problem.kind) for problem in report.problems} == {"unsupported"}
     assert zvcore.verify(volume(tmp_path / "wrong", mesh=5)).status == "damaged"
 
 
-def test_what_belongs_to_nothing_is_told(tmp_path: Path) -> None:
+def test_what_belongs_to_nothing_is_reported(tmp_path: Path) -> None:
     path = volume(tmp_path / "seg")
     (path / "elsewhere").mkdir()
     (path / "elsewhere" / "file").write_bytes(b"?")

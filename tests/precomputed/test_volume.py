@@ -393,7 +393,7 @@ def test_several_chunk_sizes_are_read_by_the_first(tmp_path: Path) -> None:
         {"encoding": "nope"}, {"jpeg_quality": 5}, {"sharding": "advise", "shards": (64, 32, 32)}, {"nonsense": 1},
     ],
 )  # fmt: skip
-def test_wrong_wishes_leave_nothing_behind(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_wrong_options_leave_nothing_behind(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises((ValueError, TypeError, UnsupportedError, CodecNotFoundError)):
         create(tmp_path, **options)
     assert not list(tmp_path.iterdir())

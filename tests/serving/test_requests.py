@@ -143,7 +143,7 @@ def test_a_body_is_no_request(server: DataServer, method: bytes, length: bytes) 
     assert b"\0\1\2" not in answer
 
 
-def test_requests_behind_a_body_are_answered(server: DataServer) -> None:
+def test_requests_after_a_body_are_answered(server: DataServer) -> None:
     """Short bodies are skipped, to the byte."""
     first = b"OPTIONS / HTTP/1.1\r\nHost: localhost:PORT\r\nContent-Length: 20\r\n\r\n" + b"GET / HTTP/1.1\r\n\r\n\r\n"
     last = b"GET /nothing HTTP/1.1\r\nHost: localhost:PORT\r\nConnection: close\r\n\r\n"
@@ -334,7 +334,7 @@ def test_a_few_views_at_once(shelf: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert most == 4
 
 
-def test_whoever_waits_too_long_is_told_so(shelf: Path) -> None:
+def test_waiting_too_long_is_an_error(shelf: Path) -> None:
     turns = Turns(1, patience=0.0)
     with turns.take(), pytest.raises(Busy), turns.take():
         pass

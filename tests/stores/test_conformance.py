@@ -51,6 +51,6 @@ class Forgetful(MemoryStore):
             self.put(key, data)
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_what_is_wrong_is_reported() -> None:
     with pytest.raises(AssertionError, match="stamp of an older version must raise ConflictError"):
         check_store(lambda mode: Forgetful("forgetful", read_only=mode == "r"))

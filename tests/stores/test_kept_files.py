@@ -107,7 +107,7 @@ def test_pool_is_bounded_and_drops_the_oldest(tmp_path: Path) -> None:
     assert open_descriptors() == before
 
 
-def test_files_that_the_server_has_forgotten_are_opened_anew(
+def test_files_that_the_server_has_forgotten_are_opened_again(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On network file systems a file that another machine removed answers ESTALE, though its path still looks fine."""

@@ -475,7 +475,7 @@ def test_ranges_at_the_end_and_behind_it(s3: S3, url: str) -> None:
     assert store.get("empty") == store.get("empty", 0, 5) == store.get("empty", -5) == b""
 
 
-def test_removing_many_of_which_somebody_else_has_removed_some(s3: S3, url: str, proxy: Proxy) -> None:
+def test_removing_many_of_which_another_has_removed_some(s3: S3, url: str, proxy: Proxy) -> None:
     store = open_store(url, "w", s3.options)
     for number in range(8):
         store.put(f"d/{number}", b"1")

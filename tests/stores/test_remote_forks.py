@@ -102,7 +102,7 @@ def test_before_use_a_process_may_fork(s3_process: S3) -> None:
 
 
 @pytest.mark.parametrize("kind", ["zip", "http"])
-def test_file_systems_of_fsspec_are_made_anew_in_the_child(tmp_path: Path, kind: str) -> None:
+def test_file_systems_of_fsspec_are_made_again_in_the_child(tmp_path: Path, kind: str) -> None:
     """An archive is one open file, whose position parent and child would share."""
     make(tmp_path / "data")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:

@@ -50,7 +50,7 @@ def test_an_exception_or_discard_keeps_the_old_object(store: Store) -> None:
         assert os.listdir(store.root) == ["a"]
 
 
-def test_replaced_object_has_another_stamp_and_is_read_anew(store: Store) -> None:
+def test_a_replaced_object_has_another_stamp_and_is_read_again(store: Store) -> None:
     store.put("a", b"old")
     before = store.stamp("a")
     assert store.get("a", 0, 3) == b"old"

@@ -85,7 +85,7 @@ def test_of_two_entries_of_one_name_the_later_holds(tmp_path: Path) -> None:
     assert zvcore.open(tmp_path / "a.zip")[...].tolist() == [2, 2, 2, 2]
 
 
-def test_nobody_sees_an_archive_before_it_is_finished(tmp_path: Path) -> None:
+def test_no_reader_sees_an_archive_before_it_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     array = zvcore.create(path, format="zarr3", shape=(4,), dtype="u2", chunks=(2,))
     array[...] = [1, 2, 3, 4]
@@ -110,7 +110,7 @@ def test_what_is_written_is_finished_when_the_program_ends(tmp_path: Path) -> No
     assert zvcore.open(tmp_path / "a.zip")[...].tolist() == [7] * 4
 
 
-def test_of_two_writers_the_later_is_told(tmp_path: Path) -> None:
+def test_of_two_writers_the_later_gets_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.zip")
     array = zvcore.open(path, "r+")
     array[0, 0] = 5
@@ -173,7 +173,7 @@ def test_a_folder_that_is_called_like_an_archive_is_a_folder(tmp_path: Path) -> 
     assert zvcore.open(tmp_path / "a.zip/in").shape == (2,)
 
 
-def test_what_is_not_there_or_may_not_be_written_is_told(tmp_path: Path) -> None:
+def test_what_is_not_there_or_may_not_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"a\.zip"):
         zvcore.open(tmp_path / "a.zip")
     with pytest.raises(NotFoundError, match=r"a\.zip"):
@@ -330,7 +330,7 @@ def test_encrypted_entries_are_refused_by_name(tmp_path: Path, flag: int) -> Non
         open_store(tmp_path / "a.zip").get("secret")
 
 
-def test_methods_that_nobody_has_here_are_refused_by_name(tmp_path: Path) -> None:
+def test_methods_that_do_not_exist_are_refused_by_name(tmp_path: Path) -> None:
     archive(tmp_path / "a.zip", {"a": b"1" * 100}, zipfile.ZIP_BZIP2)
     with pytest.raises(UnsupportedError, match=r"a\.zip/a.*method 12"):
         open_store(tmp_path / "a.zip").get("a")

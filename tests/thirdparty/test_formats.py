@@ -111,7 +111,7 @@ def test_where_voxels_lie_goes_along_to_precomputed_and_back(file, tmp_path):
     ]  # fmt: skip
 
 
-def test_damage_is_told_with_its_bytes(file):
+def test_damage_is_reported_with_its_bytes(file):
     sound = file.read_bytes()
     start = sound.index(b"\n\n") + 2
     assert zvcore.verify(file).ok

@@ -514,7 +514,9 @@ def test_no_damage_surprises(originals: Path, tmp_path: Path) -> None:
         shutil.rmtree(path)
 
 
-def test_a_document_that_nobody_can_repair(originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_document_that_cannot_be_repaired(
+    originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(originals / "volume", tmp_path / "data")
     document("info", data_type="uint9")(tmp_path / "data")
     for more in ([], ["--out", str(tmp_path / "out")]):

@@ -74,9 +74,7 @@ def test_a_file_below_a_damaged_document_leads_to_it(tmp_path: Path) -> None:
         ({"num_channels": "one", "scales": {}}, "$.num_channels"),
     ],
 )
-def test_an_info_that_speaks_of_a_volume_is_told_member_by_member(
-    change: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+def test_problems_of_a_volume_s_info_name_the_member(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     path = made(tmp_path / "data", "precomputed")
     info = json.loads((path / "info").read_text())
     info.pop("@type", None)

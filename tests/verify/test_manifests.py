@@ -41,7 +41,7 @@ def told(path, **options):
 
 
 @every_destination
-def test_what_has_changed_since_is_told_of_any_copy(options, chunk, source, tmp_path):
+def test_what_has_changed_since_is_reported_of_any_copy(options, chunk, source, tmp_path):
     dst, copy = tmp_path / "dst", tmp_path / "copy"
     assert zvcore.convert(source, dst, **options, manifest=True).ok
     assert zvcore.verify(dst).problems == []
@@ -210,7 +210,7 @@ def test_memory_does_not_grow_with_the_number_of_objects():
 
 
 @pytest.mark.usefixtures("third_party")
-def test_a_single_file_has_one_beside_it(tmp_path):
+def test_the_manifest_of_a_single_file_lies_beside_it(tmp_path):
     zvcore.create(tmp_path / "a.nrrd", format="nrrd", shape=(4, 4), dtype="u1")[...] = 3
     (tmp_path / "other").write_bytes(b"of no concern")
     assert zvcore.make_manifest(tmp_path / "a.nrrd")[0] == 1

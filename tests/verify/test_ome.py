@@ -57,7 +57,7 @@ def test_an_image_as_it_should_be_is_sound_without_a_word(tmp_path: Path, format
         ({"axes": [AXES[0], AXES[0] | {"name": "d"}, AXES[2]]}, "2 channel axes"),
     ],
 )
-def test_what_measures_wrongly_is_told(tmp_path: Path, format: str, changes: Any, said: str) -> None:
+def test_what_measures_wrongly_is_reported(tmp_path: Path, format: str, changes: Any, said: str) -> None:
     report = group(tmp_path, format, multiscales=[entry(**changes)])
     assert report.ok  # every reader opens it
     assert re.search(said, str(report.problems))
@@ -77,7 +77,7 @@ def test_what_readers_fail_at_is_damage(tmp_path: Path, format: str, changes: An
     assert report.status == "damaged" and said in str(report)
 
 
-def test_channels_that_are_not_there_are_told(tmp_path: Path, format: str) -> None:
+def test_missing_channels_are_reported(tmp_path: Path, format: str) -> None:
     report = group(tmp_path, format, omero={"channels": [{"label": "DAPI"}]})
     assert report.ok and "omero describes 1 channels, and the image has 2" in str(report.problems)
 
@@ -100,7 +100,7 @@ PLATE = {
 }
 
 
-def test_wells_and_fields_that_are_missing_are_told(tmp_path: Path, format: str) -> None:
+def test_missing_wells_and_fields_are_reported(tmp_path: Path, format: str) -> None:
     plate = zvcore.open(tmp_path, "w", format=format)
     wells = {**PLATE, "wells": [*PLATE["wells"], {"path": "B/7"}]}
     plate.attrs.update({"plate": wells} if format == "zarr2" else {"ome": {"plate": wells}})

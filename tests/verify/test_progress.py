@@ -33,7 +33,7 @@ ARRAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("kind", ARRAYS)
-def test_every_object_is_told(tmp_path: Path, kind: str, fast: bool) -> None:
+def test_every_object_is_reported(tmp_path: Path, kind: str, fast: bool) -> None:
     array = zvcore.create(tmp_path / "it", shape=(32, 32, 32), dtype="u1", **ARRAYS[kind])
     array[...] = 1
     told: list[tuple[int, int]] = []
@@ -48,7 +48,7 @@ def test_every_object_is_told(tmp_path: Path, kind: str, fast: bool) -> None:
     assert told == [(1, 1)]
 
 
-def test_members_of_groups_and_cells_are_told(tmp_path: Path) -> None:
+def test_members_of_groups_and_cells_are_counted(tmp_path: Path) -> None:
     group = zvcore.open(tmp_path / "group", "w", format="zarr3")
     for name in ("a", "b/c"):
         group.create_dataset(name, shape=(4,), dtype="u1", chunks=(2,))[...] = 1
@@ -101,7 +101,7 @@ def test_a_bar_on_a_terminal_only(tmp_path: Path, kind: str) -> None:
     assert command("verify", "-q", path, terminal=True) == ("", "")
 
 
-def test_what_is_counted_meanwhile(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_counted_at_the_same_time(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that cannot be counted, or never end, stop nothing."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
 
@@ -151,7 +151,7 @@ def test_a_log_gets_a_line_every_few_seconds(
     assert capsys.readouterr().err == ""
 
 
-def test_a_conversion_in_a_log_is_told_unless_it_is_quiet(
+def test_a_conversion_shows_progress_in_a_log_unless_it_is_quiet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zvcore.progress.LINE_SECONDS", 0)

@@ -50,7 +50,7 @@ def test_bytes_that_several_ranges_share_count_once() -> None:
     assert covered(*ranges((0, 10), (5, 12), (20, 30), (22, 25))) == 22
 
 
-def test_ranges_that_share_bytes_are_told_with_what_reaches_furthest() -> None:
+def test_ranges_that_share_bytes_are_reported_with_the_one_that_reaches_furthest() -> None:
     found = [tuple(one) for one in overlaps(*ranges((50, 60), (0, 30), (10, 12), (20, 25), (50, 60), (60, 61)))]
     assert found == [(2, 1, 30, False), (3, 1, 30, False), (4, 0, 60, True)]
     assert [*overlaps(*ranges())] == []

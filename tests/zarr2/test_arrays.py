@@ -114,7 +114,7 @@ def test_a_document_that_is_wrong_is_refused_with_the_member_that_is(
     assert not zvcore.verify(tmp_path).ok
 
 
-def test_records_as_deep_as_nobody_means_them_are_refused(tmp_path: Path) -> None:
+def test_records_that_are_too_deep_are_refused(tmp_path: Path) -> None:
     dtype: Any = "<u2"
     for _ in range(40):
         dtype = [["a", dtype]]
@@ -260,7 +260,7 @@ def test_codecs_that_run_what_the_data_says_are_refused_by_name(tmp_path: Path) 
         array[...]
 
 
-def test_a_codec_that_nobody_knows_breaks_only_decoding(tmp_path: Path) -> None:
+def test_an_unknown_codec_breaks_only_decoding(tmp_path: Path) -> None:
     array = opened(tmp_path, compressor={"id": "mystery", "strength": 3})
     assert array.shape == (6, 5) and dict(array.attrs) == {}
     with pytest.raises(CodecNotFoundError, match="mystery"):
@@ -421,7 +421,7 @@ def test_the_newer_documents_are_meant_where_both_stand(tmp_path: Path) -> None:
         {"compressor": {"id": "blosc"}, "order": "F"},
     ],
 )
-def test_chunks_as_large_as_nobody_has_cost_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_chunks_of_impossible_size_cost_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
     array = opened(tmp_path, shape=[2**60, 2**40], chunks=[2**40, 2**30], **changes)
     (tmp_path / "0.0").write_bytes(zlib.compress(bytes(1000)))
     with pytest.raises(ZvcoreError):

@@ -81,7 +81,7 @@ def test_a_change_is_told_to_the_groups_above(tmp_path: Path) -> None:
     assert not zvcore.verify(tmp_path).problems
 
 
-def test_a_change_in_a_store_without_folders_is_told_too() -> None:
+def test_a_change_in_a_store_without_folders_is_reported_too() -> None:
     store = MemoryStore()
     tree(store)
     store.put(".zmetadata", json.dumps({"zarr_consolidated_format": 1, "metadata": {}}).encode())
@@ -107,7 +107,7 @@ def test_members_that_are_told_of_and_gone_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"zarr_consolidated_format": 2, "metadata": {}}', '{"metadata": 1}'])
-def test_a_broken_document_of_that_kind_stops_nobody_but_is_told(tmp_path: Path, text: str) -> None:
+def test_a_broken_document_of_that_kind_is_reported_and_stops_nothing(tmp_path: Path, text: str) -> None:
     tree(tmp_path)
     (tmp_path / ".zmetadata").write_text(text)
     group = zvcore.open(tmp_path, "r+")

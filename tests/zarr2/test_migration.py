@@ -93,7 +93,7 @@ def test_texts_of_any_length_go_along(tmp_path: Path, order: str) -> None:
     assert zvcore.open(tmp_path / "c")[...].tolist() == texts.tolist()
 
 
-def test_big_endian_items_behind_a_filter_are_encoded_again(tmp_path: Path) -> None:
+def test_big_endian_items_after_a_filter_are_encoded_again(tmp_path: Path) -> None:
     values = made(tmp_path / "a", (">u2", "C", "zstd", [{"id": "delta", "dtype": ">u2"}]))
     report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", verify=True)
     assert report.copied == 0 and report.encoded == 17

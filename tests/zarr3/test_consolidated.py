@@ -56,7 +56,7 @@ def test_members_of_groups_in_groups_are_not_looked_for_in_the_store(consolidate
     assert (zvcore.open(consolidated)["raw"]["deep"]["er"]["label"][...] == 5).all()
 
 
-def test_a_group_of_which_nothing_is_said_is_looked_at_itself(consolidated: Path) -> None:
+def test_a_group_without_consolidated_metadata_is_looked_at_itself(consolidated: Path) -> None:
     """Others may write members without what is in them."""
     document = json.loads((consolidated / "zarr.json").read_text())
     told = document["consolidated_metadata"]["metadata"]

@@ -56,7 +56,7 @@ def test_both_ways_with_zarr_python(tmp_path, name, shards):
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_big_endian_behind_filters(tmp_path, name):
+def test_big_endian_after_filters(tmp_path, name):
     """zarr-python writes these, but does not read back what it wrote: it takes the stored order for its own."""
     expected = filtered(tmp_path / "little", name)[0][...]
     filtered(tmp_path / "big", name, endian="big")
@@ -119,7 +119,7 @@ def in_shards(codecs, index_codecs=(BYTES,)):
     ],
     ids=str,
 )
-def test_a_codec_that_nobody_provides_is_said_to_be_missing_wherever_it_stands(tmp_path, codecs):
+def test_a_codec_that_is_not_installed_is_named_wherever_it_is_used(tmp_path, codecs):
     path = with_codecs(tmp_path, codecs)
     with pytest.raises(CodecNotFoundError, match=r"zarr\.json.*'nobody\.knows'.*installed: .*gzip.*zvcore\.codecs"):
         zvcore.open(path)[...]

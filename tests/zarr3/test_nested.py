@@ -99,7 +99,7 @@ def entry(raw: bytes, stop: int, slot: int) -> tuple[int, int]:
     return found
 
 
-def test_a_broken_inner_index_is_told_and_harms_only_its_own(tmp_path: Path) -> None:
+def test_a_broken_inner_index_is_reported_and_harms_only_its_own_chunks(tmp_path: Path) -> None:
     make(tmp_path / "a")
     file = tmp_path / "a" / "c" / "0" / "0"
     raw = bytearray(file.read_bytes())

@@ -34,7 +34,7 @@ def test_a_shard_is_its_chunks_and_its_index(location: Literal["start", "end"]) 
     assert offsets.tolist() == [MISSING, second, MISSING, first]
 
 
-def test_what_is_added_behind_a_shard_leaves_its_bytes_alone() -> None:
+def test_what_is_added_after_a_shard_leaves_its_bytes_alone() -> None:
     form = ShardIndexForm((3,))
     old = ShardAssembler(form)
     old.add(np.array([0, 1]), [1, 2])

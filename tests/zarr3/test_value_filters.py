@@ -349,7 +349,7 @@ def test_reshaped_chunks_are_the_same_items(tmp_path: Path, shape: Any) -> None:
     assert (tmp_path / "c/0/0/0").read_bytes() == values[:2, :3, :4].tobytes()
 
 
-def test_axes_may_be_transposed_behind_other_filters(tmp_path: Path) -> None:
+def test_axes_may_be_transposed_after_other_filters(tmp_path: Path) -> None:
     values = np.arange(100, dtype="f4").reshape(10, 10)
     order = {"name": "transpose", "configuration": {"order": [1, 0]}}
     array = zvcore.create(

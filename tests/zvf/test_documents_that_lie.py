@@ -135,7 +135,7 @@ def test_groups_and_indexes_that_are_none(tmp_path: Path) -> None:
     [("chunk_shape", [10**400] * 3), ("bounds", 5), ("bounds", [[0], [1]]), ("bounds", [[0] * 3, [10**400] * 3]),
      ("geometry_types", 5), ("geometry_types", [[]])],
 )  # fmt: skip
-def test_the_root_says_nonsense(store: Path, member: str, value: Any) -> None:
+def test_nonsense_in_the_root_is_refused(store: Path, member: str, value: Any) -> None:
     document = json.loads((store / "zarr.json").read_text())
     document["attributes"]["zarr_vectors"][member] = value
     (store / "zarr.json").write_text(json.dumps(document))

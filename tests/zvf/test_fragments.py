@@ -184,7 +184,7 @@ def test_no_memory_is_taken_for_the_range_that_a_few_bytes_claim(count: int) -> 
 
 
 @pytest.mark.parametrize("every", [2, 3, 64, 130])
-def test_fragments_of_a_long_index_are_found_wherever_they_stand(every: int) -> None:
+def test_fragments_of_a_long_index_are_found_wherever_they_are(every: int) -> None:
     pieces: list[Any] = [(5 * i, i % 4) if i % every else np.array([7 * i + 3, i]) for i in range(400)]
     blob = encode_fragments(pieces)
     ours, theirs = decode_fragments(blob), reference.decode_fragments(blob)

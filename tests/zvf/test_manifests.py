@@ -186,7 +186,7 @@ def test_strict_refuses_what_the_reference_accepts(payload: bytes, text: str) ->
         decode_manifests([bytes(4), blob], 3, strict=True)
 
 
-def test_strict_knows_the_chunks_when_told() -> None:
+def test_strict_knows_the_chunks_when_given_them() -> None:
     counts = {(0, 0, 0): 4}
     fine = encode_manifest([((0, 0, 0), 3), ((0, 0, 0), (1, 3)), ((0, 0, 0), [3, 0]), ((0, 0, 0), (4, 0))], 3)
     decode_manifest(fine, 3, strict=True, fragment_counts=counts)

@@ -87,7 +87,7 @@ def scan_lists(const uint8_t[::1] data not None, const int64_t[::1] starts not N
     """
     check_bounds(data, starts)
     cdef Py_ssize_t i, n = starts.shape[0] - 1, bad = -1
-    cdef uint64_t size, count, j, need = 0, number
+    cdef uint64_t size, count, _j, need = 0, number
     cdef int64_t total = 0, row = 0, at, end
     counts = np.zeros(n, np.int64)
     cdef int64_t[::1] counts_view = counts
@@ -116,7 +116,7 @@ def scan_lists(const uint8_t[::1] data not None, const int64_t[::1] starts not N
             at = starts[i] + 8
             count = counts_view[i]
             end = starts[i + 1] - 8 * <int64_t>count
-            for j in range(count):
+            for _j in range(count):
                 records_view[row] = at
                 need = fixed
                 if point_bytes and <uint64_t>(end - at) >= fixed:
