@@ -6,10 +6,10 @@
     ZVCORE_BENCH_PLANT=0.2 python -m bench.check     with everything of zvcore made 20 % slower: must fail
 
 A ratio is zvcore's best time divided by the reference's, both taking turns in one process on one thread. Noise only
-ever makes a best time longer, so a case that looks slower is measured again, longer, and only what stays slower counts.
-Margins: a ratio may be 15 % above the baseline, a count of instructions 5 %. Ratios depend on the processor: on another
-one than the baseline's they may be 60 % above it, and counts, which depend on the compiler and on Python, 15 % if those
-differ. The plant is caught in each case in which it is larger than the margin that applies.
+makes best times longer, so a case that looks slower is measured again, for longer, and only what stays slower counts.
+Margins: a ratio may be 15 % above the baseline, a count of instructions 5 %. Ratios depend on the processor: on a
+different one they may be 60 % above the baseline; counts depend on the compiler and on Python, and may be 15 % above it
+if those differ. The plant is caught wherever it is larger than the margin that applies.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Pair = tuple["Callable[[], Any]", "Callable[[], Any]"]
 
 
 def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
-    """(zvcore, reference) by name; each is made when its turn comes."""
+    """(zvcore, reference) by name; each is made on its turn."""
     import google_crc32c
     import zstandard
 
@@ -204,7 +204,7 @@ def compare_ratios(
                 times = best_times(functions, seconds * (1 + attempt), rounds=5)
                 best = {who: min(best[who], times[who]) for who in best}
                 found[name] = best["ours"] / best["theirs"]
-                # Without a baseline this is one: both have found their best times then.
+                # Without a baseline this becomes one: by then both have found their best times.
                 if name in expected and found[name] <= expected[name] * (1 + margin):
                     break
             print(f"  {name:48} {found[name]:8.3f}", flush=True)
@@ -254,7 +254,7 @@ def have_valgrind() -> bool:
     return shutil.which("valgrind") is not None
 
 
-# --- what is said
+# --- what is printed
 
 
 def surroundings() -> dict[str, Any]:

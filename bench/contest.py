@@ -1,7 +1,7 @@
 """One task and several functions that do it: timed by pytest-benchmark side by side, or taking turns for a table.
 
 A module of benchmarks has a list of contests, one line of `pytest.mark.parametrize(*entrants(contests))`, and
-`table(contests)` for when it is run by itself.
+`table(contests)` for when it is run as a script.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _kept: dict[str, dict[str, Any]] = {}
 
 @dataclass(frozen=True)
 class Contest:
-    """A task and who can do it, "zvcore" first. `prepare` makes the functions, so that data exists only when needed."""
+    """A task and what can do it, "zvcore" first. `prepare` makes the functions, so data exists only when needed."""
 
     name: str
     names: tuple[str, ...]
     prepare: Callable[[], dict[str, Callable[[], Any]]]
-    calls: int = 1  # how many make a time that can be measured
+    calls: int = 1  # how many calls take long enough to be measured
 
     def functions(self) -> dict[str, Callable[[], Any]]:
         functions = self.prepare()
@@ -39,7 +39,7 @@ class Contest:
         return functions
 
     def kept(self) -> dict[str, Callable[[], Any]]:
-        """The functions, made once for all who take part: pytest asks for each of them by itself."""
+        """The functions, made once for all that take part: pytest asks for each of them separately."""
         if self.name not in _kept:
             _kept.clear()
             _kept[self.name] = self.functions()

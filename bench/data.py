@@ -1,4 +1,4 @@
-"""The data of all benchmarks: made from a seed, and as hard to compress as what people store.
+"""The data of all benchmarks: made from a seed, and as hard to compress as real data.
 
 em           uint8   electron microscopy: grey texture, dark membranes, grainy noise
 labels32     uint32  a dense segmentation: cells of some thousand voxels, numbered one after the other

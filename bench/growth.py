@@ -1,8 +1,8 @@
 """How cost grows with the work: times and memory against size, with a fitted exponent.
 
-A line is time ~ size ** exponent, fitted to the upper half of the sizes, where fixed costs no longer hide the rest.
-What should be linear may come out at most at 1.15, what should not depend on the size at all at 0.3: anything above is
-marked.
+Each line is time ~ size ** exponent, fitted to the upper half of the sizes, where fixed costs no longer hide the rest.
+What should be linear may have an exponent of at most 1.15, what should not depend on the size one of 0.3; anything
+above that is marked.
 
     python -m bench --suite growth
 """
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["GROWTHS", "fit", "measure"]
 
-# A little above 1: what does not fit into the caches any more costs more a byte.
+# A little above 1: what no longer fits into the caches costs more per byte.
 LINEAR, FLAT = 1.15, 0.3
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What grows, how far, and what the cost should be at most. `make(n, folder)` gives what is timed."""
+    """What grows, how far, and the highest exponent that is right. `make(n, folder)` returns what is timed."""
 
     name: str
     unit: str
@@ -77,7 +77,7 @@ def many_chunks(n: int, folder: Path) -> Callable[[], Any]:
 
 
 def one_of_a_shard(n: int, folder: Path) -> Callable[[], Any]:
-    """One chunk of a shard that holds n; its index is at hand."""
+    """One chunk of a shard that holds n; its index is cached."""
     array = array_of(folder, (8, 8, 8 * n), (8, 8, 8), shards=(8, 8, 8 * n), codec=None)
     at = 8 * (n // 2)
     time.sleep(0.02)
@@ -102,7 +102,7 @@ def minishard(n: int, folder: Path) -> ShardedStore:
 
 
 def id_warm(n: int, folder: Path) -> Callable[[], Any]:
-    """One id of a minishard of n whose index is at hand."""
+    """One id of a minishard of n whose index is cached."""
     kv = minishard(n, folder)
     return lambda: [kv[n // 2 + i] for i in range(20)]
 

@@ -15,7 +15,7 @@ __all__ = ["all_times", "best_times"]
 def all_times(
     functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 5
 ) -> dict[str, list[float]]:
-    """The times of each function. All together take about `seconds`, and at least `rounds` turns."""
+    """The times of each function. All together run for about `seconds`, and take at least `rounds` turns."""
     times: dict[str, list[float]] = {name: [] for name in functions}
     collecting = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Kernels run once each, for callgrind to count the instructions between two calls that nothing else makes.
+"""Kernels run once each; callgrind counts the instructions between two system calls that nothing else makes.
 
     valgrind --tool=callgrind --zero-before=getppid --dump-after=getpgrp python -m bench.kernel_counts
 
@@ -95,11 +95,11 @@ def main() -> None:
         return
     gc.collect()
     gc.disable()
-    for _ in range(2):  # what the first of all dumps counts besides
+    for _ in range(2):  # what only the first dump counts
         os.getppid()
         os.getpgrp()
     for function in chosen.values():
-        function()  # what is made or imported at the first call
+        function()  # what is made or imported on the first call
         os.getppid()
         for _ in range(10):
             function()

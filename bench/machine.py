@@ -1,4 +1,4 @@
-"""Where and with what something was measured."""
+"""On what machine, and with which versions, something was measured."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def status(field: str) -> int:
 
 
 def give_back() -> None:
-    """What was freed goes back to the system: else the work would take it again, and seem to need no memory."""
+    """Return freed memory to the system; otherwise the work would reuse it, and seem to need none."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -34,12 +34,12 @@ def peak_of(work: Callable[[], Any]) -> int:
     """Bytes of resident memory at the peak of `work`, less those before it; its result counts."""
     give_back()
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # the mark of the peak goes back to what is resident now
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak to what is resident now
         before = status("VmRSS")
         result = work()
         peak = status("VmHWM")
     except OSError:
-        # Where there is no /proc the mark cannot be reset: an earlier, higher peak hides this one.
+        # Without /proc the peak cannot be reset: an earlier, higher peak hides this one.
         unit = 1 if sys.platform == "darwin" else 1024
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         result = work()

@@ -1,4 +1,4 @@
-"""As much of S3 as reading and writing single objects takes, in memory: about 20 us of a processor for a request.
+"""As much of S3 as reading and writing single objects needs, in memory: about 20 us of processor time per request.
 
 A complete server spends more on a request than its clients do, and a benchmark would time that.
 """
@@ -96,7 +96,7 @@ class _Server:
         return bool(got)
 
     def work(self, connection: Any, buffer: bytearray) -> None:
-        """Answer what is there as a whole; a body is waited for."""
+        """Answer the requests that have arrived completely; wait for the rest of a body."""
         while (end := buffer.find(b"\r\n\r\n")) >= 0:
             head = bytes(buffer[:end])
             length = _LENGTH.search(head)

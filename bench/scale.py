@@ -10,7 +10,7 @@ __all__ = ["BRIEF", "SMALL", "pick"]
 # bench/conftest.py sets it where pytest runs benchmarks without timing them.
 SMALL = os.environ.get("ZVCORE_BENCH_SMALL", "") not in ("", "0")
 
-# `make bench` sets it: nothing whose preparation alone takes minutes.
+# `make bench` sets it, and leaves out what takes minutes to prepare.
 BRIEF = os.environ.get("ZVCORE_BENCH_BRIEF", "") not in ("", "0")
 
 T = TypeVar("T")

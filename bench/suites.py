@@ -1,6 +1,6 @@
 """Every contest by suite: the lists `CONTESTS` of the modules beside this one, found by their names.
 
-A new module `test_<suite>.py` or `test_kernels_<what>.py` with a list `CONTESTS` takes part without being named here.
+A new module `test_<suite>.py` or `test_kernels_<what>.py` with a list `CONTESTS` takes part without being listed here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIMITS", "OURS", "Entry", "entries"]
 
-# No competitors, but what must be done in any case: the bytes copied, the bytes read, the library's own decoding.
+# Not competitors, but what must be done in any case: the bytes copied, the bytes read, the library's own decoding.
 LIMITS = {
     "memcpy",
     "bare",
@@ -32,7 +32,7 @@ LIMITS = {
 # zvcore in another shape: through zarr-python, by another of its functions, in another write mode.
 OURS = {"zvcore", "zvcore into out", "zvcore, one by one", "zarr+zvcore", "read_block", "inplace", "rewrite"}
 
-# What `make bench` measures unless it is asked for everything: for each suite, expressions that a task's name matches.
+# What `make bench` measures unless asked for everything: for each suite, expressions that a task's name matches.
 HEADLINES = {
     "kernels": (
         r"crc32c of (1 KiB|1 MiB)", r"(de|en)code 100000 entries", r"murmurhash3 of 1000000", r"1,000,000 keys",

@@ -3,7 +3,7 @@
     pytest bench/test_codecs.py --benchmark-enable      times
     python -m bench.test_codecs [codec ...]             ratios, the competitors taking turns
 
-All decoders get the bytes that zvcore wrote, and are told the decoded size where they can be.
+All decoders get the bytes that zvcore wrote, and the decoded size if they accept it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bench.interleaved import best_times
 from bench.scale import pick
 from zvcore import codecs
 
-# zvcore gives each thread chunks of its own; so shall its peers here.
+# zvcore gives each thread chunks of its own; so do its peers here.
 numcodecs.blosc.set_nthreads(1)
 blosc.set_nthreads(1)
 
@@ -130,7 +130,7 @@ def lz4_case(framing: str) -> Case:
 
 
 def decode_stream(stored: bytes, size: int) -> bytes:
-    """lz4-java's stream, which no other Python package reads, put together from packages over the same libraries."""
+    """lz4-java's stream, which no other Python package reads, assembled from packages over the same libraries."""
     parts = []
     view = memoryview(stored)
     at = 0

@@ -50,7 +50,7 @@ def folder() -> Path:
 def source() -> Path:
     """A container with a dataset `raw`."""
     path = folder() / "source.n5"
-    # It repeats beyond what any codec sees.
+    # It repeats at a distance that no codec sees.
     values = np.tile(volume("em", (SIZE // 2,) * 3), (2, 2, 2))
     group = zvcore.open(path, "w", format="n5")
     array = group.create_dataset(

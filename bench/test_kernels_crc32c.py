@@ -1,4 +1,4 @@
-"""CRC-32C beside google-crc32c and crc32c: what a call costs, and how fast the bytes go.
+"""CRC-32C beside google-crc32c and crc32c: the cost of a call, and bytes per second.
 
 pytest bench/test_kernels_crc32c.py --benchmark-enable
 python -m bench.test_kernels_crc32c

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 THREADS = 2
 SHAPE = (pick(256, 64),) * 3
 BLOCK = (pick(64, 16),) * 3
-# As each tool is asked for the same compression.
+# How each tool is asked for the same compression.
 CODECS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "raw": ({"type": "raw"}, {"compression": "raw"}),
     "gzip": ({"type": "gzip", "level": 5, "useZlib": False}, {"compression": "gzip", "level": 5}),
@@ -52,7 +52,7 @@ def folder() -> Path:
 
 @lru_cache(maxsize=1)
 def values() -> Any:
-    # It repeats beyond what any codec sees.
+    # It repeats at a distance that no codec sees.
     return np.tile(volume("microscopy", tuple(n // 2 for n in SHAPE)), (2, 2, 2))
 
 

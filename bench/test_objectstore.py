@@ -3,9 +3,9 @@
 The server is a small one that costs next to nothing, and, where `make s3-server` has built it, versitygw as well: a
 complete server, which spends several times as much on a request as both clients do, on the same processors.
 
-Each round reads others. tensorstore keeps nothing, which is how it comes: with a cache as large as the volume it would
-soon read nothing any more. Both have time to get to know the server before (zvcore asks for many ranges by one call
-once it has known an object for two seconds).
+Each round reads other chunks. tensorstore runs without a cache, which is its default: with one as large as the volume
+it would soon read nothing. Both warm up first (zvcore asks for many ranges in one call once it has known an object for
+two seconds).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python -m bench.test_stores                         ratios, the competitors taking turns
 
 Everything lies in the page cache: what is compared is what a call costs. zarr's store is asynchronous, so its calls run
-in an event loop that is there already, as they do inside zarr.
+in an event loop that is already running, as they do inside zarr.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Bench:
         for i in range(LISTED):
             self.store.put(f"many/{i // 100}/{i % 100}", b"x")
         self.numbers = itertools.count()
-        # Until the shard's stamp can be relied on.
+        # Until the shard's stamp is reliable.
         time.sleep(0.05)
 
     def run(self, coroutine: Any) -> Any:
@@ -133,7 +133,7 @@ class Bench:
         return {"zvcore": lambda: cache.get(kept, SHARD), "one os.stat": lambda: os.stat(path)}
 
     def put(self) -> Calls:
-        """New objects: replacing costs what the file system makes of it."""
+        """New objects: the cost of replacing depends on the file system."""
 
         def plain() -> None:
             temporary = self.folder / f"new/{secrets.token_hex(8)}"

@@ -6,7 +6,7 @@
 
 All read the same files. "bare" is the limit: the codec's own library decodes the same chunks on as many threads, and
 the result is copied once. "zarr+zvcore" is zarr-python with our pipeline, "tensorstore+cache" has a pool of 100 MB.
-Writes are not made durable by anyone, so that the disk does not take part.
+No tool syncs its writes, so the disk takes no part.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Calls = dict[str, "Callable[[], Any]"]
 
 @cache
 def values() -> Any:
-    """512^3 of electron microscopy; it repeats after 128, which no codec of chunks of at most 64^3 can see."""
+    """512^3 of electron microscopy; it repeats every 128, which no codec sees in chunks of at most 64^3."""
     tile = min(SIDE, 128)
     return np.ascontiguousarray(np.tile(volume("em", (tile, tile, tile)), [SIDE // tile] * 3))
 
@@ -164,7 +164,7 @@ def write_whole(codec: str, inner: int) -> Calls:
 
 
 def random_chunks(codec: str, inner: int) -> Calls:
-    """One inner chunk at a time, in an order that repeats; indexes are warm where somebody keeps them."""
+    """One inner chunk at a time, in an order that repeats; indexes are warm in the tools that keep them."""
     path = stored(codec, inner)
     count = SIDE // inner
     rng = np.random.default_rng(5)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 OBJECTS = pick(100_000, 1000)
-# As many as the stores that the reference's own numbers speak of.
+# As many as in the stores of the reference's own numbers.
 LINES, SIDE = pick((20_000, 16), (1000, 4)) if not BRIEF else (5000, 8)
 
 
@@ -213,7 +213,7 @@ def test_speed(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)
 
 
-# --- conversions change what they work on, so each turn begins with a copy ------------------------------------------
+# --- conversions change their input, so each turn begins with a copy ------------------------------------------
 
 CONVERSIONS: dict[str, tuple[bool, Callable[[Path], Any], Callable[[Path], Any]]] = {
     "shard_store": (False, zvf.shard_store, reference_sharding.shard_store),

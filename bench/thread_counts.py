@@ -1,9 +1,9 @@
 """What a chunk costs in instructions, however many threads share the work.
 
-    python -m bench.thread_counts            with 1, 2, 4, 8 and 16 threads, by callgrind; needs no processors for them
+    python -m bench.thread_counts            with 1, 2, 4, 8 and 16 threads, by callgrind: one processor will do
 
-Callgrind lets one thread run at a time, so what threads would lose by waiting for each other does not show here, but
-what each chunk costs them does: taking it from the others, and whatever is looked up again for each thread.
+Callgrind lets one thread run at a time, so what threads lose by waiting for each other does not show here. What each
+chunk costs them does: taking it from the others, and whatever is looked up again for each thread.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cases(folder: Path) -> dict[str, Callable[[int], Any]]:
 def counted(threads: int) -> None:
     """What runs under callgrind."""
     with tempfile.TemporaryDirectory(prefix="zvcore-bench-") as folder:
-        for _ in range(2):  # what the first of all dumps counts besides
+        for _ in range(2):  # what only the first dump counts
             os.getppid()
             os.getpgrp()
         for run in cases(Path(folder)).values():

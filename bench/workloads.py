@@ -1,7 +1,7 @@
 """The workloads of the public zarr_benchmarks suite: read all, by shard, by inner chunk, and a round trip.
 
-Each tool runs in processes of its own, once with all processors and once on a single one, so that its peak of memory is
-its own and no threads help another. "cold" reads everything after the system was asked to forget the files.
+Each tool runs in processes of its own, once with all processors and once on a single one, so that its peak memory is
+its own and tools share no threads. "cold" reads everything after the system was asked to drop the files from its cache.
 
     python -m bench --suite workloads
 """
@@ -32,7 +32,7 @@ __all__ = ["TASKS", "WHO", "measure"]
 
 SHAPE = pick((256, 512, 512), (64, 64, 64))
 SHARD, INNER = pick(128, 32), pick(32, 16)
-# As the suite compresses: blosc with its own codec, bits shuffled.
+# The suite's compression: blosc with its own codec, bits shuffled.
 BLOSC = {"cname": "blosclz", "clevel": 9, "shuffle": "bitshuffle", "typesize": 2, "blocksize": 0}
 PIPELINES = {
     "zarrs": "zarrs.ZarrsCodecPipeline",
