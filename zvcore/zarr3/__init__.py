@@ -62,7 +62,7 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
 
     Options for arrays: `write_empty_chunks`, and for those with shards `write_mode` and `order_in_shard`.
     """
-    from zvcore.zarr3.array import Zarr3Array
+    from zvcore.zarr3.array import array_of
     from zvcore.zarr3.group import Zarr3Group, create_group
     from zvcore.zarr3.metadata import ArrayMetadata, read_metadata
     from zvcore.zarr3.sharding import check_write_options
@@ -73,5 +73,5 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
     read_only = mode == "r"
     metadata = read_metadata(store)
     if isinstance(metadata, ArrayMetadata):
-        return Zarr3Array(store, metadata, read_only=read_only, **options)
+        return array_of(store, metadata, read_only=read_only, **options)
     return Zarr3Group(store, metadata, read_only=read_only, **options)

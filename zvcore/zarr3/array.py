@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zarr3.layout import ChunkLayout
 
-__all__ = ["Zarr3Array"]
+__all__ = ["Zarr3Array", "array_of"]
+
+
+def array_of(store: Store, metadata: ArrayMetadata, **options: Any) -> Zarr3Array:
+    """The array that a document describes."""
+    if metadata.edges is None:
+        return Zarr3Array(store, metadata, **options)
+    from zvcore.zarr3.rectilinear import RectilinearArray
+
+    return RectilinearArray(store, metadata, **options)
 
 
 class Zarr3Array(Array):
@@ -39,13 +48,16 @@ class Zarr3Array(Array):
         self._options = {"store_empty": write_empty_chunks, **shard_options}
         document = Document(store, DOCUMENT, metadata.document, read_only=read_only)
         super().__init__(
-            layout_of(store, metadata, **self._options),
+            self._lay_out(store, metadata),
             format="zarr3",
             attrs=Attributes(document),
             document=document,
             read_only=read_only,
             threads=threads,
         )
+
+    def _lay_out(self, store: Store, metadata: ArrayMetadata) -> ChunkLayout | ShardLayout:
+        return layout_of(store, metadata, **self._options)
 
     @property
     def metadata(self) -> ArrayMetadata:
@@ -66,13 +78,13 @@ class Zarr3Array(Array):
         transfer.clear_cut_objects(self._layout, cut, shrunk, self._widened, self._work)
 
     def _widened(self, shape: tuple[int, ...]) -> Layout:
-        return layout_of(self._layout.store, self.metadata.resized(shape), **self._options)
+        return self._lay_out(self._layout.store, self.metadata.resized(shape))
 
     def _laid_out(self, content: dict[str, Any]) -> Layout:
         metadata = parse_document(content, DOCUMENT)
         if not isinstance(metadata, ArrayMetadata):
             raise NotFoundError("the array is gone: a group is here", key=self._layout.store.root)
-        return layout_of(self._layout.store, metadata, **self._options)
+        return self._lay_out(self._layout.store, metadata)
 
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         return {**content, "shape": list(shape)}

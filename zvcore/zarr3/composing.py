@@ -21,7 +21,7 @@ def group_document(attributes: Mapping[str, Any] | None = None) -> dict[str, Any
 def array_document(
     shape: Sequence[int],
     data_type: Any,
-    chunks: Sequence[int],
+    chunks: Sequence[Any],
     codecs: Sequence[Any],
     *,
     fill_value: Any,
@@ -33,7 +33,7 @@ def array_document(
     values = {
         "shape": shape,
         "data_type": data_type,
-        "chunk_grid": ("regular", {"chunk_shape": chunks}),
+        "chunk_grid": _grid(chunks),
         "chunk_key_encoding": KEYS.load(chunk_key_encoding, Place(None, "chunk_key_encoding")),
         "fill_value": fill_value,
         "codecs": codecs,
@@ -42,6 +42,13 @@ def array_document(
         "storage_transformers": None,
     }
     return {"zarr_format": 3, "node_type": "array", **ARRAY.dump(values)}
+
+
+def _grid(chunks: Sequence[Any]) -> tuple[str, dict[str, Any]]:
+    """A regular grid, or a rectilinear one where chunks along an axis are a list."""
+    if all(isinstance(one, int) for one in chunks):
+        return "regular", {"chunk_shape": chunks}
+    return "rectilinear", {"kind": "inline", "chunk_shapes": chunks}
 
 
 def regular_grid(chunks: Sequence[int]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def _meaning(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "shape": metadata.shape,
         "data_type": (kind, dtype),
-        "chunk_grid": metadata.chunk_shape,
+        "chunk_grid": metadata.chunk_shape if metadata.edges is None else [one.dump() for one in metadata.edges],
         "chunk_key_encoding": (metadata.key_prefix, metadata.separator),
         "fill_value": np.asarray(fill, dtype).tobytes() if kind == "fixed" else fill,
         "dimension_names": None if all(name is None for name in names) else names,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import zvcore.codecs
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
-from zvcore.zarr3.array import Zarr3Array
+from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import array_document, sharded_codecs
 from zvcore.zarr3.dtypes import DataType, data_type_of
@@ -31,8 +33,8 @@ def create_array(
     *,
     shape: Sequence[int],
     dtype: Any,
-    chunks: Sequence[int] | None = None,
-    shards: Sequence[int] | None = None,
+    chunks: Sequence[Any] | None = None,
+    shards: Sequence[Any] | None = None,
     codec: Any = AUTO,
     fill_value: Any = AUTO,
     attrs: Mapping[str, Any] | None = None,
@@ -53,18 +55,19 @@ def create_array(
     codec       bytes codecs of the (inner) chunks: a name, a configuration, a Codec, a list of these; None for none
     filters     array-to-array codecs before them, such as {"name": "transpose", "configuration": {"order": [2, 1, 0]}}
     endian      byte order of the items
-    shards      the shape of what one object holds, a multiple of `chunks`
+    chunks      their shape; along an axis also a list of lengths and of [length, count], for a rectilinear grid
+    shards      the shape of what one object holds, a multiple of `chunks`; along an axis also such a list
     """
     shape = tuple(int(n) for n in shape)
     data_type = data_type_of(dtype)
     if chunks is None:
         chunks = default_chunks(shape, data_type, shards)
-    chunks = _shape(chunks, "chunks", shape)
+    chunks = _shape(chunks, "chunks", shape, listed=shards is None)
     codecs = chunk_codecs(data_type, chosen(codec, "zstd"), filters, endian)
     outer = chunks
     if shards is not None:
-        outer = _shape(shards, "shards", shape)
-        if any(a % b for a, b in zip(outer, chunks, strict=True)):
+        outer = _shape(shards, "shards", shape, listed=True)
+        if any(isinstance(a, int) and a % b for a, b in zip(outer, chunks, strict=True)):
             raise MetadataError("the chunks must divide the shard", expected=outer, found=chunks)
         given = _INDEX_CODECS if index_codecs is None else list(index_codecs)
         codecs = sharded_codecs(chunks, codecs, {"index_codecs": given, "index_location": index_location})
@@ -79,7 +82,7 @@ def create_array(
         options["order_in_shard"] = order_in_shard
         options["dead_bytes_threshold"] = dead_bytes_threshold
     # Read back before anything is written: what we write must be what we would accept.
-    array = Zarr3Array(store, ArrayMetadata.parse(document, "zarr.json"), **options)
+    array = array_of(store, ArrayMetadata.parse(document, "zarr.json"), **options)
     make_room(store, overwrite)
     write_document(store, document)
     return array
@@ -129,9 +132,11 @@ def _codec(given: Any) -> zvcore.codecs.Codec:
     return zvcore.codecs.as_codec(given)
 
 
-def default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequence[int] | None) -> tuple[int, ...]:
+def default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequence[Any] | None) -> tuple[int, ...]:
     """Chunks of about a megabyte, as close to cubes as the array allows; with shards, ones that divide them."""
     size = data_type.dtype.itemsize if data_type.kind == "fixed" else 64
+    if shards is not None and not all(isinstance(n, int) for n in shards):
+        raise MetadataError("shards of different lengths need chunks=", found=shards)
     bounds = tuple(shards) if shards is not None else shape
     chunks = [max(1, n) for n in bounds]
     while math.prod(chunks) * size > _CHUNK_BYTES and max(chunks) > 1:
@@ -144,8 +149,14 @@ def default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequence
     return tuple(chunks)
 
 
-def _shape(given: Sequence[int], what: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    found = tuple(int(n) for n in given)
-    if len(found) != len(shape) or any(n < 1 for n in found):
-        raise MetadataError(f"{what} has a positive length for each axis", expected=f"{len(shape)} axes", found=found)
-    return found
+def _shape(given: Sequence[Any], what: str, shape: tuple[int, ...], listed: bool) -> tuple[Any, ...]:
+    """A length for each axis; `listed`: or a list of them, which is looked at when the document is read back."""
+    found: list[Any] = []
+    for one in given:
+        if listed and isinstance(one, (list, tuple, np.ndarray)):
+            found.append([[int(n) for n in part] if isinstance(part, (list, tuple)) else int(part) for part in one])
+        else:
+            found.append(int(one))
+    if len(found) != len(shape) or any(isinstance(n, int) and n < 1 for n in found):
+        raise MetadataError(f"{what} has a positive length for each axis", expected=f"{len(shape)} axes", found=given)
+    return tuple(found)

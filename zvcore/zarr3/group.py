@@ -8,7 +8,7 @@ from zvcore.documents import Document
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group
-from zvcore.zarr3.array import Zarr3Array
+from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import group_document
 from zvcore.zarr3.creating import create_array
@@ -65,7 +65,7 @@ class Zarr3Group(Group):
                 raise NotFoundError("no such member", key=f"{self.store.root}/{name}") from None
         store = self.store.child(name)
         if isinstance(metadata, ArrayMetadata):
-            array = Zarr3Array(store, metadata, read_only=self.read_only, **self._options)
+            array = array_of(store, metadata, read_only=self.read_only, **self._options)
             array.is_member(self.store, name)
             return array
         if consolidated is not None:

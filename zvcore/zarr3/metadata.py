@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from zvcore.stores import Store
+    from zvcore.zarr3.edges import Edges
 
 __all__ = [
     "ARRAY",
@@ -61,6 +62,10 @@ def _keys(separator: str) -> Table:
 GRID = Named(
     UnsupportedError,
     regular=Table(Member("chunk_shape", Items(Integer(1, _MOST, floats=True, beyond=UnsupportedError)))),
+    rectilinear=Table(
+        Member("kind", Text("inline", otherwise=UnsupportedError), default="inline", always=True),
+        Member("chunk_shapes", Items(Anything(), least=1)),
+    ),
 )
 KEYS = Named(UnsupportedError, default=_keys("/"), v2=_keys("."))
 ARRAY = Table(
@@ -96,6 +101,8 @@ class ArrayMetadata:
     where: str = ""
     # Where in its store the array lies, if that is not the store's root.
     folder: str = ""
+    # Of rectilinear grids: how each axis is cut. `chunk_shape` has the longest chunk along each then.
+    edges: tuple[Edges, ...] | None = None
 
     @classmethod
     def parse(cls, document: dict[str, Any], where: str) -> ArrayMetadata:
@@ -103,7 +110,7 @@ class ArrayMetadata:
         found = ARRAY.load(document, place)
         shape, names = found["shape"], found["dimension_names"]
         data_type = place.member("data_type").made(parse_data_type, found["data_type"])
-        chunk_shape = found["chunk_grid"][1]["chunk_shape"]
+        chunk_shape, edges = _grid(found["chunk_grid"], shape, place.member("chunk_grid"))
         encoding, keys = found["chunk_key_encoding"]
         for name, given in (("chunk_grid", chunk_shape), ("dimension_names", names)):
             if given is not None and len(given) != len(shape):
@@ -123,6 +130,7 @@ class ArrayMetadata:
             dimension_names=names,
             document=document,
             where=where,
+            edges=edges,
         )
 
     @cached_property
@@ -170,7 +178,29 @@ class ArrayMetadata:
                 yield key, position
 
     def resized(self, shape: Sequence[int]) -> ArrayMetadata:
+        if self.edges is not None:
+            edges = tuple(one.resized(n) for one, n in zip(self.edges, shape, strict=True))
+            said = ("rectilinear", {"kind": "inline", "chunk_shapes": [one.dump() for one in edges]})
+            document = {**self.document, "shape": [int(n) for n in shape], "chunk_grid": GRID.dump(said)}
+            return replace(self, shape=tuple(shape), edges=edges, document=document)
         return replace(self, shape=tuple(shape), document={**self.document, "shape": [int(n) for n in shape]})
+
+
+def _grid(
+    said: tuple[str, dict[str, Any]], shape: tuple[int, ...], place: Place
+) -> tuple[tuple[int, ...], tuple[Edges, ...] | None]:
+    """The shape of the chunks, and how a rectilinear grid cuts each axis."""
+    name, configuration = said
+    if name == "regular":
+        return configuration["chunk_shape"], None
+    from zvcore.zarr3.edges import Edges
+
+    listed = configuration["chunk_shapes"]
+    at = place.member("configuration").member("chunk_shapes")
+    if len(listed) != len(shape):
+        raise at.error("another rank than shape", expected=len(shape), found=len(listed))
+    edges = tuple([Edges.load(one, n, at.item(axis)) for axis, (one, n) in enumerate(zip(listed, shape, strict=True))])
+    return tuple(one.longest for one in edges), edges
 
 
 @dataclass(frozen=True)

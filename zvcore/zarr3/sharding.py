@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from zvcore.engine import ABSENT, Buffers, Keys, Sources
 from zvcore.engine.single import OpenShards
+from zvcore.errors import UnsupportedError
 from zvcore.layout import Layout, StoredObject
 from zvcore.stores.indexes import Indexes
 from zvcore.zarr3.layout import ChunkLayout, form_of
@@ -249,6 +250,9 @@ def layout_of(
     store: Store, metadata: ArrayMetadata, store_empty: bool = False, **shard_options: Any
 ) -> ChunkLayout | ShardLayout:
     """Where the chunks of an array live; the options only mean something to one with shards."""
+    if metadata.edges is not None:
+        what = "arrays with a rectilinear grid are read and written; what was asked for needs chunks of one size"
+        raise UnsupportedError(what, key=metadata.where)
     if metadata.pipeline.sharding is None:
         return ChunkLayout(store, metadata, store_empty)
     return ShardLayout(store, metadata, store_empty, **shard_options)

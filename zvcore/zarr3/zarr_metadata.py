@@ -37,6 +37,8 @@ def as_metadata(metadata: Any) -> ArrayMetadata | str:
         document["attributes"] = {}
         document["fill_value"] = _written_fill(metadata, document.get("fill_value"))
         parsed = ArrayMetadata.parse(document, "zarr.json")
+        if parsed.edges is not None:
+            return "a rectilinear grid"
         pipeline = parsed.pipeline
         while pipeline.sharding is not None:
             _ = pipeline.chain
