@@ -78,7 +78,21 @@ def test_blocks_of_variable_length_are_seen_before_anything_is_written(container
     assert zvcore.open(tmp_path / "out")["a/full"][...].tolist() == [0, 1, 2, 3]
 
 
-def test_a_block_of_variable_length_is_named_with_its_array(container, tmp_path):
+def test_one_block_of_variable_length_among_others_is_seen_before_anything_is_written(container, tmp_path):
+    container.create_dataset("a/sound", shape=(4,), dtype="u1", chunks=(4,))[...] = 3
+    odd = container.create_dataset("a/odd", shape=(400,), dtype="u1", chunks=(4,))
+    odd[...] = 1
+    odd.write_block((57,), np.arange(7, dtype="u1"), mode="varlength")
+    with pytest.raises(UnsupportedError, match=r"a/odd: .*variable number of items"):
+        zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3")
+    assert not (tmp_path / "out").exists()
+    report = zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3", skip_unsupported=True)
+    assert [loss.where for loss in report.losses] == ["a/odd"]
+    assert zvcore.open(tmp_path / "out")["a/sound"][...].tolist() == [3] * 4
+
+
+def test_a_block_of_variable_length_that_was_not_looked_at_is_named_with_its_array(container, tmp_path, monkeypatch):
+    monkeypatch.setattr("zvcore.n5.exchange.BLOCKS_LOOKED_AT", 1)
     odd = container.create_dataset("a/odd", shape=(8,), dtype="u1", chunks=(4,))
     odd[:4] = 1
     odd.write_block((1,), np.arange(7, dtype="u1"), mode="varlength")

@@ -1,5 +1,7 @@
 """Some chunks of one array: which they are, and where their bytes are stored."""
 
+from errno import ENAMETOOLONG
+
 import numpy as np
 
 cimport cython
@@ -10,6 +12,8 @@ from zvcore.engine.failures cimport STALE_FAILURE, Failure, failure_error
 from zvcore.engine.prepared cimport Chains, Prepared
 
 from zvcore.errors import ZvcoreError
+from zvcore.stores.files import encode_key
+from zvcore.stores.lock_names import too_long
 
 
 class StaleSourcesError(Exception):
@@ -81,6 +85,8 @@ cdef class Chunks:
             return error
         key, offset, length = self.whereabouts(failure.job)
         if isinstance(error, OSError) and not isinstance(error, ZvcoreError):
+            if error.errno == ENAMETOOLONG:
+                return too_long(encode_key(key))
             return OSError(error.errno, error.strerror, key)
         if not isinstance(error, ZvcoreError):
             return error

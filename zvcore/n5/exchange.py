@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from zvcore import codecs
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["N5Exchange"]
 
+# Of how many blocks of a dataset the headers are looked at before a conversion begins.
+BLOCKS_LOOKED_AT = 4096
+
 
 class N5Exchange(Exchange):
     holds = "group"
@@ -53,17 +57,19 @@ class N5Exchange(Exchange):
         return read_words(attrs, flat=False)
 
     def check_source(self, array: Array) -> None:
-        """Blocks say themselves what they hold: one is looked at."""
+        """Blocks say themselves what they hold: some thousands are looked at, of remote stores one."""
         super().check_source(array)
         store = array.layout.store
-        try:
-            first = next(iter(array.layout.stored_objects() or ()), None)
-            head = None if first is None else store.get(first.key, 0, 16 + 4 * array.ndim)
-            if first is not None and head is not None and not fills_a_box(head, array.ndim):
+        blocks = array.layout.stored_objects() or ()
+        for block in itertools.islice(blocks, 1 if store.remote else BLOCKS_LOOKED_AT):
+            head = store.get(block.key, 0, 16 + 4 * array.ndim)
+            try:
+                odd = head is not None and not fills_a_box(head, array.ndim)
+            except CorruptDataError:
+                continue  # told when it is read
+            if odd:
                 what = "blocks of a variable number of items are no chunks of an array: use read_block and write_block"
-                raise UnsupportedError(what, key=f"{store.root}/{first.key}")
-        except CorruptDataError:
-            return  # told when it is read
+                raise UnsupportedError(what, key=f"{store.root}/{block.key}")
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None

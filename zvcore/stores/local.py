@@ -16,6 +16,7 @@ from zvcore.stores import file_writes, files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.growing import Growth
+from zvcore.stores.lock_names import too_long
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.open_files import pool
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
@@ -260,6 +261,8 @@ class LocalStore(Store):
                 return pool.making_room(write)
             except FileNotFoundError:
                 self._make_folder(os.path.dirname(path))
+            except OSError as error:
+                raise too_long(path) if error.errno == errno.ENAMETOOLONG else error
         # Someone removes the folder as fast as we make it.
         return write()
 
@@ -276,7 +279,10 @@ class LocalStore(Store):
         self._make_folder(self._prefix_folder(prefix))
 
     def _make_folder(self, folder: bytes) -> None:
-        file_writes.make_folder(folder, self.local_root, self.fsync)
+        try:
+            file_writes.make_folder(folder, self.local_root, self.fsync)
+        except OSError as error:
+            raise too_long(folder) if error.errno == errno.ENAMETOOLONG else error
 
     def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int, *, ending: bool = False) -> None:
         path = self._to_be_changed(key, at)
@@ -324,10 +330,12 @@ class LocalStore(Store):
             os.unlink(path)
             if self.fsync:
                 file_writes.sync_entry(path)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            return False
         except PermissionError:
             if os.path.isdir(path):  # what macOS says of a folder
+                return False
+            raise
+        except OSError as error:
+            if error.errno in (*_ABSENT, errno.EISDIR):
                 return False
             raise
         finally:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.logs import Log
-from zvcore.stores.lock_names import lock_path
+from zvcore.stores.lock_names import lock_path, too_long
 from zvcore.stores.open_files import pool
 from zvcore.stores.partial_writes import mend
 
@@ -116,6 +116,8 @@ class FileLock:
                 break
             except FileNotFoundError:
                 self._make_folder(os.path.dirname(self._path))
+            except OSError as error:
+                raise too_long(self._path) if error.errno == errno.ENAMETOOLONG else error
         else:
             descriptor = os.open(self._path, flags, 0o666)
         _descriptors.add(descriptor)

@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Self
 
+from zvcore.stores.lock_names import LONGEST_NAME, too_long
 from zvcore.stores.open_files import pool
 
 if TYPE_CHECKING:
@@ -112,6 +113,9 @@ class FileWriter(ObjectWriter):
 
     def __init__(self, path: bytes, sync: bool) -> None:
         super().__init__()
+        if len(os.path.basename(path)) > LONGEST_NAME:
+            # Before it is written, and not when it gets its name.
+            raise too_long(path)
         self._path = path
         self._sync = sync
         self._temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.zvtmp".encode())
