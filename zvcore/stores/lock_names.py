@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 
@@ -21,13 +22,18 @@ def lock_path(path: bytes) -> bytes:
     return os.path.join(folder, lock)
 
 
+class NameTooLongError(InvalidKeyError, OSError):
+    """As the file system says it, too: `errno` is ENAMETOOLONG."""
+
+
 def too_long(path: bytes) -> InvalidKeyError:
     """The error for a path that the file system cannot have."""
-    longest = max(path.split(b"/"), key=len)
-    if len(longest) > LONGEST_NAME:
+    key, longest = os.fsdecode(path), max(map(len, path.split(b"/")))
+    if longest > LONGEST_NAME:
         what = "a name in it is longer than file systems can have"
-        return InvalidKeyError(
-            what, key=os.fsdecode(path), expected=f"at most {LONGEST_NAME} bytes", found=len(longest)
-        )
-    what = "the path is longer than the file system can have"
-    return InvalidKeyError(what, key=os.fsdecode(path), found=f"{len(path)} bytes")
+        error = NameTooLongError(what, key=key, expected=f"at most {LONGEST_NAME} bytes", found=longest)
+    else:
+        what = "the path is longer than the file system can have"
+        error = NameTooLongError(what, key=key, found=f"{len(path)} bytes")
+    error.errno = errno.ENAMETOOLONG
+    return error
