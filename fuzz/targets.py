@@ -27,7 +27,9 @@ from zvcore.errors import (
 )
 from zvcore.kernels import compressed_segmentation, vlen
 from zvcore.n5._framing import parse_header
-from zvcore.precomputed import ShardedStore, ShardingSpec, Skeleton
+from zvcore.precomputed import Ragged, ShardedStore, ShardingSpec, Skeleton
+from zvcore.precomputed.annotation_info import AnnotationProperty
+from zvcore.precomputed.annotation_records import RecordForm, encode_lists
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.skeletons import VertexAttribute
 from zvcore.stores import MemoryStore
@@ -282,6 +284,48 @@ def run_mesh_manifest(data: bytes) -> None:
     for level in range(min(len(manifest.levels), 8)):
         manifest.ranges(level)
     assert len(manifest.to_bytes()) == len(data)
+
+
+ANNOTATIONS = ("point", "polyline")
+
+
+@cache
+def annotation_form(type: str) -> Any:
+    properties = [AnnotationProperty("f", "float32"), AnnotationProperty("s", "int16"), AnnotationProperty("c", "rgb")]
+    return RecordForm(type, 2, properties, ("a", "b"))
+
+
+def annotation_seeds() -> list[bytes]:
+    """A byte for the type and for what it is, then a list or a single annotation."""
+    found = []
+    for number, type in enumerate(ANNOTATIONS):
+        form = annotation_form(type)
+        points = {"point": np.ones((3, 2), "f4"), "points": Ragged.of([np.ones((n, 2)) for n in (2, 3, 2)], "f4", 2)}
+        columns = {**points, "f": np.ones(3, "f4"), "s": np.ones(3, "i2"), "c": np.ones((3, 3), "u1")}
+        records = form.encode(columns, 3)
+        whole = encode_lists(records, np.arange(3, dtype=np.uint64), np.array([3], np.int64))
+        found.append(bytes([number]) + whole.data.tobytes())
+        related = [Ragged.of([[1, 2], [], [3]], np.uint64)] * 2
+        ones = form.encode_annotations(records, related)
+        found.append(bytes([number | 2]) + ones.data[: ones.starts[1]].tobytes())
+    return found
+
+
+@target("annotations", annotation_seeds)
+def run_annotations(data: bytes) -> None:
+    if not data:
+        return
+    form = annotation_form(ANNOTATIONS[data[0] & 1])
+    value = np.frombuffer(data[1:], np.uint8)
+    starts = np.array([0, len(value)], np.int64)
+    if data[0] & 2:
+        found = form.annotations(value, starts, lambda row: {"chunk": row})
+        again = form.encode_annotations(form.encode(found, 1), [found["a"], found["b"]])
+    else:
+        found = form.lists(value, starts, lambda row: {"chunk": row})
+        again = encode_lists(form.encode(found, len(found["id"])), found["id"], np.array([len(found["id"])], np.int64))
+    # What pads a record need not be zeros.
+    assert len(again.data) == len(value)
 
 
 # --- indexes and blocks

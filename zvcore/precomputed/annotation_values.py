@@ -29,8 +29,9 @@ I64 = npt.NDArray[np.int64]
 
 _GZIP = ".gz"
 _NUMBER = re.compile("0|[1-9][0-9]{0,19}")
-# How many files are read at once when everything is.
+# How many files, and how many values of shards, are read at once when everything is.
 _BATCH_FILES = 1 << 12
+_BATCH_VALUES = 1 << 16
 
 
 def cell_of_name(stem: str, count: int) -> tuple[int, ...] | None:
@@ -99,7 +100,9 @@ class IndexValues:
             return
         try:
             for ids in self.shards.id_batches():
-                yield self._of_ids(ids)
+                # Short values take far more memory as columns than they do as they are stored.
+                for first in range(0, len(ids), _BATCH_VALUES):
+                    yield self._of_ids(ids[first : first + _BATCH_VALUES])
         except ZvcoreError as error:
             raise self._located(error)
 

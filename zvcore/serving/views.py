@@ -250,7 +250,9 @@ class PointsView(_VectorView):
         if rest == "info":
             low = np.floor(points.min(0, initial=np.inf)) if len(points) else np.zeros(3)
             high = np.ceil(points.max(0, initial=-np.inf)) + 1 if len(points) else np.ones(3)
-            spatial = {"key": "all", "grid_shape": [1, 1, 1], "chunk_size": (high - low).tolist(), "limit": max(1, len(points))}
+            # Neuroglancer refuses a limit of 0.
+            limit = max(1, len(points))
+            spatial = {"key": "all", "grid_shape": [1, 1, 1], "chunk_size": (high - low).tolist(), "limit": limit}
             info = {
                 "@type": "neuroglancer_annotations_v1",
                 "dimensions": {axis: [1e-9, "m"] for axis in "xyz"},
