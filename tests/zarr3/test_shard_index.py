@@ -12,7 +12,8 @@ from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 
 import zvcore
 from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
-from zvcore.zarr3.shard_index import MISSING, ShardIndexForm
+from zvcore.zarr3._located import look_up
+from zvcore.zarr3.shard_index import MISSING, Index, ShardIndexForm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -193,3 +194,17 @@ def test_other_index_codecs_with_zarr_python(tmp_path: Path, name: str, location
     ours[4, 5] = values[4, 5] = 8
     np.testing.assert_array_equal(ours[...], values)
     np.testing.assert_array_equal(theirs[...], values)
+
+
+def test_places_of_several_shards_are_looked_up_in_their_indexes() -> None:
+    one = Index(np.array([10, 20], np.uint64), np.array([1, 2], np.uint64), None, 0)
+    other = Index(np.array([30], np.uint64), np.array([3], np.uint64), None, 0)
+    which, slots = np.array([2, 0, 1, 0], np.int32), np.array([0, 1, 5, 0])
+    offsets, lengths = np.full(4, 7, np.uint64), np.full(4, 8, np.uint64)
+    look_up([one, None, other], which, slots, offsets, lengths)
+    assert (offsets.tolist(), lengths.tolist()) == ([30, 20, 7, 10], [3, 2, 8, 1])
+    for shard, slot in ((0, 2), (2, 1), (0, -1), (3, 0), (-1, 0)):
+        with pytest.raises(IndexError, match="no place"):
+            look_up([one, None, other], np.array([shard], np.int32), np.array([slot]), offsets[:1], lengths[:1])
+    with pytest.raises(ValueError, match="lengths"):
+        look_up([one], which, slots, offsets[:3], lengths)

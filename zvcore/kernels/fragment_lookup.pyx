@@ -2,10 +2,10 @@
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 
 import numpy as np
 
@@ -62,12 +62,12 @@ cdef class Pieces:
             self.count_ranges()
 
     def __dealloc__(self):
-        PyMem_Free(self.before)
+        free(self.before)
 
     cdef int count_ranges(self) except -1:
         cdef int64_t words = (self.parts.pieces + 63) // 64, i
         cdef uint32_t ranges = 0
-        self.before = <uint32_t *> PyMem_Malloc(words * sizeof(uint32_t))
+        self.before = <uint32_t *> malloc(words * sizeof(uint32_t))
         if self.before == NULL:
             raise MemoryError
         for i in range(words):

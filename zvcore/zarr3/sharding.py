@@ -15,6 +15,7 @@ from zvcore.engine.single import OpenShards
 from zvcore.errors import UnsupportedError
 from zvcore.layout import Layout, StoredObject
 from zvcore.stores.indexes import Indexes
+from zvcore.zarr3._located import look_up
 from zvcore.zarr3.layout import ChunkLayout, form_of
 from zvcore.zarr3.nested import locate_nested
 from zvcore.zarr3.shard_index import Index, index_of
@@ -170,15 +171,9 @@ class ShardLayout(Layout):
             return Sources(keys, which, index.offsets[slots], index.lengths[slots], stamps=[index.stamp], found=[index])
         offset = np.full(len(positions), _NONE)
         length = np.full(len(positions), _NONE)
-        stamps: list[Any] = []
-        order = np.argsort(which, kind="stable")
-        bounds = np.flatnonzero(np.diff(which[order])) + 1
         indexes = self._indexes([*keys])
-        for index, rows in zip(indexes, np.split(order, bounds) if len(order) else (), strict=True):
-            stamps.append(None if index is None else index.stamp)
-            if index is not None:
-                offset[rows] = index.offsets[slots[rows]]
-                length[rows] = index.lengths[slots[rows]]
+        look_up(indexes, which, slots, offset, length)
+        stamps = [None if index is None else index.stamp for index in indexes]
         return Sources(keys, which, offset, length, stamps=stamps, found=indexes)
 
     def _indexes(self, keys: list[str]) -> list[Index | None]:
