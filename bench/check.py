@@ -237,7 +237,7 @@ def count_instructions() -> dict[str, float]:
             raise SystemExit(f"callgrind failed:\n{done.stderr[-2000:]}")
         found = {}
         for number, name in enumerate(names, 3):
-            totals = re.search(r"^totals: (\d+)", (folder / f"out.{number}").read_text(), re.MULTILINE)
+            totals = re.search(r"^summary: (\d+)", (folder / f"out.{number}").read_text(), re.MULTILINE)
             assert totals is not None
             found[name] = round(int(totals[1]) / 1e6, 4)
         return found
