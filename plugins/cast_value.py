@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from zvcore.codecs.numbers import read_float, read_integer
 from zvcore.codecs.small_numbers import FLOATS, INTEGERS, small_number
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
-from zvcore_plugins import _casting
 from zvcore_plugins._filter import Filter
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
 __all__ = ["CastValue"]
@@ -33,6 +31,10 @@ class CastValue(Filter):
     def __init__(
         self, *, data_type: str, rounding: str = "nearest-even", out_of_range: str | None = None, scalar_map: Any = None
     ) -> None:
+        import numpy as np
+
+        from zvcore_plugins import _casting
+
         known = isinstance(data_type, str) and (data_type in _PLAIN or data_type in FLOATS or data_type in INTEGERS)
         if not known:
             raise self.refused("data_type", "the name of integers or floats", data_type)
@@ -85,6 +87,10 @@ class CastValue(Filter):
             raise CorruptDataError(f"{error}, in which the chunk's values are") from error
 
     def _cast(self, direction: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        import numpy as np
+
+        from zvcore_plugins import _casting
+
         self.check_numbers(values.dtype)
         keys, answers = self._pairs(direction, values.dtype, dtype)
         if not len(keys):
@@ -102,6 +108,8 @@ class CastValue(Filter):
         self, direction: str, source: np.dtype[Any], target: np.dtype[Any]
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The numbers that are mapped, sorted, and what they become."""
+        import numpy as np
+
         pairs = self._map.get(direction, [])
         try:
             keys = np.array([_read(key, source) for key, _ in pairs], source)
@@ -114,11 +122,15 @@ class CastValue(Filter):
 
 
 def _read(value: Any, dtype: np.dtype[Any]) -> Any:
+    from zvcore_plugins import _casting
+
     return (read_integer if _casting.is_integer(dtype) else read_float)(value, dtype)
 
 
 def _sortable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Numbers of a type that numpy has, in the same order; numpy sorts NaN behind all others."""
+    from zvcore_plugins import _casting
+
     if values.dtype.isbuiltin != 2:
         return values
     return values.astype("i2" if _casting.is_integer(values.dtype) else "f8")
@@ -126,6 +138,8 @@ def _sortable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _looked_up(values: npt.NDArray[Any], keys: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
     """Which of the values are among the keys, and where."""
+    import numpy as np
+
     flat, sorted_keys = _sortable(values), _sortable(keys)
     place = np.minimum(np.searchsorted(sorted_keys, flat), len(keys) - 1)
     met = sorted_keys[place]

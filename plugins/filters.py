@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
 from zvcore.codecs import Codec, param
 from zvcore.errors import MetadataError
 from zvcore_plugins import _filters
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["BitRound", "Delta", "FixedScaleOffset", "PackBits", "Quantize", "Shuffle"]
 
 _NOWHERE = {"n5": None, "zarr2": None, "zarr3": None, "neuroglancer": None}
 _FRACTIONS = {"float16": 10, "float32": 23, "float64": 52}
 _FLOATS = ("float32", "float64")
+_INTEGERS = _filters.TYPES.keys() - set(_FLOATS)
+
+
+def _size(name: str) -> int:
+    """Of an item; without numpy, which `zvcore codecs` does without."""
+    return int(name.lstrip("ufloatin")) // 8
 
 
 class ItemFilter(Codec):
@@ -34,6 +41,8 @@ class ItemFilter(Codec):
 
     @classmethod
     def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
+        import numpy as np
+
         items = np.dtype(config["dtype"])
         stored = np.dtype(config.get("astype") or items)
         if not (items.isnative and stored.isnative and cls.takes(items.name, stored.name)):
@@ -54,7 +63,7 @@ class ItemFilter(Codec):
 
     @property
     def _types(self) -> tuple[str, str, int, int]:
-        return self.dtype, self.astype, np.dtype(self.dtype).itemsize, np.dtype(self.astype).itemsize
+        return self.dtype, self.astype, _size(self.dtype), _size(self.astype)
 
     def encoded_size(self, size: int) -> int | None:
         _, _, items, stored = self._types
@@ -71,9 +80,11 @@ class Delta(ItemFilter):
 
     @classmethod
     def takes(cls, items: str, stored: str) -> bool:
-        # From signed integers and uint64 together, numpy makes floats.
-        types = _filters.TYPES
-        return items in types and stored in types and (items == stored or np.result_type(items, stored).kind in "iu")
+        if items == stored:
+            return items in _filters.TYPES
+        # Of signed integers and uint64 together, numpy makes floats.
+        both = {items, stored}
+        return both <= _INTEGERS and not ("uint64" in both and any(name.startswith("int") for name in both))
 
 
 class FixedScaleOffset(ItemFilter):
@@ -134,7 +145,7 @@ class BitRound(Codec):
             raise MetadataError(f"{self.dtype} has no {self.keepbits} bits to keep", codec=self.name)
 
     def __zv_codec__(self) -> Any:
-        return _filters.rounding_table(np.dtype(self.dtype).itemsize, _FRACTIONS[self.dtype] - self.keepbits)
+        return _filters.rounding_table(_size(self.dtype), _FRACTIONS[self.dtype] - self.keepbits)
 
     def encoded_size(self, size: int) -> int | None:
         return size

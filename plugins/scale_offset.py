@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from zvcore.codecs.numbers import read_float, read_integer
 from zvcore.codecs.small_numbers import kind_of, limits_of
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
 from zvcore_plugins._filter import Filter
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
 __all__ = ["ScaleOffset"]
@@ -54,6 +53,8 @@ class ScaleOffset(Filter):
         return dtype, shape
 
     def encode_array(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        import numpy as np
+
         dtype = values.dtype
         offset, scale = self._numbers(dtype)
         if kind_of(dtype) == "f":
@@ -65,6 +66,8 @@ class ScaleOffset(Filter):
         return ((wide - offset) * scale).astype(dtype)
 
     def decode_array(self, stored: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        import numpy as np
+
         offset, scale = self._numbers(dtype)
         if kind_of(dtype) == "f":
             with np.errstate(all="ignore"):
@@ -95,6 +98,8 @@ def _extremes(values: npt.NDArray[Any]) -> list[int]:
 
 def _wide(values: npt.NDArray[Any], *numbers: Any) -> tuple[Any, ...]:
     """Integers as a type that numpy has."""
+    import numpy as np
+
     if values.dtype.isbuiltin != 2:
         return values, *numbers
     dtype = np.dtype("i2")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from zvcore.codecs.small_numbers import limits_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["number_word", "read_float", "read_integer"]
 
@@ -27,6 +28,8 @@ def read_integer(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def read_float(value: Any, dtype: np.dtype[Any]) -> Any:
     """The same of floats, which may be words, or hexadecimal digits of their bits."""
+    import numpy as np
+
     if isinstance(value, str) and value not in _WORDS:
         if not re.fullmatch(r"0x[0-9a-fA-F]+", value) or len(value) != 2 + 2 * dtype.itemsize:
             raise ValueError(f"not a number, NaN, Infinity, -Infinity or 0x with {2 * dtype.itemsize} digits")
@@ -46,6 +49,8 @@ def read_float(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def number_word(item: Any) -> Any:
     """A float as JSON."""
+    import numpy as np
+
     value = float(item)
     if math.isnan(value):
         bits = np.array(item)

@@ -6,11 +6,12 @@ byte mean nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["FLOATS", "INTEGERS", "kind_of", "limits_of", "small_number"]
 
@@ -23,6 +24,8 @@ INTEGERS = ("int2", "int4", "uint2", "uint4")
 
 def small_number(name: str, key: str | None = None) -> np.dtype[Any]:
     """numpy's dtype for one of these names."""
+    import numpy as np
+
     try:
         import ml_dtypes
     except ImportError as error:
@@ -44,6 +47,8 @@ def kind_of(dtype: np.dtype[Any]) -> str:
 
 def limits_of(dtype: np.dtype[Any]) -> tuple[int, int]:
     """The least and the largest of integers."""
+    import numpy as np
+
     if dtype.isbuiltin != 2:
         limits = np.iinfo(dtype)
         return int(limits.min), int(limits.max)
