@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zvcore
-from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
@@ -250,5 +250,17 @@ def test_what_needs_chunks_of_one_size_says_so(tmp_path: Path) -> None:
     report = zvcore.verify(tmp_path / "a")
     assert not report.ok
     assert "rectilinear" in str(report.problems[0])
-    with pytest.raises(UnsupportedError, match="rectilinear"):
-        zvcore.inspect(tmp_path / "a")
+
+
+def test_inspect_describes_them_and_their_chunks(tmp_path: Path) -> None:
+    made(tmp_path / "a")[...] = VALUES
+    made(tmp_path / "b", chunks=(2, 3), shards=[[10, [4, 3], 8], [6, 15]])[...] = VALUES
+    for name, objects in (("a", 25), ("b", 10)):
+        described = zvcore.inspect(tmp_path / name)
+        assert described["objects"] == objects
+        assert described["chunk_shapes"][0] == [10, [4, 3], 8]
+    one = zvcore.inspect(tmp_path / "a" / "c" / "4" / "4")
+    assert one["region"] == [[22, 30], [20, 21]]
+    assert one["shape"] == (8, 5)
+    with pytest.raises(ZvcoreError):
+        zvcore.inspect(tmp_path / "a" / "c" / "9" / "9")

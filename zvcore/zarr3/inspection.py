@@ -59,11 +59,11 @@ class Zarr3Inspector(Inspector["Zarr3Array"]):
         self.shards = shards
 
     def array(self, store: Store) -> Zarr3Array | dict[str, Any]:
-        from zvcore.zarr3.array import Zarr3Array
+        from zvcore.zarr3.array import array_of
 
         metadata = read_metadata(store)
         if isinstance(metadata, ArrayMetadata):
-            return Zarr3Array(store, metadata, read_only=True)
+            return array_of(store, metadata, read_only=True)
         return {"attributes": metadata.attributes}
 
     def members(self, store: Store) -> Iterable[str]:
@@ -88,13 +88,19 @@ def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:
     size = layout.store.size(key)
     if position is None or size is None:
         raise NotFoundError("this is no chunk of the array", key=key)
-    extent = array.metadata.chunk_shape
+    edges = array.metadata.edges
+    if edges is None:
+        extent, region = array.metadata.chunk_shape, box_of(position, array.metadata.chunk_shape, array.shape)
+    else:
+        spans = [one.span(i) for one, i in zip(edges, position, strict=True)]
+        extent = tuple(stop - start for start, stop in spans)
+        region = tuple((start, min(stop, n)) for (start, stop), n in zip(spans, array.shape, strict=True))
     answer: dict[str, Any] = {
         "format": "zarr3",
         "kind": "chunk" if array.shards is None else "shard",
         "key": key,
         "position": position,
-        "region": [list(span) for span in box_of(position, extent, array.shape)],
+        "region": [list(span) for span in region],
         "shape": extent,
         "dtype": str(array.dtype),
         "size": size,
@@ -141,6 +147,8 @@ def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:
         "attributes": dict(array.attrs),
         **stored_size(array, layout.store, keys),
     }
+    if array.metadata.edges is not None:
+        answer["chunk_shapes"] = [one.dump() for one in array.metadata.edges]
     if shards and array.shards is not None:
         answer["shard_details"] = {}
         if isinstance(layout, ShardLayout) and layout.simple:
