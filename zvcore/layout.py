@@ -15,6 +15,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
+from zvcore.durability import durability_code
 from zvcore.engine.form import Form
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sources import ABSENT, Sources
@@ -132,7 +133,7 @@ class Layout(ABC):
             chunk_name = name()
             return None if chunk_name is None else chunk_name(position)
 
-        return Prepared(form, self.chains, self.store.local_root, self.store.fsync, name_of)
+        return Prepared(form, self.chains, self.store.local_root, durability_code(self.store.durability), name_of)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "prepared"}

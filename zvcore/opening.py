@@ -85,6 +85,7 @@ def open(
     *,
     storage_options: Mapping[str, Any] | None = None,
     fsync: bool | None = None,
+    durability: str | None = None,
     **options: Any,
 ) -> Any:
     """Open the data at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
@@ -94,6 +95,7 @@ def open(
     storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
     fsync            every write to a folder is durable before it returns, file and folders; None: if ZVCORE_FSYNC=1
                      stands in the environment
+    durability       for folders: "none", "rename" (the default) or "fsync", see docs/guarantees.md; `fsync` is the last
     options          options of the format, such as `scale=` for precomputed volumes and `order="C"` for N5
 
     The destination of a conversion that has not ended, and what lies in one, is opened with an
@@ -103,7 +105,7 @@ def open(
         raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
     if mode == "w" and format is None:
         raise ValueError("mode 'w' needs a format")
-    store = store_at(path, mode, storage_options, format).durable(fsync)
+    store = store_at(path, mode, storage_options, format).durable(fsync, durability)
     if mode == "w":
         begun = get_format(str(format))
         if not begun.begins_groups:
@@ -157,6 +159,7 @@ def create(
     overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     fsync: bool | None = None,
+    durability: str | None = None,
     **format_options: Any,
 ) -> Array:
     """Make a new array and open it for writing.
@@ -167,14 +170,14 @@ def create(
     shards            the shape of what one object holds, for formats that have shards
     overwrite         replace what lies at the path; else that is an error
     storage_options   for object stores, and
-    fsync             for folders, as in `open`
+    fsync, durability  for folders, as in `open`
     """
     if chunks is not None:
         format_options["chunks"] = chunks
     if shards is not None:
         format_options["shards"] = shards
     return get_format(format).create(
-        store_at(path, "w", storage_options, format).durable(fsync),
+        store_at(path, "w", storage_options, format).durable(fsync, durability),
         shape=shape,
         dtype=dtype,
         codec=codec,

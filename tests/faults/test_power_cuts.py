@@ -38,7 +38,7 @@ class Recorded(list[Call]):
 def durable(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """All kinds of writes, one after the other, as they are done with `fsync=True`."""
     folder = tmp_path_factory.mktemp("durable") / "recorded"
-    calls = record(folder, list(KINDS), fsync=True)
+    calls = record(folder, list(KINDS), "fsync")
     disk = Disk(ordered=False)
     for call in calls:
         disk.take(call)
@@ -54,6 +54,36 @@ def test_with_fsync_a_power_cut_leaves_the_old_or_the_new(durable: Recorded, nam
     for chances in (0, CHANCES):
         outcome = try_kind(name, cuts(durable, name, ordered, chances, most=CUTS))
         assert set(outcome.counts) == {"sound"}, outcome
+
+
+# Whole units that are replaced, and attributes.
+REPLACING = [
+    "zarr chunks, raw", "zarr shards, raw", "n5 blocks, raw", "zarr chunks, zstd", "zarr shards, zstd", "n5 blocks, zstd",
+    "precomputed chunks", "precomputed shards", "zarr attributes", "n5 attributes",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def replaced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
+    """The same writes without syncs, by each way to replace a file."""
+    folder = tmp_path_factory.mktemp("replaced")
+    return {one: Recorded(record(folder / one, REPLACING, one)) for one in ("none", "rename")}
+
+
+@pytest.mark.parametrize("name", REPLACING)
+def test_with_rename_ext4_leaves_the_old_or_the_new(replaced: dict[str, Recorded], name: str) -> None:
+    """Perhaps an older one than what was written last, but whole."""
+    for chances in (0, CHANCES):
+        outcome = try_kind(name, cuts(replaced["rename"], name, True, chances, most=CUTS))
+        assert set(outcome.counts) <= {"sound", "gone"}, outcome
+
+
+@pytest.mark.parametrize("name", REPLACING)
+def test_with_none_ext4_leaves_the_old_the_new_or_an_error(replaced: dict[str, Recorded], name: str) -> None:
+    """A file may be short: that is told, and never read as other values."""
+    for chances in (0, CHANCES):
+        outcome = try_kind(name, cuts(replaced["none"], name, True, chances, most=CUTS))
+        assert set(outcome.counts) <= {"sound", "gone", "told"}, outcome
 
 
 @needs_peers

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from zvcore.commands import COMMANDS, WRITING, Terminated, UsageError
+from zvcore.durability import DURABILITIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,8 +61,14 @@ def make_parser() -> argparse.ArgumentParser:
         one.set_defaults(run=module.run)
         if name in WRITING:
             one.add_argument(
+                "--durability",
+                choices=DURABILITIES,
+                help="what is sure to be left after a power cut: docs/guarantees.md (also: ZVCORE_DURABILITY)",
+            )
+            one.add_argument(
                 "--fsync", action="store_true",
-                help="every write is on the disk, file and folders, before the next is begun (also: ZVCORE_FSYNC=1)",
+                help="--durability fsync: every write is on the disk, file and folders, before the next is begun (also:"
+                " ZVCORE_FSYNC=1)",
             )  # fmt: skip
     return parser
 
@@ -70,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     options = parser.parse_args(arguments, argparse.Namespace(threads=None, quiet=False, verbose=0, debug=False))
     try:
-        with durable(getattr(options, "fsync", False)), telling(options.verbose):
+        with durable(durability_asked(options)), telling(options.verbose):
             status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
@@ -94,19 +101,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def durability_asked(options: argparse.Namespace) -> str | None:
+    """What `--durability` and `--fsync` say; None: nothing."""
+    asked: str | None = getattr(options, "durability", None)
+    if not getattr(options, "fsync", False):
+        return asked
+    if asked not in (None, "fsync"):
+        raise UsageError(f"--fsync and --durability {asked} contradict each other")
+    return "fsync"
+
+
 @contextmanager
-def durable(wanted: bool) -> Iterator[None]:
-    """Within this, stores in folders make every write durable if that is wanted, those of other processes too."""
-    before = os.environ.get("ZVCORE_FSYNC")
-    if wanted:
-        os.environ["ZVCORE_FSYNC"] = "1"
+def durable(asked: str | None) -> Iterator[None]:
+    """Within this, stores in folders write in the way that is asked for, those of other processes too."""
+    wanted = {} if asked is None else {"ZVCORE_DURABILITY": asked, "ZVCORE_FSYNC": "0"}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if wanted and before is None:
-            del os.environ["ZVCORE_FSYNC"]
-        elif wanted and before is not None:
-            os.environ["ZVCORE_FSYNC"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -33,6 +33,8 @@ __all__ = ["convert", "plan"]
 DEFAULT_MEMORY = 1 << 30
 
 Path = str | os.PathLike[str] | Store
+# What `Store.durable` takes: `fsync` and `durability`.
+Durable = tuple[bool | None, str | None]
 
 
 def convert(
@@ -71,6 +73,7 @@ def convert(
     fsync: bool | None = None,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    durability: str | None = None,
     **format_options: Any,
 ) -> ConversionReport:
     """Write what lies at `src` (an array, a group, a multiscale set; a path, URL, or an opened one) to `dst`.
@@ -112,12 +115,13 @@ def convert(
     fsync       every write to the destination is durable before the next begins, as in `zvcore.open`
     source_options   for opening the source, as `zvcore.open` takes them
     storage_options  for whichever of the two lies in an object store, as in `zvcore.open`
+    durability  of what is written into folders, as in `zvcore.open`
     format_options  options of the destination's format, as in `zvcore.create`
     """
     started = time.monotonic()
     source, to_there = _source(src, dst, source_options, storage_options, format, format_options)
     if isinstance(source, Rows):
-        report = _convert_rows(source, dst, to_there, format, format_options, overwrite, strict, fsync)
+        report = _convert_rows(source, dst, to_there, format, format_options, overwrite, strict, (fsync, durability))
         report.seconds = time.monotonic() - started
         return report
     target = _target(format, chunks, shards, codec, sharding, format_options)
@@ -128,7 +132,7 @@ def convert(
         "overwrite": overwrite, "resume": resume, "memory": int(memory), "skip": skip_unsupported,
         "consolidate": consolidate,
     }  # fmt: skip
-    conversion = _conversion(source, dst, request, manner, to_there, fsync)
+    conversion = _conversion(source, dst, request, manner, to_there, (fsync, durability))
     conversion.manifest = manifest
     if strict:
         conversion.refuse_losses()
@@ -247,21 +251,21 @@ def _source(
 
 def _convert_rows(
     rows: Rows, dst: Path, to_there: Mapping[str, Any] | None, format: str, options: Mapping[str, Any],
-    overwrite: bool, strict: bool, fsync: bool | None,
+    overwrite: bool, strict: bool, durable: Durable,
 ) -> ConversionReport:  # fmt: skip
     store = None
     if table_format(format) is None:
         get_format(format)  # says what is wrong with its name
-        store = opening.store_at(dst, "w", to_there, format).durable(fsync)
+        store = opening.store_at(dst, "w", to_there, format).durable(*durable)
     return convert_rows(rows, dst, store, format, options, overwrite=overwrite, strict=strict)
 
 
 def _conversion(
     source: Any, dst: Path, request: Request, manner: Mapping[str, Any], to_there: Mapping[str, Any] | None,
-    fsync: bool | None = None,
+    durable: Durable = (None, None),
 ) -> Converting:  # fmt: skip
     """The conversion that was asked for; `manner`: the further arguments of `Converting`."""
-    store = opening.store_at(dst, "w", to_there, request.target.format.name).durable(fsync)
+    store = opening.store_at(dst, "w", to_there, request.target.format.name).durable(*durable)
     return Converting(source, store, request, **manner)
 
 

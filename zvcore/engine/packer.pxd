@@ -26,7 +26,7 @@ cdef struct Packed:
 
 cdef class Packer(Sink):
     cdef Paths paths
-    cdef bint sync
+    cdef int durability
     cdef uint64_t head
     cdef int64_t object_count
     cdef Packed *objects

@@ -12,5 +12,5 @@ cdef class Prepared:
     cdef readonly Form form             # None: chunks are byte strings, nobody asks for their items
     cdef readonly Chains chains
     cdef readonly bytes root            # the folder of a local store; None: bytes come and go through Python
-    cdef readonly bint sync             # whether files are to be durable when they are written
+    cdef readonly int durability        # how files take the place of older ones: what file_writes.pxd names
     cdef object name_of

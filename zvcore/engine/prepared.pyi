@@ -15,13 +15,13 @@ class Prepared:
     form: Form
     chains: Chains
     root: bytes | None
-    sync: bool
+    durability: int
     def __new__(
         cls,
         form: Form | None,
         chains: Chains | Iterable[CodecChain],
         root: bytes | None = None,
-        sync: bool = False,
+        durability: int = 1,
         name_of: Callable[[tuple[int, ...]], str | None] | None = None,
     ) -> Prepared: ...
     def with_form(self, form: Form) -> Prepared: ...

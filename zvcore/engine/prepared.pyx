@@ -6,6 +6,7 @@ from libc.stdlib cimport free, malloc
 from zvcore.codecs.chain cimport CodecChain
 from zvcore.codecs.running cimport Stages
 from zvcore.engine.form cimport Form
+from zvcore.stores.file_writes cimport DURABILITY_RENAME
 
 
 @cython.final
@@ -38,20 +39,20 @@ cdef class Prepared:
     form     how a chunk lies in memory; None where only Python can turn bytes into values
     chains   the codec chains of the array's chunks
     root     the folder of a local store as bytes, None for other stores
-    sync     whether files are to be durable when they are written
+    durability  how files take the place of older ones, see zvcore/durability.py
     name_of  gives the name of the object that holds the chunk at a grid position, for errors
     """
 
-    def __cinit__(self, Form form, chains, bytes root=None, bint sync=False, name_of=None):
+    def __cinit__(self, Form form, chains, bytes root=None, int durability=DURABILITY_RENAME, name_of=None):
         self.form = form
         self.chains = chains if isinstance(chains, Chains) else Chains(chains)
         self.root = root
-        self.sync = sync
+        self.durability = durability
         self.name_of = name_of
 
     def with_form(self, Form form not None):
         """The same array whose chunks lie, or are looked at, in another way."""
-        return Prepared(form, self.chains, self.root, self.sync, self.name_of)
+        return Prepared(form, self.chains, self.root, self.durability, self.name_of)
 
     def name(self, position):
         """The name of the object that holds the chunk at a grid position; None if it is not known."""

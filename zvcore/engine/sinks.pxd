@@ -27,4 +27,4 @@ cdef class Gathered(Sink):
 
 cdef class Files(Sink):
     cdef Paths paths
-    cdef bint sync
+    cdef int durability

@@ -1,7 +1,6 @@
 """Where encoded chunks go, chunk by chunk, while others are still being encoded. `packer.Packer` is one more sink."""
 
 cimport cython
-from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t
 from posix.uio cimport iovec
 
@@ -11,7 +10,7 @@ from zvcore.engine.failures cimport MEMORY_FAILURE
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.slots cimport Slot, fail, fail_system
-from zvcore.stores.file_writes cimport make_folders, remove_file, replace_file
+from zvcore.stores.file_writes cimport DURABILITY_FSYNC, remove_file, replace_in_folder
 
 
 cdef class Sink:
@@ -54,7 +53,7 @@ cdef class Files(Sink):
 
     def __cinit__(self, Keys keys, Prepared prepared not None):
         self.paths = Paths(keys, prepared.root)
-        self.sync = prepared.sync
+        self.durability = prepared.durability
 
     cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1:
         if chunks != len(self.paths):
@@ -71,11 +70,7 @@ cdef class Files(Sink):
         parts[0].iov_len = head.size
         parts[1].iov_base = <void *> body.data
         parts[1].iov_len = body.size
-        status = replace_file(path, parts, 2, self.sync, False)
-        if status == ENOENT:
-            status = make_folders(path, self.paths.length, self.sync)
-            if status == 0:
-                status = replace_file(path, parts, 2, self.sync, False)
+        status = replace_in_folder(&slot.folder, path, self.paths.length, parts, 2, self.durability)
         return fail_system(slot, chunk, status) if status != 0 else 0
 
     cdef int leave_out(self, Slot *slot, int64_t chunk) noexcept nogil:
@@ -83,5 +78,5 @@ cdef class Files(Sink):
         cdef int status
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
-        status = remove_file(path, self.sync)
+        status = remove_file(&slot.folder, path, self.durability == DURABILITY_FSYNC)
         return fail_system(slot, chunk, status) if status != 0 else 0

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from zvcore.codecs.running cimport Runner
 from zvcore.engine.failures cimport Failure
+from zvcore.stores.file_writes cimport Folder
 from zvcore.system.scratch cimport Scratch
 
 
@@ -14,6 +15,7 @@ cdef struct Slot:
     Scratch path
     Runner runner               # of the batch's chains
     Failure failure
+    Folder folder               # that files are being written to, open as long as the batch
     int64_t place               # where in its plan this thread is; -1 when a batch begins
     int64_t object              # whose chunks it has read, and what others do not know of it; see `Stored.done_with`
     int64_t finished

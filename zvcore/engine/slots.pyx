@@ -8,6 +8,7 @@ from libc.string cimport memset, strncpy
 from zvcore.codecs.failures cimport RAISED
 from zvcore.codecs.running cimport trim_runner
 from zvcore.engine.failures cimport CODEC_FAILURE, FRAME_FAILURE, PYTHON_FAILURE, SYSTEM_FAILURE, Failure
+from zvcore.stores.file_writes cimport leave_folder
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from zvcore.system.scratch cimport discard, trim
@@ -42,6 +43,7 @@ cdef Slot *take_slot() noexcept nogil:
 
 cdef void give_slot(Slot *slot) noexcept nogil:
     global idle_slots, idle_slot_count
+    leave_folder(&slot.folder)
     trim(&slot.stored, KEPT_SCRATCH)
     trim_runner(&slot.runner, KEPT_SCRATCH)
     trim(&slot.values, KEPT_SCRATCH)

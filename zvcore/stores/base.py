@@ -59,6 +59,7 @@ class Store(ABC):
     can_lock       whether `lock` works; without it, read-modify-write goes through `put_if_unchanged`
     supports_patch whether `append` and `patch` work
     fsync          whether every write is durable before it returns
+    durability     how files take the place of older ones, see `zvcore.durability`; nothing to other stores
     """
 
     root: str
@@ -72,6 +73,7 @@ class Store(ABC):
     can_lock: bool = False
     supports_patch: bool = False
     fsync: bool = False
+    durability: str = "rename"
 
     # --- reading
 
@@ -287,11 +289,14 @@ class Store(ABC):
     def finish(self) -> None:
         """Let others see what was written, where they do not see it at once. More can be written afterwards."""
 
-    def durable(self, fsync: bool | None) -> Store:
-        """This store, with writes that are durable before they return, or not; None: as it is.
+    def durable(self, fsync: bool | None, durability: str | None = None) -> Store:
+        """This store, with writes that are durable before they return, or not; None: as it is. `durability` says more
+        closely how files take the place of older ones: see `zvcore.stores.durability`.
 
         Where writes are not files, they are as durable as the store itself.
         """
+        if durability is not None:
+            raise ValueError(f"durability={durability!r} is for stores in folders; {self.root} is in none")
         return self
 
     def close(self) -> None:

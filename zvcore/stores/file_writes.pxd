@@ -2,24 +2,46 @@
 
 from posix.uio cimport iovec
 
+# How a file takes the place of an older one; what each means, and its name, stands in zvcore/durability.py.
+cdef enum:
+    DURABILITY_NONE = 0
+    DURABILITY_RENAME = 1
+    DURABILITY_FSYNC = 2
 
-# Put a file in place as a whole, or leave what was there: 0 or errno. ENOENT: the folder is missing.
-cdef int replace_file(
-    const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
+
+cdef enum:
+    LONGEST_PATH = 4096
+
+
+# A folder that is kept open, so that many files in it are found at once. All zeros: none.
+cdef struct Folder:
+    int descriptor
+    Py_ssize_t length               # of its path, with the slash at the end; 0: none is open
+    char path[LONGEST_PATH]
+
+# Let go of it.
+cdef void leave_folder(Folder *folder) noexcept nogil
+
+# Put a file in place as a whole, or leave what was there: 0 or errno. The folders above it are made where they are
+# missing: see `make_folders`. `folder` is from then on the one that the file is in.
+cdef int replace_in_folder(
+    Folder *folder, char *path, Py_ssize_t root, const iovec *parts, Py_ssize_t count, int durability
 ) noexcept nogil
 
-# The two halves of `replace_file`: an empty file beside `path`, whose name goes to `temporary` (the descriptor, or
-# minus errno); and what was written there in its place (0 or errno; the descriptor is closed, a failure leaves no
-# file).
-cdef int begin_file(const char *path, char *temporary, Py_ssize_t room) noexcept nogil
-cdef int finish_file(int descriptor, const char *temporary, const char *path, bint sync, bint exclusive) noexcept nogil
+# The two halves of putting a file in place: an empty file beside `path`, whose name goes to `temporary` (the
+# descriptor, or minus errno; ENOENT: the folder is missing); and what was written there in its place (0 or errno; the
+# descriptor is closed, a failure leaves no file). Relative paths begin in `folder`, a descriptor; others need AT_FDCWD.
+cdef int begin_file(int folder, const char *path, char *temporary, Py_ssize_t room) noexcept nogil
+cdef int finish_file(
+    int descriptor, int folder, const char *temporary, const char *path, int durability, bint exclusive
+) noexcept nogil
 
 # Make the folders above an absolute path whose first `root` bytes name the store's folder: 0 or errno. The path is
 # changed meanwhile and restored.
 cdef int make_folders(char *path, Py_ssize_t root, bint sync) noexcept nogil
 
 # Remove a file: 0, also if there is none, or errno.
-cdef int remove_file(const char *path, bint sync) noexcept nogil
+cdef int remove_file(Folder *folder, const char *path, bint sync) noexcept nogil
 
 # Write the parts one after the other from where the descriptor stands: 0 or errno.
 cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcept nogil

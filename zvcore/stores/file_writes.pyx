@@ -9,22 +9,23 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport EACCES, EEXIST, EINTR, EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR, errno
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdio cimport rename
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
-from posix.fcntl cimport O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY
+from libc.string cimport memcmp, memcpy
+from posix.fcntl cimport AT_FDCWD, O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY
 from posix.types cimport off_t
 from posix.uio cimport iovec, writev
-from posix.unistd cimport SEEK_SET, close, fsync, ftruncate, link, lseek, unlink
+from posix.unistd cimport SEEK_SET, close, fsync, ftruncate, lseek
 
 from zvcore.stores.files cimport absent, failure, last_error, read_at
-from zvcore.system.files cimport file_stamp, zv_fstat, zv_make_parents, zv_open, zv_random_name, zv_touch
+from zvcore.system.files cimport (
+    file_stamp, linkat, renameat, unlinkat, zv_exchange_at, zv_fstat, zv_is_file_at, zv_make_parents, zv_open,
+    zv_open_at, zv_random_name, zv_touch,
+)
 
 import os
 
 
 cdef enum:
-    LONGEST_PATH = 4096
     PARTS_AT_ONCE = 256                 # below every system's IOV_MAX
     BYTES_AT_ONCE = 1 << 30             # below what one call may move anywhere (INT_MAX on macOS)
 
@@ -74,13 +75,10 @@ cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcep
 cdef int sync_folder(const char *path) noexcept nogil:
     """Make the entry of this file in its folder durable: 0 or errno."""
     cdef char folder[LONGEST_PATH]
-    cdef Py_ssize_t i, end = 0
+    cdef Py_ssize_t end = name_starts(path)
     cdef int descriptor, code = 0
-    for i in range(LONGEST_PATH):
-        if path[i] == 0:
-            break
-        if path[i] == b"/":
-            end = i + 1
+    if end >= LONGEST_PATH:
+        return ENAMETOOLONG
     memcpy(folder, path, end)
     folder[end] = 0
     if end == 0:
@@ -124,38 +122,98 @@ cdef int make_folders_once(char *path, Py_ssize_t root, bint sync) noexcept nogi
     return 0
 
 
-cdef int remove_file(const char *path, bint sync) noexcept nogil:
-    if unlink(path) == 0:
-        return sync_folder(path) if sync else 0
+cdef int remove_file(Folder *folder, const char *path, bint sync) noexcept nogil:
+    cdef int code = reach_folder(folder, path)
+    cdef const char *name = path + folder.length if code == 0 else path
+    cdef int within = folder.descriptor if code == 0 else AT_FDCWD
+    if code == ENOENT or code == ENOTDIR:
+        return 0
+    if unlinkat(within, name, 0) == 0:
+        return sync_names(within, path) if sync else 0
     return 0 if errno == ENOENT or errno == ENOTDIR else last_error()
 
 
-cdef int begin_file(const char *path, char *temporary, Py_ssize_t room) noexcept nogil:
+# --- folders kept open
+
+cdef int reach_folder(Folder *folder, const char *path) noexcept nogil:
+    """Have the folder of this file open: 0 or errno."""
+    cdef Py_ssize_t end = name_starts(path)
+    if end == 0 or end >= LONGEST_PATH:
+        return ENAMETOOLONG
+    if folder.length == end and memcmp(folder.path, path, end) == 0:
+        return 0
+    leave_folder(folder)
+    memcpy(folder.path, path, end)
+    folder.path[end] = 0
+    folder.descriptor = zv_open(folder.path, O_RDONLY | O_DIRECTORY)
+    if folder.descriptor < 0:
+        return last_error()
+    folder.length = end
+    return 0
+
+
+cdef void leave_folder(Folder *folder) noexcept nogil:
+    if folder.length:
+        close(folder.descriptor)
+        folder.length = 0
+
+
+cdef Py_ssize_t name_starts(const char *path) noexcept nogil:
+    """Where the name of a file begins, behind its folder; LONGEST_PATH if the path is too long."""
     cdef Py_ssize_t i, end = 0
-    cdef int descriptor, code
     for i in range(LONGEST_PATH):
         if path[i] == 0:
-            break
+            return end
         if path[i] == b"/":
             end = i + 1
-    else:
-        return -ENAMETOOLONG
+    return LONGEST_PATH
+
+
+cdef int sync_names(int folder, const char *path) noexcept nogil:
+    """Make durable what became of this file's name, which is in the open folder if there is one: 0 or errno."""
+    if folder == AT_FDCWD:
+        return sync_folder(path)
+    return last_error() if fsync(folder) != 0 else 0
+
+
+# --- whole files
+
+cdef int begin_file(int folder, const char *path, char *temporary, Py_ssize_t room) noexcept nogil:
+    cdef Py_ssize_t end = name_starts(path)
+    cdef int descriptor, code
+    cdef bint taken = False
     if end + 24 >= min(room, <Py_ssize_t> LONGEST_PATH):
         return -ENAMETOOLONG
     memcpy(temporary, path, end)
     while True:
-        code = zv_random_name(temporary + end)
+        code = zv_random_name(temporary + end, taken)
         if code != 0:
             return -code
-        descriptor = zv_open(temporary, O_WRONLY | O_CREAT | O_EXCL)
+        descriptor = zv_open_at(folder, temporary, O_WRONLY | O_CREAT | O_EXCL)
         if descriptor >= 0:
             return descriptor
         if errno != EEXIST:
             return -last_error()
+        taken = True
 
 
-cdef int finish_file(int descriptor, const char *temporary, const char *path, bint sync, bint exclusive) noexcept nogil:
+cdef int take_place(int folder, const char *temporary, const char *path, int durability) noexcept nogil:
+    """Give a new file the name of an old one: 0 or errno. Other kinds of things are left to what rename says."""
+    # ext4 writes a file out before it replaces another by rename; by an exchange it does not.
+    cdef int code
+    if durability == DURABILITY_NONE and zv_is_file_at(folder, path) and zv_exchange_at(folder, temporary, path) == 0:
+        if unlinkat(folder, temporary, 0) == 0 or errno == ENOENT:
+            return 0
+        code = last_error()         # somebody has put a folder there just now
+        return code if zv_exchange_at(folder, temporary, path) == 0 else 0
+    return 0 if renameat(folder, temporary, folder, path) == 0 else last_error()
+
+
+cdef int finish_file(
+    int descriptor, int folder, const char *temporary, const char *path, int durability, bint exclusive
+) noexcept nogil:
     cdef int code = 0
+    cdef bint sync = durability == DURABILITY_FSYNC
     zv_touch(descriptor)
     if sync and fsync(descriptor) != 0:
         code = last_error()
@@ -163,32 +221,54 @@ cdef int finish_file(int descriptor, const char *temporary, const char *path, bi
     if close(descriptor) != 0 and code == 0 and errno != EINTR:
         code = last_error()
     if code == 0 and exclusive:
-        if link(temporary, path) != 0:
+        if linkat(folder, temporary, folder, path, 0) != 0:
             code = last_error()
-        elif unlink(temporary) != 0:
+        elif unlinkat(folder, temporary, 0) != 0:
             pass
-    elif code == 0 and rename(temporary, path) != 0:
-        code = last_error()
+    elif code == 0:
+        code = take_place(folder, temporary, path, durability)
     if code != 0:
-        unlink(temporary)
+        unlinkat(folder, temporary, 0)
     elif sync:
-        code = sync_folder(path)
+        code = sync_names(folder, path)
     return code
 
 
 cdef int replace_file(
-    const char *path, const iovec *parts, Py_ssize_t count, bint sync, bint exclusive
+    int folder, const char *path, const iovec *parts, Py_ssize_t count, int durability, bint exclusive
 ) noexcept nogil:
+    """`folder` is AT_FDCWD, or the open folder that a relative path begins in: as in `begin_file`."""
     cdef char temporary[LONGEST_PATH]
-    cdef int descriptor = begin_file(path, temporary, LONGEST_PATH), code
+    cdef int descriptor = begin_file(folder, path, temporary, LONGEST_PATH), code
     if descriptor < 0:
         return -descriptor
     code = write_all(descriptor, parts, count)
     if code != 0:
         close(descriptor)
-        unlink(temporary)
+        unlinkat(folder, temporary, 0)
         return code
-    return finish_file(descriptor, temporary, path, sync, exclusive)
+    return finish_file(descriptor, folder, temporary, path, durability, exclusive)
+
+
+cdef int replace_in_folder(
+    Folder *folder, char *path, Py_ssize_t root, const iovec *parts, Py_ssize_t count, int durability
+) noexcept nogil:
+    cdef int _attempt, code = ENOENT
+    for _attempt in range(10):
+        code = reach_folder(folder, path)
+        if code == 0:
+            code = replace_file(folder.descriptor, path + folder.length, parts, count, durability, False)
+            if code != ENOENT:
+                return code
+            leave_folder(folder)        # somebody has removed it, and perhaps made another
+        elif code != ENOENT:
+            # What cannot be opened for listing, or for lack of descriptors, may be written to all the same.
+            return replace_file(AT_FDCWD, path, parts, count, durability, False)
+        else:
+            code = make_folders(path, root, durability == DURABILITY_FSYNC)
+            if code != 0:
+                return code
+    return code
 
 
 cdef class Parts:
@@ -219,17 +299,30 @@ cdef class Parts:
         free(self.vectors)
 
 
-def replace(path: bytes, parts: tuple, sync: bool, exclusive: bool) -> None:
+def replace(path: bytes, parts: tuple, int durability, exclusive: bool) -> None:
     """Put a file in place as a whole. `exclusive`: FileExistsError if something is there.
 
     FileNotFoundError: the folder is missing. Whatever fails, what was there stays and nothing is left over.
     """
     cdef Parts held = Parts(parts)
     cdef const char *where = PyBytes_AS_STRING(path)
-    cdef bint durable = sync, new = exclusive
+    cdef bint new = exclusive
     cdef int code
     with nogil:
-        code = replace_file(where, held.vectors, held.count, durable, new)
+        code = replace_file(AT_FDCWD, where, held.vectors, held.count, durability, new)
+    if code != 0:
+        raise failure(code, path)
+
+
+def finish(int descriptor, temporary: bytes, path: bytes, int durability) -> None:
+    """Put a file that was written under another name beside its place there. Whatever becomes of it, it is closed, and
+    has its other name no more.
+    """
+    cdef const char *here = PyBytes_AS_STRING(temporary)
+    cdef const char *there = PyBytes_AS_STRING(path)
+    cdef int code
+    with nogil:
+        code = finish_file(descriptor, AT_FDCWD, here, there, durability, False)
     if code != 0:
         raise failure(code, path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
 import secrets
@@ -11,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from zvcore.durability import chosen_durability, durability_code
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import file_writes, files
 from zvcore.stores.again import changed
@@ -43,9 +43,13 @@ class LocalStore(Store):
     """A folder. Objects are its regular files, whatever made them; symbolic links to files and folders are followed.
 
     `put` writes a new file beside the old one and renames it, so it replaces a symbolic link, not what that points to.
-    `fsync=True` makes every write durable before it returns, file and folders; where nothing is said, the environment
-    variable ZVCORE_FSYNC=1 does. What other programs see under an object's name is never
-    incomplete, except by `append` and `patch`, which change the file itself.
+    What other programs see under an object's name is never incomplete, except by `append` and `patch`, which change the
+    file itself.
+
+    What a power cut leaves, `durability` decides: "none" leaves it to chance, with "rename" the file system writes the
+    new file out before the old one goes (ext4 does), with "fsync" every write, file and folders, is on the disk before
+    it returns. `fsync=True` is "fsync". Where nothing is said, the environment variables ZVCORE_FSYNC=1 and
+    ZVCORE_DURABILITY do; else it is "rename".
 
     Names that begin with a dot and end with `.zvtmp` or `.zvlock` are the store's own and never listed; what a killed
     writer leaves of them harms nothing, and `clean` removes it.
@@ -55,7 +59,13 @@ class LocalStore(Store):
     can_lock = True
     supports_patch = True
 
-    def __init__(self, path: str | os.PathLike[str], read_only: bool = False, fsync: bool | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        read_only: bool = False,
+        fsync: bool | None = None,
+        durability: str | None = None,
+    ) -> None:
         path = os.fsdecode(path)
         if not path or "\0" in path:
             raise ValueError(f"{path!r} names no folder")
@@ -64,26 +74,29 @@ class LocalStore(Store):
         self.root = resolve(path)
         self.local_root: bytes = os.fsencode(self.root)
         self.read_only = read_only
-        self.fsync = os.environ.get("ZVCORE_FSYNC", "") not in ("", "0") if fsync is None else fsync
+        self.durability = chosen_durability(durability, fsync)
+        self.fsync = self.durability == "fsync"
         self._folder = self.local_root if self.local_root.endswith(b"/") else self.local_root + b"/"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (LocalStore, (self.root, self.read_only, self.fsync))
+        return (LocalStore, (self.root, self.read_only, None, self.durability))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LocalStore):
             return NotImplemented
-        return (self.local_root, self.read_only, self.fsync) == (other.local_root, other.read_only, other.fsync)
+        return self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash((self.local_root, self.read_only, self.fsync))
+        return hash(self._identity)
 
-    def durable(self, fsync: bool | None) -> LocalStore:
-        if fsync is None or fsync == self.fsync:
+    @property
+    def _identity(self) -> tuple[bytes, bool, str]:
+        return self.local_root, self.read_only, self.durability
+
+    def durable(self, fsync: bool | None, durability: str | None = None) -> LocalStore:
+        if durability is None and fsync in (None, self.fsync):
             return self
-        store = copy.copy(self)
-        store.fsync = fsync
-        return store
+        return LocalStore(self.root, self.read_only, fsync, durability)
 
     # --- reading
 
@@ -179,9 +192,9 @@ class LocalStore(Store):
         return files.settled(stamp)
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        return keys_below(prefix_path(prefix), self._identity, self._scan)
+        return keys_below(prefix_path(prefix), self._folder_identity, self._scan)
 
-    def _identity(self, prefix: str) -> tuple[int, int] | None:
+    def _folder_identity(self, prefix: str) -> tuple[int, int] | None:
         try:
             found = os.stat(self._prefix_folder(prefix))
         except OSError as error:
@@ -250,8 +263,9 @@ class LocalStore(Store):
                 self._replace(path, as_parts(data))
 
     def _replace(self, path: bytes, parts: tuple[Buffer, ...], exclusive: bool = False) -> None:
+        durability = durability_code(self.durability)
         try:
-            self._in_its_folder(path, lambda: file_writes.replace(path, parts, self.fsync, exclusive))
+            self._in_its_folder(path, lambda: file_writes.replace(path, parts, durability, exclusive))
         finally:
             pool.drop(path)
 
@@ -271,7 +285,7 @@ class LocalStore(Store):
         path = files.join(self._folder, key)
         if not isinstance(unchanged, Anything):
             return super().writer(key, unchanged)
-        return self._in_its_folder(path, lambda: FileWriter(path, self.fsync))
+        return self._in_its_folder(path, lambda: FileWriter(path, durability_code(self.durability)))
 
     def make_folder(self, prefix: str = "") -> None:
         """Make a folder, and those above it that are missing; the store's own if none is named."""
@@ -415,7 +429,7 @@ class LocalStore(Store):
         return files.join(self._folder, key)
 
     def child(self, prefix: str) -> LocalStore:
-        return LocalStore(os.fsdecode(self._prefix_folder(prefix)), self.read_only, self.fsync)
+        return LocalStore(os.fsdecode(self._prefix_folder(prefix)), self.read_only, durability=self.durability)
 
     def close(self) -> None:
         """Close the files kept open below this folder: some network file systems cannot remove a folder before."""

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SingleFileStore"]
 
+# What is true of the store around the file is true of this one.
+_FACTS = (
+    "of_files", "largest", "read_only", "remote", "blind", "can_lock", "supports_patch", "fsync", "durability",
+)  # fmt: skip
+
 
 class SingleFileStore(Store):
     """One object of the store around it, and no other: its only key is the file's name.
@@ -35,7 +40,7 @@ class SingleFileStore(Store):
         self.folder = folder
         self.file: str = name
         self.root = f"{folder.root.rstrip('/')}/{name}"
-        for fact in ("of_files", "largest", "read_only", "remote", "blind", "can_lock", "supports_patch", "fsync"):
+        for fact in _FACTS:
             setattr(self, fact, getattr(folder, fact))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -47,8 +52,8 @@ class SingleFileStore(Store):
     def __hash__(self) -> int:
         return hash((self.folder, self.file))
 
-    def durable(self, fsync: bool | None) -> SingleFileStore:
-        return SingleFileStore(self.folder.durable(fsync), self.file)
+    def durable(self, fsync: bool | None, durability: str | None = None) -> SingleFileStore:
+        return SingleFileStore(self.folder.durable(fsync, durability), self.file)
 
     def _there(self, key: str) -> str | None:
         """What the store around calls an object of this one; None for what this one cannot have."""

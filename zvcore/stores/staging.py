@@ -84,7 +84,7 @@ class Staging:
         os.makedirs(os.path.join(folder, b"new"))
         with open(os.path.join(folder, b"place"), "wb") as file:
             file.write(os.fsencode(path))
-        return LocalStore(os.fsdecode(os.path.join(folder, b"new")), fsync=self.store.fsync)
+        return LocalStore(os.fsdecode(os.path.join(folder, b"new")), durability=self.store.durability)
 
     def replace(self, made: LocalStore) -> None:
         """Put the folder of a store that `make` gave in its place. What was there goes."""

@@ -7,10 +7,10 @@ import mmap
 import os
 import secrets
 import tempfile
-import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Self
 
+from zvcore.stores.file_writes import finish
 from zvcore.stores.lock_names import LONGEST_NAME, too_long
 from zvcore.stores.open_files import pool
 
@@ -111,13 +111,13 @@ class SpooledWriter(ObjectWriter):
 class FileWriter(ObjectWriter):
     """Writes a new file beside the old one, which takes the old one's name in the end. Its folder is there already."""
 
-    def __init__(self, path: bytes, sync: bool) -> None:
+    def __init__(self, path: bytes, durability: int) -> None:
         super().__init__()
         if len(os.path.basename(path)) > LONGEST_NAME:
             # Before it is written, and not when it gets its name.
             raise too_long(path)
         self._path = path
-        self._sync = sync
+        self._durability = durability
         self._temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.zvtmp".encode())
         self._descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
@@ -125,22 +125,12 @@ class FileWriter(ObjectWriter):
         write_all(self._descriptor, offset, data)
 
     def _commit(self) -> None:
-        # The kernel's own stamp may be too coarse to tell this version from the one before.
-        os.utime(self._descriptor, ns=(time.time_ns(),) * 2)
-        if self._sync:
-            os.fsync(self._descriptor)
         descriptor, self._descriptor = self._descriptor, -1
-        # Some file systems tell only here that there was no room.
-        os.close(descriptor)
-        os.rename(self._temporary, self._path)
-        self._temporary = b""
-        pool.drop(self._path)
-        if self._sync:
-            folder = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        temporary, self._temporary = self._temporary, b""
+        try:
+            finish(descriptor, temporary, self._path, self._durability)
+        finally:
+            pool.drop(self._path)
 
     def _abandon(self) -> None:
         if self._descriptor >= 0:

@@ -17,8 +17,21 @@ cdef extern from "zv_files.h" nogil:
     int zv_fstat(int descriptor, file_stamp *stamp)
     int zv_size_of(int descriptor, uint64_t *size)
     int zv_open_beneath(int folder, const char *path, int flags)
+    int zv_open_at(int folder, const char *path, int flags)
     int zv_open(const char *path, int flags)
+    bint zv_is_file_at(int folder, const char *path)
     void zv_touch(int descriptor)
     uint64_t zv_stamp_clock()
-    int zv_random_name(char *out)
+    int zv_random_name(char *out, int taken)
+    int zv_exchange_at(int folder, const char *first, const char *second)
     int zv_make_parents(char *path, size_t *made)
+
+
+# What Cython's `posix` lacks.
+cdef extern from "<unistd.h>" nogil:
+    int linkat(int folder, const char *path, int folder2, const char *path2, int flags)
+    int unlinkat(int folder, const char *path, int flags)
+
+
+cdef extern from "<stdio.h>" nogil:
+    int renameat(int folder, const char *path, int folder2, const char *path2)

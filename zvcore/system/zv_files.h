@@ -102,11 +102,19 @@ static inline int zv_open_beneath(int folder, const char *path, int flags) {
 
 /* A descriptor, or -1 with errno. O_NONBLOCK: a named pipe in place of an object must not block. It does nothing
  * to regular files. */
-static inline int zv_open(const char *path, int flags) {
+static inline int zv_open_at(int folder, const char *path, int flags) {
     int descriptor;
-    do descriptor = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
+    do descriptor = openat(folder, path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
     while (descriptor < 0 && errno == EINTR);
     return descriptor;
+}
+
+static inline int zv_open(const char *path, int flags) { return zv_open_at(AT_FDCWD, path, flags); }
+
+/* Whether there is a file of this name, or a link to one. */
+static inline int zv_is_file_at(int folder, const char *path) {
+    struct stat s;
+    return fstatat(folder, path, &s, 0) == 0 && S_ISREG(s.st_mode);
 }
 
 /* A modification time with nanoseconds distinguishes versions that the kernel's tick would not. */
@@ -122,26 +130,67 @@ static inline uint64_t zv_stamp_clock(void) {
     return clock_gettime(ZV_STAMP_CLOCK, &now) == 0 ? zv_nanoseconds(now) : 0;
 }
 
+#if defined(__linux__)
+/* Where the C library has it, by its name: what watches calls to the system sees it so. */
+extern int renameat2(int, const char *, int, const char *, unsigned) __attribute__((weak));
+#endif
+
+/* Exchanges two files in a folder, each in place of the other, in one step: 0, or -1 with errno, ENOSYS where the system
+ * cannot. */
+static inline int zv_exchange_at(int folder, const char *first, const char *second) {
+#if defined(__linux__)
+    const unsigned exchange = 2; /* RENAME_EXCHANGE */
+    if (renameat2) return renameat2(folder, first, folder, second, exchange);
+#if defined(SYS_renameat2)
+    return (int)syscall(SYS_renameat2, folder, first, folder, second, exchange);
+#endif
+#elif defined(__APPLE__) && defined(RENAME_SWAP)
+    return renameatx_np(folder, first, folder, second, RENAME_SWAP);
+#else
+    (void)folder, (void)first, (void)second;
+#endif
+    errno = ENOSYS;
+    return -1;
+}
+
 /* A name for a file that is being written; `LocalStore` knows what ends in .zvtmp. */
-static inline int zv_random_name(char out[24]) {
-    uint64_t value;
-    if (getentropy(&value, sizeof value) != 0) return errno;
-    (void)snprintf(out, 24, ".%016llx.zvtmp", (unsigned long long)value);
+/* Chance is asked once for each thread, and again where a name is `taken`, as by the twin of a thread that forked; else
+ * names are counted. */
+static inline int zv_random_name(char out[24], int taken) {
+    static __thread uint64_t value;
+    if (value == 0 || taken) {
+        if (getentropy(&value, sizeof value) != 0) return errno;
+    }
+    (void)snprintf(out, 24, ".%016llx.zvtmp", (unsigned long long)value++);
     return 0;
 }
 
-/* Makes the folders above an absolute `path`; path is changed while it works and is restored. `made` becomes the length
- * of the path of the first that was missing, 0 if all were there. */
+/* Makes the folders above an absolute `path`, of which the lowest are most likely to be missing; path is changed while it
+ * works and is restored. `made` becomes the length of the path of the first that was missing, 0 if all were there. */
 static inline int zv_make_parents(char *path, size_t *made) {
+    size_t length = strlen(path), end = length;
+    int failed = ENOENT;
     *made = 0;
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int failed = mkdir(path, 0777) != 0 ? errno : 0;
-        *slash = '/';
-        if (failed && failed != EEXIST) return failed;
-        if (!failed && *made == 0) *made = (size_t)(slash - path);
+    /* Up to what is there, or can be made ... */
+    while (failed == ENOENT) {
+        while (end > 0 && path[end - 1] != '/') end--;
+        if (end <= 1) return 0; /* the root itself is there */
+        path[--end] = '\0';
+        failed = mkdir(path, 0777) != 0 ? errno : 0;
+        path[end] = '/';
+        if (!failed) *made = end;
+        if (failed == EEXIST) failed = 0;
     }
-    return 0;
+    /* ... and down again. */
+    for (end++; !failed && end < length; end++) {
+        if (path[end] != '/') continue;
+        path[end] = '\0';
+        failed = mkdir(path, 0777) != 0 ? errno : 0;
+        path[end] = '/';
+        if (!failed && *made == 0) *made = end;
+        if (failed == EEXIST) failed = 0;
+    }
+    return failed;
 }
 
 #endif

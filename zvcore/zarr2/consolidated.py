@@ -113,7 +113,7 @@ def _groups_above(store: Store, through: Sequence[Store]) -> Iterator[tuple[Stor
     for _ in range(_DEPTH):
         if not above or not name:
             return
-        group = LocalStore(above, read_only=store.read_only, fsync=store.fsync)
+        group = LocalStore(above, read_only=store.read_only, durability=store.durability)
         if not group.exists(GROUP):
             return
         yield group, path

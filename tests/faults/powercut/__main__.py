@@ -1,5 +1,5 @@
-"""What power cuts do to writes without `fsync`: `python -m tests.faults.powercut [STATES]` prints the table of
-docs/guarantees.md. Of each kind, so many states that chance chooses are tried.
+"""What power cuts do to writes without `fsync`: `python -m tests.faults.powercut [STATES [DURABILITY]]` prints a table
+of docs/guarantees.md. Of each kind, so many states that chance chooses are tried.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tests.faults.powercut.trials import cuts, try_kind
 WORDS = ("wrong", "told", "gone")
 
 
-def main(most: int) -> None:
+def main(most: int, durability: str) -> None:
     with TemporaryDirectory() as folder:
-        calls = record(Path(folder, "recorded"), list(KINDS), fsync=False)
+        calls = record(Path(folder, "recorded"), list(KINDS), durability)
     states = 0
     for name in KINDS:
         row = []
@@ -31,4 +31,4 @@ def main(most: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, sys.argv[2] if len(sys.argv) > 2 else "rename")

@@ -18,7 +18,7 @@ def folder_of(name: str) -> str:
     return f"{list(KINDS).index(name)}/store"
 
 
-def main(folder: Path, fsync: bool, names: list[str]) -> None:
+def main(folder: Path, durability: str, names: list[str]) -> None:
     with open(folder / MARKS, "w") as marks:
 
         def mark(*words: object) -> None:
@@ -31,10 +31,10 @@ def main(folder: Path, fsync: bool, names: list[str]) -> None:
             mark("begin", name)
             for value in STEPS:
                 mark("write", value)
-                KINDS[name].step(LocalStore(path, fsync=fsync), value)
+                KINDS[name].step(LocalStore(path, durability=durability), value)
                 mark("written", value)
             mark("end", name)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] == "1", sys.argv[3:])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -50,11 +50,11 @@ def recorder() -> Path:
     return library
 
 
-def record(folder: Path, names: Sequence[str], fsync: bool) -> list[Call]:
+def record(folder: Path, names: Sequence[str], durability: str) -> list[Call]:
     """What happens below the folder while a process of its own does the kinds of writes of these names."""
     folder.mkdir()
     # The kinds say themselves whether they sync.
-    return record_run(folder, ["-m", "tests.faults.powercut.kinds", str(folder), str(int(fsync)), *names])
+    return record_run(folder, ["-m", "tests.faults.powercut.kinds", str(folder), durability, *names])
 
 
 def record_run(folder: Path, arguments: Sequence[str]) -> list[Call]:

@@ -1,0 +1,39 @@
+"""How a file takes the place of an older one: what is promised of it when the machine, not the process, dies.
+
+none    exchanged with the old one, which goes at once: nothing waits for the disk, and nothing says what of the last
+        half minute is on it
+rename  renamed over the old one: file systems such as ext4 write the new one out before the old one is given up
+fsync   and on the disk, file and folders, before the call returns
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["DURABILITIES", "chosen_durability", "durability_code"]
+
+# By the numbers that `file_writes.pxd` gives them.
+DURABILITIES = ("none", "rename", "fsync")
+
+
+def durability_code(durability: str) -> int:
+    """The number of a way for native code."""
+    return DURABILITIES.index(durability)
+
+
+def chosen_durability(durability: str | None, fsync: bool | None) -> str:
+    """The way that a store is to write, by the arguments it was given; where they say nothing, by the environment."""
+    if durability is not None:
+        if durability not in DURABILITIES:
+            raise ValueError(f"durability is one of {', '.join(map(repr, DURABILITIES))}, not {durability!r}")
+        if fsync is not None and fsync != (durability == "fsync"):
+            raise ValueError(f"fsync={fsync} and durability={durability!r} contradict each other")
+        return durability
+    if fsync is not None:
+        return "fsync" if fsync else "rename"
+    if os.environ.get("ZVCORE_FSYNC", "") not in ("", "0"):
+        return "fsync"
+    asked = os.environ.get("ZVCORE_DURABILITY", "") or "rename"
+    if asked not in DURABILITIES:
+        raise ValueError(f"ZVCORE_DURABILITY is one of {', '.join(DURABILITIES)}, not {asked!r}")
+    return asked
