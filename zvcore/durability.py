@@ -1,7 +1,8 @@
 """How a file takes the place of an older one: what is promised of it when the machine, not the process, dies.
 
 none    exchanged with the old one, which goes at once: nothing waits for the disk, and nothing says what of the last
-        half minute is on it
+        half minute is on it. This is for what there are many of, chunks and shards; single objects, such as documents,
+        are renamed
 rename  renamed over the old one: file systems such as ext4 write the new one out before the old one is given up
 fsync   and on the disk, file and folders, before the call returns
 """

@@ -46,7 +46,7 @@ class LocalStore(Store):
     What other programs see under an object's name is never incomplete, except by `append` and `patch`, which change the
     file itself.
 
-    What a power cut leaves, `durability` decides: "none" leaves it to chance, with "rename" the file system writes the
+    What a power cut leaves, `durability` decides: "none" leaves it to chance (but not for `put`), with "rename" the file system writes the
     new file out before the old one goes (ext4 does), with "fsync" every write, file and folders, is on the disk before
     it returns. `fsync=True` is "fsync". Where nothing is said, the environment variables ZVCORE_FSYNC=1 and
     ZVCORE_DURABILITY do; else it is "rename".
@@ -263,7 +263,8 @@ class LocalStore(Store):
                 self._replace(path, as_parts(data))
 
     def _replace(self, path: bytes, parts: tuple[Buffer, ...], exclusive: bool = False) -> None:
-        durability = durability_code(self.durability)
+        # Documents come this way, without which nothing of what they tell of can be read.
+        durability = durability_code("rename" if self.durability == "none" else self.durability)
         try:
             self._in_its_folder(path, lambda: file_writes.replace(path, parts, durability, exclusive))
         finally:

@@ -3,7 +3,8 @@
 A call leaves single changes: bytes of a file, its length, a name in a folder. A sync makes sure of those of one file or
 folder. Of all others, a file system without any ordering may keep any, and of bytes a part, with zeros where a file has
 grown. One like ext4 (data=ordered) keeps changes of names and lengths in order, syncs all of them with any file, lets a
-file grow only by what is written, from its start on, and writes a file out before it replaces another by renaming.
+file grow only by what is written, from its start on, and writes a file out before it replaces another by renaming, but
+not when two are exchanged.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ class Disk:
             self._name(call.first, None)
         elif call.kind == "x":
             first, second = self._find(call.first), self._find(call.second)
-            self._name(call.second, first)
-            self._name(call.first, second)
+            self._name(call.second, first, exchanged=True)
+            self._name(call.first, second, exchanged=True)
 
     def _walk(self, path: str) -> tuple[int, str]:
         folder = 0
@@ -134,14 +135,14 @@ class Disk:
         folder, name = self._walk(path)
         return self._names[folder][name]
 
-    def _name(self, path: str, child: int | None) -> None:
+    def _name(self, path: str, child: int | None, exchanged: bool = False) -> None:
         folder, name = self._walk(path)
         there = self._names[folder].get(name)
         if child is None:
             del self._names[folder][name]
         else:
             self._names[folder][name] = child
-        replacing = child in self.files and there in self.files
+        replacing = child in self.files and there in self.files and not exchanged
         self._change(Change(self.steps, folder, name=name, child=child, replacing=replacing))
 
     def _change(self, change: Change) -> None:
