@@ -46,10 +46,10 @@ class LocalStore(Store):
     What other programs see under an object's name is never incomplete, except by `append` and `patch`, which change the
     file itself.
 
-    What a power cut leaves, `durability` decides: "none" leaves it to chance (but not for `put`), with "rename" the file system writes the
-    new file out before the old one goes (ext4 does), with "fsync" every write, file and folders, is on the disk before
-    it returns. `fsync=True` is "fsync". Where nothing is said, the environment variables ZVCORE_FSYNC=1 and
-    ZVCORE_DURABILITY do; else it is "rename".
+    What a power cut leaves, `durability` decides: "none" leaves it to chance (but not for `put`), with "rename" the
+    file system writes the new file out before the old one goes (ext4 does), with "fsync" every write, file and folders,
+    is on the disk before it returns. `fsync=True` is "fsync". Where nothing is said, the environment variables
+    ZVCORE_FSYNC=1 and ZVCORE_DURABILITY do; else it is "rename".
 
     Names that begin with a dot and end with `.zvtmp` or `.zvlock` are the store's own and never listed; what a killed
     writer leaves of them harms nothing, and `clean` removes it.
