@@ -26,7 +26,7 @@ import zarr
 import zvcore
 from bench.data import volume
 from bench.scale import pick
-from zvcore.durability import DURABILITIES
+from zvcore.stores.durability import DURABILITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

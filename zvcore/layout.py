@@ -15,11 +15,11 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from zvcore.durability import durability_code
 from zvcore.engine.form import Form
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sources import ABSENT, Sources
 from zvcore.errors import CorruptDataError, ZvcoreError
+from zvcore.stores.durability import durability_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ import pytest
 
 import zvcore
 from tests.faults.powercut.recording import Call, record_run
-from zvcore.durability import DURABILITIES
 from zvcore.stores import LocalStore, MemoryStore
+from zvcore.stores.durability import DURABILITIES
 
 if TYPE_CHECKING:
     from pathlib import Path

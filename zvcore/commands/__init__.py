@@ -65,6 +65,15 @@ class FormatNames:
         return iter([*(name for name, one in found if one.makes_arrays or one.takes_rows), *TABLES])
 
 
+class DurabilityNames:
+    """The choices of `--durability`, looked up when they are needed: stores take time to import."""
+
+    def __iter__(self) -> Iterator[str]:
+        from zvcore.stores.durability import DURABILITIES
+
+        return iter(DURABILITIES)
+
+
 class UsageError(Exception):
     """What the command line asks for makes no sense: exit status 2."""
 

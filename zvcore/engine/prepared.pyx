@@ -39,7 +39,7 @@ cdef class Prepared:
     form     how a chunk lies in memory; None where only Python can turn bytes into values
     chains   the codec chains of the array's chunks
     root     the folder of a local store as bytes, None for other stores
-    durability  how files take the place of older ones, see zvcore/durability.py
+    durability  how files take the place of older ones, see zvcore/stores/durability.py
     name_of  gives the name of the object that holds the chunk at a grid position, for errors
     """
 

@@ -59,7 +59,7 @@ class Store(ABC):
     can_lock       whether `lock` works; without it, read-modify-write goes through `put_if_unchanged`
     supports_patch whether `append` and `patch` work
     fsync          whether every write is durable before it returns
-    durability     how files take the place of older ones, see `zvcore.durability`; nothing to other stores
+    durability     how files take the place of older ones, see `zvcore.stores.durability`; nothing to other stores
     """
 
     root: str

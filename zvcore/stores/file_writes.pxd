@@ -2,7 +2,7 @@
 
 from posix.uio cimport iovec
 
-# How a file takes the place of an older one; what each means, and its name, stands in zvcore/durability.py.
+# How a file takes the place of an older one; what each means, and its name, stands in zvcore/stores/durability.py.
 cdef enum:
     DURABILITY_NONE = 0
     DURABILITY_RENAME = 1

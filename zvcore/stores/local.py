@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from zvcore.durability import chosen_durability, durability_code
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import file_writes, files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
+from zvcore.stores.durability import chosen_durability, durability_code
 from zvcore.stores.growing import Growth
 from zvcore.stores.lock_names import too_long
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
