@@ -25,6 +25,7 @@ from zvcore.errors import (
 )
 from zvcore.precomputed import ShardedStore, ShardingSpec
 from zvcore.precomputed.encodings import available_encodings
+from zvcore.precomputed.shard_placement import VolumeShards
 from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
@@ -160,6 +161,49 @@ def test_partial_writes_touch_only_their_shards(tmp_path: Path) -> None:
     a[60:70, 3, 3] = 255
     changed = {path.name for path in folder.iterdir() if path.read_bytes() != before[path.name]}
     assert len(changed) == 2
+
+
+@pytest.mark.parametrize("encoding", ["raw", "compressed_segmentation"])
+@pytest.mark.parametrize("packed", ["raw", "gzip"])
+def test_new_shards_are_written_while_their_chunks_are_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: str, encoding: str
+) -> None:
+    values = voxels((70, 45, 33, 1), "uint32")
+    values[:32, :32, :32] = 0  # a shard of which nothing is stored, and one with holes
+    values[32:48, :16, :16] = 0
+
+    def files(name: str) -> dict[str, bytes]:
+        spec = ShardingSpec(2, "identity", 2, 3, packed, packed)
+        a = create(
+            tmp_path / name, shape=values.shape[:3], chunks=(16, 16, 16), dtype="uint32", sharding=spec,
+            encoding=encoding,
+        )  # fmt: skip
+        a[...] = values
+        np.testing.assert_array_equal(open_(tmp_path / name)[0][...], values)
+        return {path.name: path.read_bytes() for path in (tmp_path / name / "1_1_1").iterdir()}
+
+    def gathered(*_: object) -> None:
+        raise AssertionError("values were gathered first")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(VolumeShards, "pack_order", lambda *_: None)
+        expected = files("gathered")
+    monkeypatch.setattr(VolumeShards, "replace", gathered)
+    found = files("packed")
+    assert len(found) > 2
+    assert found == expected
+
+
+def test_writing_a_shard_that_is_there_keeps_what_else_lies_in_it(tmp_path: Path) -> None:
+    spec = ShardingSpec(0, "identity", 1, 5, "raw", "raw")
+    a = create(tmp_path, shape=(48, 48, 48), chunks=(16, 16, 16), dtype="uint8", sharding=spec)
+    a[...] = 1
+    # An id that no chunk of the grid has, in the same shard.
+    store = ShardedStore(tmp_path / "1_1_1", spec, mode="r+")
+    store.update([(63, b"kept")])
+    a[...] = 2
+    assert ShardedStore(tmp_path / "1_1_1", spec)[63] == b"kept"
+    assert (a[...] == 2).all()
 
 
 regions = st.tuples(*[st.tuples(st.integers(0, 40), st.integers(0, 40)) for _ in range(3)])

@@ -13,6 +13,7 @@ import pytest
 
 import zvcore
 from tests.faults.powercut.recording import Call, record_run
+from zvcore import commands
 from zvcore.stores import LocalStore, MemoryStore
 from zvcore.stores.durability import DURABILITIES
 
@@ -115,6 +116,10 @@ def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path: Path, durabili
     assert not (tmp_path / "store/a").is_symlink()
     assert (tmp_path / "there").read_bytes() == b"there"
     assert os.listdir(tmp_path / "store") == ["a"]
+
+
+def test_commands_know_the_same_names() -> None:
+    assert commands.DURABILITIES == DURABILITIES
 
 
 def test_arguments_come_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

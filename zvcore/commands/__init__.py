@@ -40,6 +40,8 @@ COMMANDS = (
 )
 # Those that change stores.
 WRITING = ("convert", "downsample", "migrate", "manifest", "repair", "compact")
+# As `zvcore.stores.durability` names them, which takes numpy to import.
+DURABILITIES = ("none", "rename", "fsync")
 
 
 class FormatNames:
@@ -63,15 +65,6 @@ class FormatNames:
         from zvcore.converting import TABLES
 
         return iter([*(name for name, one in found if one.makes_arrays or one.takes_rows), *TABLES])
-
-
-class DurabilityNames:
-    """The choices of `--durability`, looked up when they are needed: stores take time to import."""
-
-    def __iter__(self) -> Iterator[str]:
-        from zvcore.stores.durability import DURABILITIES
-
-        return iter(DURABILITIES)
 
 
 class UsageError(Exception):

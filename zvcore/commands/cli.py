@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zvcore.commands import COMMANDS, WRITING, DurabilityNames, Terminated, UsageError
+from zvcore.commands import COMMANDS, DURABILITIES, WRITING, Terminated, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,9 +61,8 @@ def make_parser() -> argparse.ArgumentParser:
         if name in WRITING:
             one.add_argument(
                 "--durability",
-                choices=DurabilityNames(),
-                metavar="WAY",
-                help="none, rename or fsync: what is sure to be left after a power cut: docs/guarantees.md (also: ZVCORE_DURABILITY)",
+                choices=DURABILITIES,
+                help="what a power cut leaves, see docs/guarantees.md (also: ZVCORE_DURABILITY)",
             )
             one.add_argument(
                 "--fsync", action="store_true",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine.sources import ABSENT
-from zvcore.placement import Group, Streamed
+from zvcore.placement import Group, Packed, Streamed
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_reader import group_starts
@@ -18,6 +18,8 @@ from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from typing_extensions import Buffer
 
     from zvcore.boxes import Box
     from zvcore.engine.buffers import Buffers
@@ -28,12 +30,17 @@ __all__ = ["VolumeShards"]
 
 Positions = npt.NDArray[np.int64]
 
+# A larger shard index is not put together in memory.
+_LARGEST_HEAD = 16 << 20
+_NO_DATA = np.empty(0, np.uint8)
 
-class VolumeShards(Streamed):
+
+class VolumeShards(Packed, Streamed):
     """The chunks of one scale in the shards that its specification says."""
 
     def __init__(self, layout: ShardedLayout) -> None:
         self.layout = layout
+        self.pack_head = layout.spec.index_size
         self.store = layout.store
         self.spec = layout.spec
         self.reader = layout.reader
@@ -54,6 +61,40 @@ class VolumeShards(Streamed):
         gone = self.layout.ids(positions)[chunks.sizes == ABSENT]
         told = np.zeros(len(entries), np.bool_)
         rewrite(self.reader, edit, self._number(group.key), entries, told, gone, file=group.found)
+
+    def pack_order(self, group: Group, positions: Positions) -> npt.NDArray[np.intp] | None:
+        if self.pack_head > _LARGEST_HEAD or not self._is_whole(positions):
+            return None
+        group.found = self.reader.file(self._number(group.key))
+        if group.found is not None:
+            # What else lies in it, values outside of the grid and bytes that belong to none, stays.
+            return None
+        return np.arange(len(positions))
+
+    def _is_whole(self, positions: Positions) -> bool:
+        """Whether these chunks of one shard are all that it can have."""
+        layout = self.layout
+        if layout.shard_shape is None:
+            return False
+        per_shard = np.array(layout.shard_shape, np.int64) // np.array(layout.form.shape, np.int64)
+        first = positions[0] // per_shard * per_shard
+        bounds = -(-np.array(layout.shape, np.int64) // np.array(layout.form.shape, np.int64))
+        return len(positions) == int(np.prod(np.minimum(per_shard, bounds - first)))
+
+    def pack(
+        self, key: str, positions: Positions, sizes: npt.NDArray[np.uint64], finish: Callable[[bytes, bytes], None]
+    ) -> None:
+        stored = sizes != ABSENT
+        if not stored.any():
+            self.store.delete(key)
+            return
+        ids = self.layout.ids(positions)[stored]
+        entries = Entries(self.spec.hashes(ids), ids, np.zeros(len(ids), np.uint64), sizes[stored], _NO_DATA)
+        ends = _Ends(self.pack_head, self.pack_head + int(entries.sizes.sum(dtype=np.uint64)))
+        with ShardBuilder(ends, self.spec, self.reader.index_chain) as builder:
+            builder.add_written(entries)
+            builder.finish()
+        finish(bytes(ends.head), bytes(ends.tail))
 
     def remove(self, key: str) -> None:
         with self.store.edit(key) as edit:
@@ -123,3 +164,17 @@ class VolumeShards(Streamed):
         index_cache().invalidate(self.store, key)
         if last is None:
             self._forget(key)
+
+
+class _Ends:
+    """What lies before the values of a shard and behind them."""
+
+    def __init__(self, head: int, tail_at: int) -> None:
+        self.head = bytearray(head)
+        self.tail = bytearray()
+        self._tail_at = tail_at
+
+    def write_at(self, offset: int, data: Buffer) -> None:
+        size = memoryview(data).nbytes
+        part, at = (self.head, offset) if offset < len(self.head) else (self.tail, offset - self._tail_at)
+        part[at : at + size] = data
