@@ -175,6 +175,6 @@ class _Ends:
         self._tail_at = tail_at
 
     def write_at(self, offset: int, data: Buffer) -> None:
-        size = memoryview(data).nbytes
+        view = memoryview(data).cast("B")
         part, at = (self.head, offset) if offset < len(self.head) else (self.tail, offset - self._tail_at)
-        part[at : at + size] = data
+        part[at : at + len(view)] = view
