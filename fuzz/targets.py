@@ -30,8 +30,15 @@ from zvcore.n5._framing import parse_header
 from zvcore.precomputed import Ragged, ShardedStore, ShardingSpec, Skeleton
 from zvcore.precomputed.annotation_info import AnnotationProperty
 from zvcore.precomputed.annotation_records import RecordForm, encode_lists
+from zvcore.precomputed.draco import decode_fragment
+from zvcore.precomputed.draco import encode_fragment as encode_draco
+from zvcore.precomputed.legacy_meshes import encode_fragment as encode_legacy
+from zvcore.precomputed.legacy_meshes import parse_fragment
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.skeletons import VertexAttribute
+from zvcore.precomputed.surface_files import SURFACE_SUFFIXES, encode_surface, parse_surface
+from zvcore.precomputed.surfaces import Surface
+from zvcore.precomputed.swc import encode_swc, parse_swc
 from zvcore.stores import MemoryStore
 from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zvf import decode_fragments, decode_manifest, decode_manifests, encode_manifests
@@ -326,6 +333,46 @@ def run_annotations(data: bytes) -> None:
         again = encode_lists(form.encode(found, len(found["id"])), found["id"], np.array([len(found["id"])], np.int64))
     # What pads a record need not be zeros.
     assert len(again.data) == len(value)
+
+
+def solid() -> Surface:
+    """A tetrahedron."""
+    corners = np.array([[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]], "u4")
+    return Surface(np.array([[0, 0, 0], [900, 0, 0], [0, 900, 0], [0, 0, 900]], "f4"), corners)
+
+
+@target("draco_fragment", lambda: [encode_draco(solid().vertices.astype("u4"), solid().faces, n) for n in (0, 7, 10)])
+def run_draco_fragment(data: bytes) -> None:
+    vertices, faces = decode_fragment(data, 16)
+    assert not len(faces) or int(faces.max()) < len(vertices)
+    assert not len(vertices) or int(vertices.max()) < 2**16
+
+
+@target("legacy_fragment", lambda: [encode_legacy(solid())])
+def run_legacy_fragment(data: bytes) -> None:
+    assert encode_legacy(parse_fragment(data, "x")) == data
+
+
+def surface_seeds() -> list[bytes]:
+    text = b"\x01ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n"
+    text += b"end_header\n1 2 3\n"
+    return [text, *(bytes([i]) + encode_surface(solid(), suffix) for i, suffix in enumerate(SURFACE_SUFFIXES))]
+
+
+@target("surface_file", surface_seeds)
+def run_surface_file(data: bytes) -> None:
+    suffix = SURFACE_SUFFIXES[data[0] % len(SURFACE_SUFFIXES)] if data else ".obj"
+    with np.errstate(all="ignore"):
+        surface = parse_surface(data[1:], suffix)
+        assert len(parse_surface(encode_surface(surface, suffix), suffix).faces) == len(surface.faces)
+
+
+@target("swc", lambda: [b"# x\n1 1 0 0 0 2 -1\n3 3 1 2 3 NA 1\n2 3 5.5 1e3 -1 .5 3\n"])
+def run_swc(data: bytes) -> None:
+    skeleton = parse_swc(data)
+    again, losses = encode_swc(skeleton)
+    assert len(parse_swc(again).vertices) == len(skeleton.vertices)
+    assert len(losses) <= 1
 
 
 # --- indexes and blocks

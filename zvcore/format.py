@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
     from zvcore.exchange import Exchange
+    from zvcore.exchange.lines import Lines
     from zvcore.exchange.rows import Rows
     from zvcore.images import Axes, Image
     from zvcore.report import Report
@@ -285,6 +286,17 @@ class Format(ABC):
     def stored_value(self, store: Store, sharding: Any, id: int) -> bytes | None:
         """The value of an id in the shards at the root of a store, of which `inspect` tells the `sharding`."""
         raise UnsupportedError(f"{self.title}: nothing here is stored by id", key=store.root)
+
+    # Whether conversions may write lines in this format.
+    takes_lines: ClassVar[bool] = False
+
+    def read_lines(self, node: Any) -> Lines | None:
+        """The lines of something open, for conversions; None where it holds none."""
+        return None
+
+    def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
+        """Write lines that another format gives. `options` are those of the function that makes such data."""
+        raise UnsupportedError(f"{self.title} takes no lines", key=store.root)
 
     def viewer_folder(self, image: Image) -> str:
         """Which folder of an image Neuroglancer opens; "" for all of it."""

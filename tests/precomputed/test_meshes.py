@@ -383,6 +383,12 @@ def test_a_binary_ply_of_the_other_byte_order_with_polygons() -> None:
     assert solids.area(found.vertices[found.faces]) == 1.0
 
 
+def test_a_ply_file_whose_vertices_have_lists_and_no_z_is_refused() -> None:
+    head = b"ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\n"
+    with pytest.raises(CorruptDataError, match="no x, y and z"):
+        parse_surface(head + b"property list uchar int z\nend_header\n1 2 1 3\n", ".ply")
+
+
 @given(suffix=st.sampled_from([".obj", ".ply", ".stl"]), data=st.data())
 def test_any_file_is_a_surface_or_an_error(suffix: str, data: st.DataObject) -> None:
     content = bytearray(data.draw(st.sampled_from([SQUARE[suffix], solids.encoded(suffix)])))

@@ -64,7 +64,7 @@ class FormatNames:
             return iter([name for name, _ in found])
         from zvcore.converting import TABLES
 
-        return iter([*(name for name, one in found if one.makes_arrays or one.takes_rows), *TABLES])
+        return iter([*(name for name, one in found if one.makes_arrays or one.takes_rows or one.takes_lines), *TABLES])
 
 
 class UsageError(Exception):

@@ -12,6 +12,7 @@ from zvcore import opening
 from zvcore.converting import tables
 from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
+from zvcore.converting.lines import convert_lines, lines_of
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import convert_rows, is_table, rows_of, table_format
 from zvcore.errors import UnsupportedError
@@ -124,6 +125,13 @@ def convert(
         report = _convert_rows(source, dst, to_there, format, format_options, overwrite, strict, (fsync, durability))
         report.seconds = time.monotonic() - started
         return report
+    lines = lines_of(source, format)
+    if lines is not None:
+        options = {**format_options, **({} if sharding is None else {"sharding": sharding})}
+        store = opening.store_at(dst, "w", to_there, format).durable(fsync)
+        report = convert_lines(lines, store, format, options, overwrite=overwrite, strict=strict)
+        report.seconds = time.monotonic() - started
+        return report
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
     request.image = image
@@ -181,6 +189,8 @@ def plan(
     source, to_there = _source(src, dst, source_options, storage_options, format, {})
     if isinstance(source, Rows):
         raise UnsupportedError("annotations and points are converted in one piece: there is no plan of it")
+    if lines_of(source, format) is not None:
+        raise UnsupportedError("lines are converted in one piece: there is no plan of it")
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
     request.image = image

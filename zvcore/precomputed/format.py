@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.errors import ZvcoreError
     from zvcore.exchange import Exchange
+    from zvcore.exchange.lines import Lines
     from zvcore.exchange.rows import Rows
     from zvcore.format import Care
     from zvcore.images import Axes, Image
@@ -32,6 +33,7 @@ class Precomputed(Format):
     # Many programs call a file "info": formats whose document has a clearer name are asked first.
     precedence = -10
     tensorstore_driver = "neuroglancer_precomputed"
+    takes_lines = True
     open_options = ("scale", "threads", "write_empty_chunks")
 
     def detect(self, store: Store) -> bool:
@@ -125,6 +127,17 @@ class Precomputed(Format):
         from zvcore.precomputed import ShardedStore, ShardingSpec
 
         return ShardedStore(store, ShardingSpec.from_json(sharding)).get(id)
+
+    def read_lines(self, node: Any) -> Lines | None:
+        from zvcore.precomputed.line_exchange import read_lines
+        from zvcore.precomputed.skeletons import Skeletons
+
+        return read_lines(node) if isinstance(node, Skeletons) else None
+
+    def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
+        from zvcore.precomputed.line_exchange import write_lines
+
+        return write_lines(store, lines, options, overwrite)
 
     def first_segments(self, store: Store, count: int) -> list[str]:
         from zvcore.precomputed.exporting import first_segments

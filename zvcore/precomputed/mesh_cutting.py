@@ -39,8 +39,9 @@ class Planes:
     def places(self, numbers: Numbers) -> Numbers:
         if self.half is None:
             return numbers * self.step
-        cells = np.floor(numbers / 2)
-        return cells * self.step + (numbers - 2 * cells) * self.half
+        cells: Numbers = np.floor(numbers / 2)
+        found: Numbers = cells * self.step + (numbers - 2 * cells) * self.half
+        return found
 
 
 def cut(corners: Numbers, planes: Planes) -> Numbers:

@@ -188,7 +188,8 @@ def _vertices(source: _Text | _Binary, element: _Element) -> npt.NDArray[np.floa
         columns: dict[str, Any] = source.rows(element)
     else:
         rows = [source.row(element) for _ in range(element.count)]
-        columns = {name: [row[name][0] if row[name] else np.nan for row in rows] for name in "xyz" if rows}
+        named = {name for name, _, count in element.properties if count is None}
+        columns = {name: [row[name][0] for row in rows] for name in "xyz" if name in named}
     if element.count and not all(name in columns for name in "xyz"):
         raise CorruptDataError("vertices have no x, y and z", found=", ".join(columns))
     with np.errstate(over="ignore"):

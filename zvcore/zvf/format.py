@@ -9,6 +9,7 @@ from zvcore.format import Format
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from zvcore.exchange.lines import Lines
     from zvcore.exchange.rows import Rows
     from zvcore.format import Care
     from zvcore.report import Report
@@ -28,6 +29,7 @@ class ZarrVectors(Format):
     precedence = 20
     makes_arrays = False
     takes_rows = True
+    takes_lines = True
 
     def detect(self, store: Store) -> bool:
         if _ATTRIBUTE not in bytes(store.get("zarr.json") or b""):
@@ -51,6 +53,17 @@ class ZarrVectors(Format):
         from zvcore.zvf.rows import write_rows
 
         return write_rows(store, rows, options, overwrite)
+
+    def read_lines(self, node: Any) -> Lines | None:
+        from zvcore.zvf.lines import read_lines
+        from zvcore.zvf.vector_store import VectorStore
+
+        return read_lines(node) if isinstance(node, VectorStore) else None
+
+    def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
+        from zvcore.zvf.lines import write_lines
+
+        return write_lines(store, lines, options, overwrite)
 
     def care(self) -> Care:
         from zvcore.zvf import care

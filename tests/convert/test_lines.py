@@ -1,0 +1,103 @@
+"""Lines of Zarr Vectors become precomputed skeletons, and skeletons lines, with ids and attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.precomputed import Skeleton, Skeletons, VertexAttribute, write_skeletons
+from zvcore.precomputed.line_exchange import lines_of
+from zvcore.zvf import write_polylines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def streamlines(count: int) -> list[np.ndarray]:
+    generator = np.random.default_rng(0)
+    return [(generator.random((int(generator.integers(1, 30)), 3)) * 100).astype("f4") for _ in range(count)]
+
+
+@pytest.mark.parametrize("sharding", [None, "advise"])
+def test_lines_become_skeletons_and_lines_again(tmp_path: Path, sharding: Any) -> None:
+    lines = streamlines(50)
+    ids = [5 + 3 * i for i in range(50)]
+    radius = [line[:, 0].astype("f8") for line in lines]
+    kinds = [np.arange(len(line), dtype="i2") for line in lines]
+    write_polylines(
+        tmp_path / "a", lines, chunk_shape=(40, 40, 40), object_ids=ids,
+        vertex_attributes={"radius": radius, "kind": kinds},
+    )  # fmt: skip
+    options = {} if sharding is None else {"sharding": sharding}
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="precomputed", **options)
+    assert [str(loss) for loss in report.losses if "radius" in str(loss)]
+    bones = zvcore.open(tmp_path / "b")
+    assert isinstance(bones, Skeletons) and list(bones) == ids
+    assert (bones.sharding is None) == (sharding is None)
+    for id, line, kind in zip(ids, lines, kinds, strict=True):
+        found = bones[id]
+        np.testing.assert_array_equal(found.vertices, line)
+        assert found.edges.tolist() == [[i, i + 1] for i in range(len(line) - 1)]
+        np.testing.assert_array_equal(found.attributes["kind"], kind)
+        np.testing.assert_allclose(found.attributes["radius"], line[:, 0])
+    assert zvcore.verify(tmp_path / "b").ok
+    report = zvcore.convert(tmp_path / "b", tmp_path / "c", format="zvf")
+    assert report.losses == []
+    level = zvcore.open(tmp_path / "c").level(0)
+    assert sorted(level.object_ids().tolist()) == ids
+    back = level.read_objects(ids, ["radius", "kind"])
+    np.testing.assert_array_equal(back.positions, np.concatenate(lines))
+    np.testing.assert_array_equal(back.attributes["kind"], np.concatenate(kinds))
+    with pytest.raises(ConflictError, match="overwrite"):
+        zvcore.convert(tmp_path / "b", tmp_path / "c", format="zvf")
+    zvcore.convert(tmp_path / "b", tmp_path / "c", format="zvf", overwrite=True)
+
+
+def test_branches_become_lines_and_say_whose_they_are(tmp_path: Path) -> None:
+    star = Skeleton(np.eye(4, 3, dtype="f4") * 10, np.array([[3, 0], [1, 3], [3, 2]]), {"radius": np.arange(4.0)})
+    plain = Skeleton(np.ones((1, 3), "f4"), np.zeros((0, 2), "u4"), {"radius": np.zeros(1)})
+    empty = Skeleton(np.zeros((0, 3), "f4"), np.zeros((0, 2), "u4"), {"radius": np.zeros(0)})
+    transform = [2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0]
+    write_skeletons(
+        tmp_path / "a",
+        {7: star, 8: empty, 9: plain},
+        vertex_attributes=[VertexAttribute("radius")],
+        transform=transform,
+    )
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zvf")
+    assert len(report.losses) == 2 and "branches" in str(report.losses[0]) and "left out" in str(report.losses[1])
+    level = zvcore.open(tmp_path / "b").level(0)
+    assert level.object_attribute("segment").tolist() == [7, 7, 7, 9]
+    assert level.read().positions.max() == 20
+    with pytest.raises(UnsupportedError, match="branches"):
+        zvcore.convert(tmp_path / "a", tmp_path / "c", format="zvf", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("count", "edges", "lines"),
+    [
+        (3, [[0, 1], [1, 2]], [[0, 1, 2]]),
+        (3, [[2, 1], [0, 1], [1, 1], [1, 0]], [[0, 1, 2]]),
+        (3, [[0, 1], [1, 2], [2, 0]], [[0, 1, 2, 0]]),
+        (5, [[0, 1], [3, 4]], [[0, 1], [2], [3, 4]]),
+        (5, [[0, 1], [1, 2], [2, 3], [3, 1], [3, 4]], [[0, 1], [1, 2, 3], [1, 3], [3, 4]]),
+        (0, [], []),
+    ],
+)
+def test_the_lines_of_a_graph(count: int, edges: Any, lines: list[list[int]]) -> None:
+    found = lines_of(Skeleton(np.zeros((count, 3), "f4"), np.array(edges, "u4").reshape(-1, 2)))
+    assert sorted(line.tolist() for line in found) == lines
+
+
+def test_ids_that_are_too_large_become_an_attribute(tmp_path: Path) -> None:
+    line = Skeleton(np.eye(3, dtype="f4"), np.array([[0, 1], [1, 2]]))
+    write_skeletons(tmp_path / "a", {2**63 + 1: line, 4: line})
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zvf")
+    assert "2**63" in str(report.losses[0])
+    level = zvcore.open(tmp_path / "b").level(0)
+    assert level.object_ids().tolist() == [0, 1]
+    assert [int(one) for one in level.object_attribute("segment")] == [4, 2**63 + 1]
