@@ -121,15 +121,9 @@ def convert(
     """
     started = time.monotonic()
     source, to_there = _source(src, dst, source_options, storage_options, format, format_options)
-    if isinstance(source, Rows):
-        report = _convert_rows(source, dst, to_there, format, format_options, overwrite, strict, (fsync, durability))
-        report.seconds = time.monotonic() - started
-        return report
-    lines = lines_of(source, format)
-    if lines is not None:
-        options = {**format_options, **({} if sharding is None else {"sharding": sharding})}
-        store = opening.store_at(dst, "w", to_there, format).durable(fsync)
-        report = convert_lines(lines, store, format, options, overwrite=overwrite, strict=strict)
+    options = format_options if sharding is None else {**format_options, "sharding": sharding}
+    report = _in_one_piece(source, dst, to_there, format, options, overwrite, strict, (fsync, durability))
+    if report is not None:
         report.seconds = time.monotonic() - started
         return report
     target = _target(format, chunks, shards, codec, sharding, format_options)
@@ -259,15 +253,22 @@ def _source(
     return source, to_there
 
 
-def _convert_rows(
-    rows: Rows, dst: Path, to_there: Mapping[str, Any] | None, format: str, options: Mapping[str, Any],
+def _in_one_piece(
+    source: Any, dst: Path, to_there: Mapping[str, Any] | None, format: str, options: Mapping[str, Any],
     overwrite: bool, strict: bool, durable: Durable,
-) -> ConversionReport:  # fmt: skip
+) -> ConversionReport | None:  # fmt: skip
+    """Convert what is not arrays: rows and lines; None for arrays."""
+    lines = None if isinstance(source, Rows) else lines_of(source, format)
+    if lines is None and not isinstance(source, Rows):
+        return None
     store = None
     if table_format(format) is None:
         get_format(format)  # says what is wrong with its name
         store = opening.store_at(dst, "w", to_there, format).durable(*durable)
-    return convert_rows(rows, dst, store, format, options, overwrite=overwrite, strict=strict)
+    if lines is not None:
+        assert store is not None
+        return convert_lines(lines, store, format, options, overwrite=overwrite, strict=strict)
+    return convert_rows(source, dst, store, format, options, overwrite=overwrite, strict=strict)
 
 
 def _conversion(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import UnsupportedError
-from zvcore.format import get_format
+from zvcore.format import formats, get_format
 from zvcore.report import ConversionReport
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def lines_of(source: Any, format: str) -> Lines | None:
     """The lines of something open, if the destination's format takes such from another."""
     name = getattr(source, "format", None)
     # Within a format, its objects are copied as they are.
-    if not isinstance(name, str) or name == format or not get_format(format).takes_lines:
+    if not isinstance(name, str) or name == format or format not in formats() or not get_format(format).takes_lines:
         return None
     return get_format(name).read_lines(source)
 
