@@ -124,7 +124,6 @@ def convert(
     options = format_options if sharding is None else {**format_options, "sharding": sharding}
     report = _in_one_piece(source, dst, to_there, format, options, overwrite, strict, (fsync, durability))
     if report is not None:
-        report.seconds = time.monotonic() - started
         return report
     target = _target(format, chunks, shards, codec, sharding, format_options)
     request = _request(target, region, dtype, clip, levels, method, factors)
@@ -261,14 +260,18 @@ def _in_one_piece(
     lines = None if isinstance(source, Rows) else lines_of(source, format)
     if lines is None and not isinstance(source, Rows):
         return None
+    started = time.monotonic()
     store = None
     if table_format(format) is None:
         get_format(format)  # says what is wrong with its name
         store = opening.store_at(dst, "w", to_there, format).durable(*durable)
     if lines is not None:
         assert store is not None
-        return convert_lines(lines, store, format, options, overwrite=overwrite, strict=strict)
-    return convert_rows(source, dst, store, format, options, overwrite=overwrite, strict=strict)
+        report = convert_lines(lines, store, format, options, overwrite=overwrite, strict=strict)
+    else:
+        report = convert_rows(source, dst, store, format, options, overwrite=overwrite, strict=strict)
+    report.seconds = time.monotonic() - started
+    return report
 
 
 def _conversion(
