@@ -101,6 +101,8 @@ class Journal:
             else:
                 self._done.pop(name, None)
         self._write()
+        # The first unit that is done is noted at once.
+        self._next = 0.0
 
     def begin_step(self, name: str, step: StepNote) -> None:
         """Note the units of a step. What an earlier run has done of it counts if its units were the same ones."""
