@@ -196,7 +196,8 @@ def test_places_in_errors() -> None:
         ("zarr3", ("shape", 0), -1, "zarr.json: $.shape[0]: expected an integer of at least 0, found -1"),
         ("zarr3", ("chunk_grid", "configuration", "chunk_shape"), 5,
          "zarr.json: $.chunk_grid.configuration.chunk_shape: expected a list of positive integers, found 5"),
-        ("zarr3", ("chunk_grid", "name"), "odd", "zarr.json: $.chunk_grid.name: expected 'regular', found 'odd'"),
+        ("zarr3", ("chunk_grid", "name"), "odd",
+         "zarr.json: $.chunk_grid.name: expected 'regular' or 'rectilinear', found 'odd'"),
         ("zarr3", ("fill_value",), "x", "zarr.json: $.fill_value: not a fill value of uint16: "
          "an integer is needed (found 'x')"),
         ("zarr3", ("dimension_names",), ["x"], "zarr.json: $.dimension_names: another rank than shape "
