@@ -151,3 +151,11 @@ def test_the_commands_know_annotations(tmp_path: Path, capsys: pytest.CaptureFix
     assert cli.main(["convert", str(tmp_path / "a"), str(tmp_path / "u.csv"), "--format", "csv"]) == 0
     assert (tmp_path / "u.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("option", [{"verify": True}, {"chunks": (64, 64, 64)}, {"manifest": True}, {"levels": 2}])
+def test_what_is_only_for_arrays_is_refused_rather_than_ignored(tmp_path: Path, option: dict[str, Any]) -> None:
+    annotations(tmp_path / "a", "point", 10)
+    with pytest.raises(UnsupportedError, match=f"only conversions of arrays take {next(iter(option))}"):
+        zvcore.convert(tmp_path / "a", tmp_path / "t.csv", format="csv", **option)
+    assert not (tmp_path / "t.csv").exists()

@@ -293,7 +293,8 @@ def test_errors_of_fsspec_become_ours(tmp_path: Path, monkeypatch: pytest.Monkey
         array[...]
 
 
-def test_the_code_of_the_page_runs(s3_process: S3) -> None:
+def test_the_code_of_the_page_runs(s3_process: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "object-stores.md").read_text()
     place = s3_process.url(f"page-{uuid.uuid4()}")
     for old, new in (
@@ -303,7 +304,7 @@ def test_the_code_of_the_page_runs(s3_process: S3) -> None:
         page = page.replace(old, new)
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, "object-stores.md", "exec"), names)
 

@@ -36,6 +36,10 @@ DEFAULT_MEMORY = 1 << 30
 Path = str | os.PathLike[str] | Store
 # What `Store.durable` takes: `fsync` and `durability`.
 Durable = tuple[bool | None, str | None]
+_OF_ARRAYS = (
+    "chunks", "shards", "codec", "levels", "region", "dtype", "clip", "method", "factors", "image", "ome", "voxel_size",
+    "unit", "axes", "channels", "name", "consolidate", "verify", "manifest",
+)  # fmt: skip
 
 
 def convert(
@@ -119,10 +123,10 @@ def convert(
     durability  of what is written into folders, as in `zvcore.open`
     format_options  options of the destination's format, as in `zvcore.create`
     """
-    started = time.monotonic()
+    asked, started = _asked_of_arrays(locals()), time.monotonic()
     source, to_there = _source(src, dst, source_options, storage_options, format, format_options)
     options = format_options if sharding is None else {**format_options, "sharding": sharding}
-    report = _in_one_piece(source, dst, to_there, format, options, overwrite, strict, (fsync, durability))
+    report = _in_one_piece(source, dst, to_there, format, options, asked, (overwrite, strict, (fsync, durability)))
     if report is not None:
         return report
     target = _target(format, chunks, shards, codec, sharding, format_options)
@@ -252,14 +256,22 @@ def _source(
     return source, to_there
 
 
+def _asked_of_arrays(given: Mapping[str, Any]) -> list[str]:
+    """Of the arguments of `convert`, those that were given and that only arrays have a use for."""
+    return [name for name in _OF_ARRAYS if given[name] is not None and given[name] is not False]
+
+
 def _in_one_piece(
     source: Any, dst: Path, to_there: Mapping[str, Any] | None, format: str, options: Mapping[str, Any],
-    overwrite: bool, strict: bool, durable: Durable,
+    of_arrays: Sequence[str], manner: tuple[bool, bool, Durable],
 ) -> ConversionReport | None:  # fmt: skip
-    """Convert what is not arrays: rows and lines; None for arrays."""
+    """Convert what is not arrays: rows and lines; None for arrays. `manner`: overwrite, strict, durability."""
     lines = None if isinstance(source, Rows) else lines_of(source, format)
     if lines is None and not isinstance(source, Rows):
         return None
+    if of_arrays:
+        raise UnsupportedError(f"only conversions of arrays take {', '.join(of_arrays)}, not those of points and lines")
+    overwrite, strict, durable = manner
     started = time.monotonic()
     store = None
     if table_format(format) is None:
