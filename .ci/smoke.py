@@ -15,6 +15,7 @@ import numpy as np
 
 import zvcore
 from zvcore import codecs, kernels, zvf
+from zvcore.codecs import registry
 
 NATIVE = {
     "gzip": "libdeflate",
@@ -34,6 +35,9 @@ def check_codecs(native: bool) -> None:
     for name, info in sorted(found.items()):
         assert info.error is None, info
         assert info.native == native or name not in NATIVE, info
+        plugin = registry.find_plugin(name)
+        if plugin.kind != "bytes" or plugin.of_items:  # these must be told what arrays or items they work on
+            continue
         codec = codecs.get(name)
         stored = codec.encode(payload)
         assert bytes(codec.decode(stored, max_size=len(payload))) == payload, name

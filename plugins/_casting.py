@@ -18,8 +18,9 @@ __all__ = ["ROUNDING", "cast", "is_integer"]
 
 
 def _nearest_away(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    whole = np.trunc(values)
-    return whole + np.copysign(np.abs(values - whole) >= 0.5, values)
+    whole: npt.NDArray[Any] = np.trunc(values)
+    rounded: npt.NDArray[Any] = whole + np.copysign(np.abs(values - whole) >= 0.5, values)
+    return rounded
 
 
 ROUNDING: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
@@ -47,9 +48,10 @@ def _float(dtype: np.dtype[Any]) -> _Float:
     if dtype.isbuiltin == 2:
         import ml_dtypes
 
-        info = ml_dtypes.finfo(dtype)
+        finfo: Any = ml_dtypes.finfo
     else:
-        info = np.finfo(dtype)
+        finfo = np.finfo
+    info = finfo(dtype)
     with np.errstate(all="ignore"):
         specials = np.array([np.nan, np.inf]).astype(dtype).astype("f8")
     least = 2.0**-127 if dtype.name == "float8_e8m0fnu" else float(info.min)
@@ -124,7 +126,8 @@ def _wrapped(values: npt.NDArray[Any], least: int, most: int) -> npt.NDArray[Any
         return values
     bits = np.array(most - least, values.dtype)
     wrapped = (values & bits).astype("i2")
-    return wrapped - np.where(wrapped > most, np.int16(most - least + 1), np.int16(0))
+    made: npt.NDArray[Any] = wrapped - np.where(wrapped > most, np.int16(most - least + 1), np.int16(0))
+    return made
 
 
 def _integers_of_floats(
@@ -171,7 +174,8 @@ def _large_integers(values: npt.NDArray[Any], bits: int, rounded: Callable[..., 
     odd = (whole & np.uint64(1)).astype("f8")
     sign = np.where(negative, -1.0, 1.0)
     up = np.abs(rounded(sign * (odd + fraction))) - odd
-    return sign * np.ldexp((whole + up.astype(np.uint64)).astype("f8"), cut.astype(np.int32))
+    made: npt.NDArray[Any] = sign * np.ldexp((whole + up.astype(np.uint64)).astype("f8"), cut.astype(np.int32))
+    return made
 
 
 def _on_grid(values: npt.NDArray[Any], known: _Float, rounded: Callable[..., Any]) -> npt.NDArray[Any]:

@@ -42,17 +42,13 @@ class CastValue(Filter):
             raise self.refused("rounding", ", ".join(_casting.ROUNDING), rounding)
         if out_of_range not in (None, "clamp", "wrap"):
             raise self.refused("out_of_range", "clamp, wrap or nothing", out_of_range)
-        self._dtype = np.dtype(data_type) if data_type in _PLAIN else small_number(data_type)
+        self._dtype: np.dtype[Any] = np.dtype(data_type) if data_type in _PLAIN else small_number(data_type)
         if out_of_range == "wrap" and not _casting.is_integer(self._dtype):
             raise self.refused("out_of_range", "clamp or nothing, for floats", out_of_range)
-        self._map = self._checked_map({} if scalar_map is None else scalar_map)
-        self._said = {
+        self._map: dict[str, list[Any]] = self._checked_map({} if scalar_map is None else scalar_map)
+        self._said: dict[str, Any] = {
             "data_type": data_type, "rounding": rounding, "out_of_range": out_of_range, "scalar_map": scalar_map,
         }  # fmt: skip
-
-    _said: dict[str, Any]
-    _dtype: np.dtype[Any]
-    _map: dict[str, list[Any]]
 
     def _checked_map(self, given: Any) -> dict[str, list[Any]]:
         if not isinstance(given, dict) or not set(given) <= {"encode", "decode"}:

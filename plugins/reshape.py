@@ -37,9 +37,7 @@ class Reshape(Filter):
             raise self.refused("shape", "axes in ascending order, each once", shape)
         if sum(one == -1 for one in shape) > 1:
             raise self.refused("shape", "at most one -1", shape)
-        self._shape = [list(one) if isinstance(one, (list, tuple)) else one for one in shape]
-
-    _shape: list[Any]
+        self._shape: list[Any] = [list(one) if isinstance(one, (list, tuple)) else one for one in shape]
 
     def config(self) -> dict[str, Any]:
         return {"shape": self._shape}

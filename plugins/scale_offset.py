@@ -26,9 +26,7 @@ class ScaleOffset(Filter):
         for name, value in (("offset", offset), ("scale", scale)):
             if isinstance(value, bool) or not isinstance(value, (int, float, str)):
                 raise self.refused(name, "a number", value)
-        self._said = {"offset": offset, "scale": scale}
-
-    _said: dict[str, Any]
+        self._said: dict[str, Any] = {"offset": offset, "scale": scale}
 
     def config(self) -> dict[str, Any]:
         return dict(self._said)
@@ -60,10 +58,11 @@ class ScaleOffset(Filter):
         if kind_of(dtype) == "f":
             with np.errstate(all="ignore"):
                 return np.asarray((values - offset) * scale, dtype)
-        self._check(dtype, [(int(one) - int(offset)) * int(scale) for one in _extremes(values)], UnsupportedError)
+        self._fit(dtype, [(int(one) - int(offset)) * int(scale) for one in _extremes(values)], UnsupportedError)
         # numpy's integers wrap around: a result that fits is right.
         wide, offset, scale = _wide(values, offset, scale)
-        return ((wide - offset) * scale).astype(dtype)
+        made: npt.NDArray[Any] = ((wide - offset) * scale).astype(dtype)
+        return made
 
     def decode_array(self, stored: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         import numpy as np
@@ -80,10 +79,11 @@ class ScaleOffset(Filter):
         # Dividing the least of them by -1 has no result.
         divided = wide if int(scale) == 1 else -wide if int(scale) == -1 else wide // scale
         ends = [int(one) // int(scale) + int(offset) for one in _extremes(stored)]
-        self._check(dtype, ends, CorruptDataError)
-        return (divided + offset).astype(dtype)
+        self._fit(dtype, ends, CorruptDataError)
+        made: npt.NDArray[Any] = (divided + offset).astype(dtype)
+        return made
 
-    def _check(self, dtype: np.dtype[Any], found: list[int], error: type[UnsupportedError | CorruptDataError]) -> None:
+    def _fit(self, dtype: np.dtype[Any], found: list[int], error: type[UnsupportedError | CorruptDataError]) -> None:
         """Whether integers fit. The largest and least results come from the largest and least values."""
         least, most = limits_of(dtype)
         for value in found:

@@ -1,10 +1,9 @@
 """Some chunks of one array: which they are, and where their bytes are stored."""
 
-from errno import ENAMETOOLONG
-
 import numpy as np
 
 cimport cython
+from libc.errno cimport ENAMETOOLONG
 from libc.stdint cimport int64_t, uint8_t
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
