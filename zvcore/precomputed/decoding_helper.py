@@ -102,6 +102,8 @@ def main() -> None:
     """Answer requests until stdin ends."""
     import signal
 
+    # Threads of the engine block all signals, and a process inherits that from the thread that starts it.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         import resource
