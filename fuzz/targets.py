@@ -7,8 +7,10 @@ succeeds it checks what must hold then: what was decoded can be encoded and deco
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import warnings
+import zipfile
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,14 @@ from zvcore.errors import (
 )
 from zvcore.kernels import compressed_segmentation, vlen
 from zvcore.n5._framing import parse_header
-from zvcore.precomputed import Ragged, ShardedStore, ShardingSpec, Skeleton
+from zvcore.precomputed import (
+    Ragged,
+    SegmentProperties,
+    ShardedStore,
+    ShardingSpec,
+    Skeleton,
+    write_segment_properties,
+)
 from zvcore.precomputed.annotation_info import AnnotationProperty
 from zvcore.precomputed.annotation_records import RecordForm, encode_lists
 from zvcore.precomputed.draco import decode_fragment
@@ -40,6 +49,7 @@ from zvcore.precomputed.surface_files import SURFACE_SUFFIXES, encode_surface, p
 from zvcore.precomputed.surfaces import Surface
 from zvcore.precomputed.swc import encode_swc, parse_swc
 from zvcore.stores import MemoryStore
+from zvcore.stores.zip_store import ZipStore
 from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zvf import decode_fragments, decode_manifest, decode_manifests, encode_manifests
 
@@ -447,6 +457,23 @@ for codec in ("raw", "gzip", "lz4"):
     )
 
 
+def v2_array(key: str = "0.0", dtype: str = "<u2", **options: Any) -> tuple[MemoryStore, Any, str]:
+    return an_array(key, format="zarr2", shape=(8, 8), dtype=dtype, chunks=(8, 8), **options)
+
+
+V2_CHAINS: dict[str, dict[str, Any]] = {
+    "delta": {"filters": [{"id": "delta", "dtype": "<u2"}], "codec": "zlib"},
+    "shuffle": {"filters": [{"id": "shuffle", "elementsize": 2}], "codec": None, "order": "F"},
+    "packbits": {"dtype": "|b1", "filters": [{"id": "packbits"}], "codec": None},
+    "offset": {
+        "dtype": "<f8", "codec": "lz4",
+        "filters": [{"id": "fixedscaleoffset", "scale": 10, "offset": 1, "dtype": "<f8", "astype": "<i2"}],
+    },
+}  # fmt: skip
+for chain, form in V2_CHAINS.items():
+    chunk_target(f"v2_chunk_{chain}", lambda form=form: v2_array(**form))
+
+
 def volume(encoding: str, dtype: str) -> tuple[MemoryStore, Any, str]:
     key = "1_1_1/0-8_0-8_0-4"
     return an_array(
@@ -480,7 +507,45 @@ def run_precomputed_shard(data: bytes) -> None:
             continue
 
 
+def archives() -> list[bytes]:
+    found = []
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", method) as archive:
+            archive.writestr("zarr.json", b"{}")
+            archive.writestr("c/0/0", b"values of a chunk" * 5)
+        found.append(file.getvalue())
+    return found
+
+
+@target("zip", archives)
+def run_zip(data: bytes) -> None:
+    folder = MemoryStore()
+    folder.put("a.zip", data)
+    store = ZipStore(folder, "a.zip")
+    for key in list(store.list())[:5]:
+        for ask in (lambda key=key: store.get(key), lambda key=key: store.get(key, start=1, length=3)):
+            with contextlib.suppress(REFUSALS):
+                ask()
+
+
 # --- documents
+
+
+def properties_documents() -> list[bytes]:
+    store = MemoryStore()
+    columns = {"size": [1.5, 2.5], "label": ["a", "b"], "tags": [["x"], ["x", "y"]]}
+    write_segment_properties(store, [3, 2**63], columns)
+    return [bytes(store.get("info") or b"")]
+
+
+@target("segment_properties", properties_documents)
+def run_segment_properties(data: bytes) -> None:
+    store = MemoryStore()
+    store.put("info", data)
+    properties = SegmentProperties(store)
+    for name in properties:
+        _ = properties[name]
 
 
 def document_target(name: str, key: str, seeds: Callable[[], Iterable[bytes]], **options: Any) -> None:
@@ -544,7 +609,24 @@ def info_documents() -> list[bytes]:
     return documents("info", base, coded, {**base, "dtype": "u1", "encoding": "jpeg"})
 
 
+def zarray_documents() -> list[bytes]:
+    base: dict[str, Any] = {"format": "zarr2", "shape": (9, 8), "dtype": "<u2", "chunks": (4, 4)}
+    delta = {**base, "codec": "zlib", "filters": [{"id": "delta", "dtype": "<u2"}]}
+    floats = {**base, "dtype": ">f4", "fill_value": float("nan"), "order": "F", "dimension_separator": "/"}
+    return documents(".zarray", base, delta, floats, {**base, "codec": {"name": "blosc", "cname": "lz4"}})
+
+
+def pieces_documents() -> list[bytes]:
+    grid = {"kind": "inline", "chunk_shapes": [[[4, 2], 1], 4]}
+    document = json.loads(
+        documents("zarr.json", {"format": "zarr3", "shape": (9, 8), "dtype": "<u2", "chunks": (4, 4)})[0]
+    )
+    return [json.dumps({**document, "chunk_grid": {"name": "rectilinear", "configuration": grid}}).encode()]
+
+
 document_target("zarr_json", "zarr.json", zarr_documents, format="zarr3")
+document_target("zarr_pieces", "zarr.json", pieces_documents, format="zarr3")
+document_target("zarray", ".zarray", zarray_documents, format="zarr2")
 document_target("n5_attributes", "attributes.json", n5_documents, format="n5")
 document_target("info", "info", info_documents, format="precomputed")
 
