@@ -20,8 +20,9 @@ import pytest
 import zarr
 
 import zvcore
+from tests.faults.powercut.recording import record_run
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, UnsupportedError, ZvcoreError
-from zvcore.stores import MemoryStore, open_store
+from zvcore.stores import MemoryStore, open_store, zip_archive
 from zvcore.stores.zip_directory import Entry, directory_bytes, local_header, read_directory
 from zvcore.testing import check_store
 
@@ -368,6 +369,93 @@ def test_an_archive_that_is_replaced_while_it_is_read_is_read_as_it_is_now(tmp_p
     archive(tmp_path / "new", {"b": b"333", "a": b"444"})
     os.replace(tmp_path / "new", path)
     assert bytes(store.get("a") or b"") == b"444"
+
+
+@pytest.mark.parametrize("sizes", [(10, 3), (3, 10)])
+def test_ranges_are_of_the_object_as_it_is_now(tmp_path: Path, sizes: tuple[int, int]) -> None:
+    """What lies behind a shorter object belongs to another one."""
+    before, now = (bytes(range(size)) for size in sizes)
+    path = archive(tmp_path / "a.zip", {"a": before, "b": b"secret"})
+    store = open_store(path)
+    assert store.get("a") == before
+    archive(tmp_path / "new", {"a": now, "b": b"secret"})
+    os.replace(tmp_path / "new", path)
+    if len(now) < 10:
+        with pytest.raises(CorruptDataError, match="does not lie within"):
+            store.get_ranges("a", [(0, 10)])
+    else:
+        assert [bytes(part) for part in store.get_ranges("a", [(0, 10)]) or ()] == [now]
+    assert bytes(store.get("a", 0, 10) or b"") == now
+    assert bytes(store.get("a", -10) or b"") == now
+
+
+def test_objects_that_wait_to_be_in_an_archive_are_read_by_ranges(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a.zip", "w") as store:  # type: ignore[attr-defined]
+        store.put("c/0", b"0123456789")
+        store.put("a.json", b"{}")
+        for key, data in (("c/0", b"0123456789"), ("a.json", b"{}")):
+            assert bytes(store.get(key)) == data
+            assert bytes(store.get(key, 1)) == bytes(store.get(key, 1 - len(data))) == data[1:]
+            assert [bytes(part) for part in store.get_ranges(key, [(1, 1), (0, 2), (2, 0)])] == [
+                data[1:2],
+                data[:2],
+                b"",
+            ]
+            with pytest.raises(CorruptDataError):
+                store.get_ranges(key, [(0, len(data) + 1)])
+
+
+def test_what_is_kept_of_unpacked_objects_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zip_archive, "_UNPACKED", 2500)
+    objects = {f"c/{i}": bytes([i]) * 1000 for i in range(6)}
+    store = open_store(archive(tmp_path / "a.zip", objects, zipfile.ZIP_DEFLATED))
+    kept = store._archive  # type: ignore[attr-defined]
+    for _ in range(2):
+        for key, data in objects.items():
+            assert bytes(store.get(key) or b"") == data
+            assert kept._unpacked_bytes == sum(map(len, kept._unpacked.values())) <= 2500
+
+
+def test_a_child_does_not_write_into_the_archive_of_its_parent(tmp_path: Path) -> None:
+    program = """
+import os, sys, zvcore
+from zvcore.errors import UnsupportedError
+from zvcore.stores import open_store
+store = open_store(sys.argv[1], "w")
+store.put("a", b"parent")
+child = os.fork()
+if child == 0:
+    assert bytes(store.get("a")) == b"parent"
+    try:
+        store.put("b", b"child")
+    except UnsupportedError:
+        os._exit(0)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+store.put("c", b"parent")
+store.close()
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program, tmp_path / "a.zip"], check=True)
+    with zipfile.ZipFile(tmp_path / "a.zip") as file:
+        assert file.testzip() is None
+        assert {name: file.read(name) for name in file.namelist()} == {"a": b"parent", "c": b"parent"}
+
+
+@pytest.mark.parametrize("fsync", [True, False])
+def test_a_finished_archive_is_as_durable_as_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    program = (
+        "import sys, zvcore; zvcore.create(sys.argv[1], format='zarr3', shape=(4,), dtype='u1', chunks=(2,))[...] = 7"
+    )
+    monkeypatch.setenv("ZVCORE_FSYNC", "1" if fsync else "0")
+    calls = record_run(folder, ["-c", program, str(folder / "a.zip")])
+    synced = [call.inode for call in calls if call.kind == "s"]
+    # The file, and then the folder that has its name.
+    wanted = [os.stat(folder / "a.zip").st_ino, os.stat(folder).st_ino]
+    assert [inode for inode in synced if inode in wanted] == (wanted if fsync else [])
 
 
 def test_archives_in_memory_are_read(tmp_path: Path) -> None:

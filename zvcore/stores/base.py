@@ -334,6 +334,15 @@ def check_span(start: int, length: int | None) -> None:
         raise ValueError("a range has no negative length" if length < 0 else "the end of an object takes no length")
 
 
+def check_ranges(key: str, ranges: Sequence[tuple[int, int]], size: int) -> None:
+    """Arguments of `get_ranges`: each lies within the object, which has this size."""
+    for offset, length in ranges:
+        if offset < 0 or length < 0:
+            raise ValueError(f"{key}: a range cannot have offset {offset} and length {length}")
+        if offset + length > size:
+            raise outside(key, offset, length, size)
+
+
 def outside(key: str, offset: int, length: int, size: int) -> CorruptDataError:
     """The error of a range that does not lie within its object."""
     return CorruptDataError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["DURABILITIES", "chosen_durability", "durability_code"]
+__all__ = ["DURABILITIES", "chosen_durability", "durability_code", "single_object_code"]
 
 # By the numbers that `file_writes.pxd` gives them.
 DURABILITIES = ("none", "rename", "fsync")
@@ -20,6 +20,11 @@ DURABILITIES = ("none", "rename", "fsync")
 def durability_code(durability: str) -> int:
     """The number of a way for native code."""
     return DURABILITIES.index(durability)
+
+
+def single_object_code(durability: str) -> int:
+    """The same for single objects, such as documents, without which nothing of what they tell of can be read."""
+    return durability_code("rename" if durability == "none" else durability)
 
 
 def chosen_durability(durability: str | None, fsync: bool | None) -> str:

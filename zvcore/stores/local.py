@@ -14,7 +14,7 @@ from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import file_writes, files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
-from zvcore.stores.durability import chosen_durability, durability_code
+from zvcore.stores.durability import chosen_durability, durability_code, single_object_code
 from zvcore.stores.growing import Growth
 from zvcore.stores.lock_names import too_long
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
@@ -263,8 +263,7 @@ class LocalStore(Store):
                 self._replace(path, as_parts(data))
 
     def _replace(self, path: bytes, parts: tuple[Buffer, ...], exclusive: bool = False) -> None:
-        # Documents come this way, without which nothing of what they tell of can be read.
-        durability = durability_code("rename" if self.durability == "none" else self.durability)
+        durability = single_object_code(self.durability)
         try:
             self._in_its_folder(path, lambda: file_writes.replace(path, parts, durability, exclusive))
         finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Stamp, Store, as_parts, check_span, outside, prefix_path
+from zvcore.stores.base import Stamp, Store, as_parts, check_ranges, check_span, outside, prefix_path
 from zvcore.stores.files import encode_key
 from zvcore.stores.sorted_keys import SortedKeys, all_below, directly_below
 
@@ -136,15 +136,9 @@ class MemoryStore(Store):
         data, version = found
         if stamp is not None and version != stamp:
             raise changed(key, stamp)
+        check_ranges(key, ranges, len(data))
         whole = memoryview(data)
-        result = []
-        for offset, length in ranges:
-            if offset < 0 or length < 0:
-                raise ValueError(f"{key}: a range cannot have offset {offset} and length {length}")
-            if offset + length > len(data):
-                raise outside(key, offset, length, len(data))
-            result.append(whole[offset : offset + length])
-        return result
+        return [whole[offset : offset + length] for offset, length in ranges]
 
     def size(self, key: str) -> int | None:
         found = self._memory.objects.get(self._full(key))

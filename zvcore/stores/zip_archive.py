@@ -8,21 +8,24 @@ import weakref
 from bisect import bisect_left
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from zvcore.errors import ConflictError
+from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores.again import again
 from zvcore.stores.zip_directory import STORED, Entry, data_offset, read_directory, size_of_header
 from zvcore.stores.zip_writing import Writing, bytes_of, check, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Stamp, Store
 
-__all__ = ["Archive", "archive_at"]
+__all__ = ["Archive", "Ranges", "archive_at"]
+
+# (offset, length) of each.
+Ranges: TypeAlias = "Sequence[tuple[int, int]]"
 
 # How many bytes of entries that had to be unpacked as a whole are kept.
 _UNPACKED = 64 << 20
@@ -56,6 +59,7 @@ class Archive:
         self._sorted: list[str] | None = None
         self._offsets: dict[str, int] = {}
         self._unpacked: OrderedDict[str, bytes] = OrderedDict()
+        self._unpacked_bytes = 0
         self._writing: Writing | None = None
         self._finalizer: weakref.finalize[[Writing], Archive] | None = None
 
@@ -90,6 +94,7 @@ class Archive:
                 self._sorted = None
                 self._offsets.clear()
                 self._unpacked.clear()
+                self._unpacked_bytes = 0
 
     def look_again(self) -> None:
         """Forget the directory where the file is another one by now."""
@@ -148,31 +153,44 @@ class Archive:
 
     # --- reading
 
-    def read(self, key: str, ranges: Sequence[tuple[int, int]] | None) -> list[memoryview] | None:
-        """Ranges of an object, or all of it, whose checksum is then looked at. Ranges lie within it."""
+    def read(self, key: str, ranges: Callable[[int], Ranges] | None) -> list[memoryview] | None:
+        """Ranges of an object, which lie within its size, or all of it, whose checksum is then looked at."""
         with self.guard:
             found = self.find(key)
-            file = self._writing.file if self._writing is not None and self._is_new(key) else None
             stamp = self._stamp
-        if found is None:
-            return None
-        if not isinstance(found, Entry):
-            data = memoryview(found)
-            return [data] if ranges is None else [data[at : at + length] for at, length in ranges]
-        if found.method != STORED:
-            data = memoryview(self._whole(key, found, stamp))
-            return [data] if ranges is None else [data[at : at + length] for at, length in ranges]
-        begin = self._begin(key, found, stamp) if file is None else found.at
-        wanted = [(0, found.size)] if ranges is None else ranges
-        if file is not None:
-            parts = [memoryview(os.pread(file.fileno(), length, begin + at)) for at, length in wanted]
-        else:
-            places = [(begin + at, length) for at, length in wanted]
-            parts = self.folder.get_ranges(self.name, places, stamp=stamp) or []
-        if len(parts) != len(wanted):
-            raise ConflictError("the archive is gone", key=self.root)
-        if ranges is None:
+            if found is None:
+                return None
+            size = found.size if isinstance(found, Entry) else len(found)
+            wanted = [(0, size)] if ranges is None else ranges(size)
+            # Under the guard, so that nobody closes the file meanwhile.
+            parts = self._new_parts(key, wanted)
+        if parts is None:
+            assert isinstance(found, Entry)
+            parts = self._old_parts(key, found, wanted, stamp)
+        if ranges is None and isinstance(found, Entry) and found.method == STORED:
             check(parts[0], found, self._path(key))
+        return parts
+
+    def _new_parts(self, key: str, wanted: Ranges) -> list[memoryview] | None:
+        """Of an object that waits to be in the archive; None: it is in there."""
+        if self._writing is None:
+            return None
+        if key in self._writing.documents:
+            data = memoryview(self._writing.documents[key])
+            return [data[at : at + length] for at, length in wanted]
+        if key in self._writing.entries:
+            begin = self._writing.entries[key].at
+            return [self._writing.bytes_at(begin + at, length) for at, length in wanted]
+        return None
+
+    def _old_parts(self, key: str, entry: Entry, wanted: Ranges, stamp: Stamp | None) -> list[memoryview]:
+        if entry.method != STORED:
+            data = memoryview(self._whole(key, entry, stamp))
+            return [data[at : at + length] for at, length in wanted]
+        begin = self._begin(key, entry, stamp)
+        parts = self.folder.get_ranges(self.name, [(begin + at, length) for at, length in wanted], stamp=stamp)
+        if parts is None:
+            raise ConflictError("the archive is gone", key=self.root)
         return parts
 
     def _begin(self, key: str, entry: Entry, stamp: Stamp | None) -> int:
@@ -196,9 +214,10 @@ class Archive:
         check(data, entry, self._path(key))
         with self.guard:
             if stamp == self._stamp and len(data) <= _UNPACKED:
+                self._unpacked_bytes += len(data) - len(self._unpacked.pop(key, b""))
                 self._unpacked[key] = data
-                while sum(map(len, self._unpacked.values())) > _UNPACKED:
-                    self._unpacked.popitem(last=False)
+                while self._unpacked_bytes > _UNPACKED:
+                    self._unpacked_bytes -= len(self._unpacked.popitem(last=False)[1])
         return data
 
     def _path(self, key: str) -> str:
@@ -220,6 +239,9 @@ class Archive:
             return True
 
     def _begun(self) -> Writing:
+        if self._writing is not None and self._writing.process != os.getpid():
+            what = "the process that this one was forked from is writing the archive"
+            raise UnsupportedError(what, key=self.root)
         if self._writing is None:
             self.look_again()
             old = self.entries()

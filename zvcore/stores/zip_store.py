@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import ConflictError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Stamp, Store, as_parts, check_span, outside, prefix_path
+from zvcore.stores.base import Stamp, Store, as_parts, check_ranges, check_span, prefix_path
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
@@ -15,10 +15,12 @@ from zvcore.stores.zip_archive import archive_at
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
+
+    from zvcore.stores.zip_archive import Ranges
 
 __all__ = ["ZipStore", "open_zip"]
 
@@ -82,43 +84,35 @@ class ZipStore(Store):
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> bytes | memoryview | None:
         check_span(start, length)
-        if start == 0 and length is None:
-            found = self._read(key, None, stamp)
-            return None if found is None else found[0]
-        size = self.size(key)
-        if size is None:
-            return None
-        start = max(0, size + start) if start < 0 else min(start, size)
-        stop = size if length is None else min(size, start + length)
-        found = self._read(key, [(start, stop - start)], stamp)
+
+        def span(size: int) -> Ranges:
+            begin = max(0, size + start) if start < 0 else min(start, size)
+            return [(begin, (size if length is None else min(size, begin + length)) - begin)]
+
+        found = self._read(key, None if start == 0 and length is None else span, stamp)
         return None if found is None else found[0]
 
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
     ) -> builtins.list[memoryview] | None:
-        size = self.size(key)
-        if size is None:
-            return None
-        for offset, length in ranges:
-            if offset < 0 or length < 0:
-                raise ValueError(f"{key}: a range cannot have offset {offset} and length {length}")
-            if offset + length > size:
-                if stamp is not None and stamp != self.stamp(key):
-                    raise changed(key, stamp)
-                raise outside(key, offset, length, size)
-        return self._read(key, ranges, stamp)
+        def checked(size: int) -> Ranges:
+            check_ranges(key, ranges, size)
+            return ranges
+
+        return self._read(key, checked, stamp)
 
     def _read(
-        self, key: str, ranges: Sequence[tuple[int, int]] | None, stamp: Stamp | None
+        self, key: str, ranges: Callable[[int], Ranges] | None, stamp: Stamp | None
     ) -> builtins.list[memoryview] | None:
+        """`ranges` are said when the object's size is known, which may be another each time; None: all of it."""
         full = self._full(key)
         for last in (False, True):
             if stamp is not None and stamp != self._archive.stamp(full):
                 raise changed(key, stamp)
             try:
                 return self._archive.read(full, ranges)
-            except ConflictError:
-                # The file is another one by now.
+            except (ConflictError, CorruptDataError):
+                # The file may be another one by now.
                 if last:
                     raise
                 self._archive.look_again()

@@ -6,6 +6,7 @@ the directory, and gives that file the archive's name: until then others see the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -13,6 +14,8 @@ import zlib
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
+from zvcore.stores.durability import single_object_code
+from zvcore.stores.file_writes import finish
 from zvcore.stores.zip_directory import (
     DEFLATED,
     STORED,
@@ -93,6 +96,17 @@ class Writing:
         while len(view):
             view = view[self.file.write(view) :]
 
+    def bytes_at(self, at: int, length: int) -> memoryview:
+        """What was written here, of which one call to the system may give only a part."""
+        data = memoryview(bytearray(length))
+        done = 0
+        while done < length:
+            got = os.preadv(self.file.fileno(), [data[done:]], at + done)
+            if not got:
+                raise CorruptDataError("the archive that is being written was cut", key=self.path, offset=at + done)
+            done += got
+        return data.toreadonly()
+
     # --- the end
 
     def finish(self) -> None:
@@ -102,7 +116,8 @@ class Writing:
             self._complete()
             self._rename()
         except BaseException:
-            os.unlink(self.path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path)
             raise
         finally:
             self.file.close()
@@ -123,8 +138,6 @@ class Writing:
         self.file.seek(self.at)
         self._write(directory_bytes(entries, self.at, comment))
         self.file.truncate()
-        if self.folder.fsync:
-            os.fsync(self.file.fileno())
 
     def _take_over(self, name: str, entry: Entry) -> None:
         """An object of the old archive, as it is stored there."""
@@ -164,7 +177,9 @@ class Writing:
         with self.folder.lock(self.name):
             if self.folder.stamp(self.name) != self.stamp:
                 raise ConflictError("another writer has changed the archive in the meantime", key=self.root)
-            os.replace(self.path, os.path.join(self.place, self.name))
+            place = os.fsencode(os.path.join(self.place, self.name))
+            how = single_object_code(self.folder.durability)
+            finish(os.dup(self.file.fileno()), os.fsencode(self.path), place, how)
 
 
 def _is_document(key: str) -> bool:
