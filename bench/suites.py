@@ -30,7 +30,10 @@ LIMITS = {
     "joining them",
 }
 # zvcore in another shape: through zarr-python, by another of its functions, in another write mode.
-OURS = {"zvcore", "zvcore into out", "zvcore, one by one", "zarr+zvcore", "read_block", "inplace", "rewrite"}
+OURS = {
+    "zvcore", "zvcore into out", "zvcore, one by one", "zarr+zvcore", "zarr+zvcore, accelerated", "read_block",
+    "inplace", "rewrite",
+}  # fmt: skip
 
 # What `make bench` measures unless asked for everything: for each suite, expressions that a task's name matches.
 HEADLINES = {

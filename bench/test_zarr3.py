@@ -5,7 +5,8 @@
     python -m bench.test_zarr3 zstd write                    only contests with these words in their names
 
 All read the same files. "bare" is the limit: the codec's own library decodes the same chunks on as many threads, and
-the result is copied once. "zarr+zvcore" is zarr-python with our pipeline, "tensorstore+cache" has a pool of 100 MB.
+the result is copied once. "zarr+zvcore" is zarr-python with our pipeline, "accelerated" with
+`zvcore.zarr3.accelerate`. "tensorstore+cache" has a pool of 100 MB.
 No tool syncs its writes, so the disk takes no part.
 """
 
@@ -116,6 +117,16 @@ def within(who: str, work: Callable[[], Any]) -> Callable[[], Any]:
     return run
 
 
+def accelerated(work: Callable[[], Any]) -> Callable[[], Any]:
+    """Without zarr-python's event loop."""
+
+    def run() -> Any:
+        with zvcore.zarr3.accelerate():
+            return work()
+
+    return run
+
+
 def bare(path: Path, codec: str) -> Callable[[], Any]:
     array = zvcore.open(path)
     encoded = [array.read_encoded(position) for position in np.ndindex(*array.grid)]
@@ -188,6 +199,9 @@ def random_chunks(codec: str, inner: int) -> Calls:
     for who in PIPELINES:
         array = opened_by_zarr(path, who)
         calls[who] = within(who, taking_turns(regions, array.__getitem__))
+    with zvcore.zarr3.accelerate():
+        array = zarr.open_array(path, mode="r")
+    calls["zarr+zvcore, accelerated"] = accelerated(taking_turns(regions, lambda region: array[region]))
     return calls
 
 
@@ -263,7 +277,7 @@ CONTESTS = (
             Contest(f"write {codec} {inner}", WHOLE, partial(write_whole, codec, inner)),
             Contest(
                 f"random {codec} {inner}",
-                ("zvcore", "bare", "tensorstore", "tensorstore+cache", *PIPELINES),
+                ("zvcore", "bare", "tensorstore", "tensorstore+cache", *PIPELINES, "zarr+zvcore, accelerated"),
                 partial(random_chunks, codec, inner),
                 64 if SIDE >= 256 else 8,
             ),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from zvcore.zarr3.care import inspect as inspect
     from zvcore.zarr3.care import repair as repair
     from zvcore.zarr3.care import verify as verify
+    from zvcore.zarr3.direct import accelerate as accelerate
     from zvcore.zarr3.group import Zarr3Group as Zarr3Group
     from zvcore.zarr3.group import create_group as create_group
     from zvcore.zarr3.metadata import ArrayMetadata as ArrayMetadata
@@ -41,6 +42,7 @@ __getattr__, __dir__ = lazy_names(
         # These need zarr-python, which nothing else here does.
         "metadata": "ArrayMetadata",
         "pipeline": "CodecPipeline explain",
+        "direct": "accelerate",
     },
 )
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from zvcore.layout import Layout
+    from zvcore.zarr3.direct import DirectWay
     from zvcore.zarr3.metadata import ArrayMetadata
     from zvcore.zarr3.shard_format import Order
 
@@ -85,6 +86,7 @@ class CodecPipeline(AbstractPipeline):
     def __post_init__(self) -> None:
         self._layouts: dict[tuple[Any, ...], Layout] = {}
         self._one: WithinOne | None = None
+        self.direct: DirectWay | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"metadata": self.metadata, "codecs": self.codecs, "store": self.store}
@@ -93,6 +95,7 @@ class CodecPipeline(AbstractPipeline):
         self.__dict__.update(state)
         self._layouts = {}
         self._one = None
+        self.direct = None
 
     # --- construction
 
@@ -406,6 +409,10 @@ class CodecPipeline(AbstractPipeline):
         if filled != total:
             raise _NotOurs("points that leave gaps in the output")
         return Selection.points(tuple(columns), layout.shape, layout.form.shape)
+
+    def layout_at(self, path: str, store_empty: bool, shape: tuple[int, ...]) -> Layout:
+        """The layout of the array at this path of a folder."""
+        return self._layout(path, store_empty, shape)
 
     def _layout(
         self, place: str | Store, store_empty: bool, shape: tuple[int, ...], manner: Manner | None = None
