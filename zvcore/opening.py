@@ -149,8 +149,9 @@ def create(
     path: Path,
     *,
     format: str,
-    shape: tuple[int, ...],
-    dtype: Any,
+    shape: tuple[int, ...] | None = None,
+    dtype: Any = None,
+    data: Any = None,
     chunks: tuple[int, ...] | None = None,
     shards: tuple[int, ...] | None = None,
     codec: Any = AUTO,
@@ -164,6 +165,9 @@ def create(
 ) -> Array:
     """Make a new array and open it for writing.
 
+    data              what is written to it: anything with `shape`, `dtype` and `[]`, arrays of numpy, Dask, h5py,
+                      Zarr, tensorstore and xarray, read in parts that fit into memory, or what numpy makes an array of.
+                      Its shape and data type are the array's, unless others are given
     codec             a name, {"name": ..., parameters}, a Codec, a list of these, or None for none; what the format
                       chooses (zstd, where it can) unless it is given
     fill_value        what is not stored reads as; 0, or what is nothing to the data type, unless it is given
@@ -172,20 +176,36 @@ def create(
     storage_options   for object stores, and
     fsync, durability  for folders, as in `open`
     """
+    if data is not None:
+        from zvcore.borrowed.writing import array_like
+
+        data = array_like(data)
+        shape = data.shape if shape is None else shape
+        dtype = data.dtype if dtype is None else dtype
+    if shape is not None:
+        format_options["shape"] = shape
+    if dtype is not None:
+        format_options["dtype"] = dtype
     if chunks is not None:
         format_options["chunks"] = chunks
     if shards is not None:
         format_options["shards"] = shards
-    return get_format(format).create(
-        store_at(path, "w", storage_options, format).durable(fsync, durability),
-        shape=shape,
-        dtype=dtype,
+    store = store_at(path, "w", storage_options, format).durable(fsync, durability)
+    if data is not None:
+        from zvcore.borrowed.writing import fill, refuse_own
+
+        refuse_own(store, data)
+    made = get_format(format).create(
+        store,
         codec=codec,
         fill_value=fill_value,
         attrs=attrs,
         overwrite=overwrite,
         **format_options,
     )
+    if data is not None:
+        fill(made, data)
+    return made
 
 
 def _nothing_at(store: Store) -> ZvcoreError:

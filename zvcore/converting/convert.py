@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore import opening
+from zvcore.borrowed.wrapping import as_array
 from zvcore.converting import tables
 from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
@@ -18,7 +19,7 @@ from zvcore.converting.rows import convert_rows, is_table, rows_of, table_format
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Target
 from zvcore.exchange.rows import Rows
-from zvcore.format import Format, formats, get_format
+from zvcore.format import Format, Node, formats, get_format
 from zvcore.stores import Store
 from zvcore.stores.opening import shared_options
 
@@ -82,6 +83,9 @@ def convert(
     **format_options: Any,
 ) -> ConversionReport:
     """Write what lies at `src` (an array, a group, a multiscale set; a path, URL, or an opened one) to `dst`.
+
+    `src` may also be an array of another library: of numpy, in memory or mapped, Dask, h5py, Zarr, tensorstore, xarray,
+    or anything else with `shape`, `dtype` and `[]`. It is read in parts that fit into memory.
 
     Options that are not given are taken from the source. The memory order stays the same: N5 (x, y, z) becomes Zarr
     (z, y, x).
@@ -248,6 +252,8 @@ def _source(
     source = src
     if isinstance(src, str | os.PathLike | Store):
         source = opening.open(src, **{"storage_options": from_there, **(source_options or {})})
+    elif not isinstance(src, Node):
+        source = as_array(src)
     if table_format(format) is not None or get_format(format).takes_rows:
         rows = rows_of(source)
         if rows is None and table_format(format) is not None:

@@ -84,6 +84,10 @@ class Exchange:
         chains = array.layout.chains
         return [codec for codec in chains[0].codecs if not (codec.identity or codec.of_items)] if chains else []
 
+    def chunks_of(self, array: Array) -> tuple[int, ...]:
+        """The shape of chunks that an array made of this one has where no other is asked for."""
+        return array.chunks
+
     def filters_of(self, array: Array) -> list[Codec]:
         """The codecs in front of those that arrays go through: they see items, and not bytes."""
         return []

@@ -82,7 +82,8 @@ def chunk_shape(view: View, asked: Sequence[int] | None) -> tuple[int, ...]:
     """The shape of chunks in the destination's order of axes: as asked for, else the source's own."""
     shape = view.shape
     if asked is None:
-        return tuple(max(1, 1 if axis is None else view.array.chunks[axis]) for axis in view.axes)
+        own = view.source.chunks_of(view.array)
+        return tuple(max(1, 1 if axis is None else own[axis]) for axis in view.axes)
     given = tuple(int(n) for n in asked)
     if len(given) != len(shape) or any(n < 1 for n in given):
         raise MetadataError(

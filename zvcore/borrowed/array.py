@@ -1,0 +1,156 @@
+"""Arrays and groups that are only read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from zvcore.array import Array
+from zvcore.documents.values import as_json
+from zvcore.errors import MetadataError, NotFoundError
+from zvcore.format import get_format
+from zvcore.group import Group
+from zvcore.images import Axis
+
+if TYPE_CHECKING:
+    from zvcore.format import Node
+    from zvcore.images import Axes, Image
+    from zvcore.layout import Layout
+    from zvcore.stores import Store
+
+__all__ = ["BorrowedArray", "BorrowedGroup", "Facts", "reopened", "reopened_blocks"]
+
+
+class Facts(Mapping[str, Any]):
+    """Attributes that nobody changes, as JSON has them. Those that JSON cannot say are `untold`."""
+
+    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = {}
+        untold = []
+        for name, value in (given or {}).items():
+            try:
+                self._values[str(name)] = as_json(value, "attributes")
+            except MetadataError:
+                untold.append(str(name))
+        self.untold = tuple(untold)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+class BorrowedArray(Array):
+    """An array that another library holds, or that lies in a file of another format.
+
+    axes   what is known of its axes, and
+    whole  the shape of chunks that copies of it have: its own, where it has some
+    store  where it lies; an array in a file is pickled as that place
+    order  of the memory of what is read, where chunks lie otherwise
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        format: str,
+        store: Store | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        axes: Axes | None = None,
+        whole: Sequence[int] | None = None,
+        order: Literal["C", "F"] | None = None,
+    ) -> None:
+        facts = attrs if isinstance(attrs, Facts) else Facts(attrs)
+        super().__init__(layout, format=format, attrs=facts, read_only=True)
+        self._place = layout.store if store is None else store
+        self.axes: Axes = axes or (Axis(),) * len(layout.shape)
+        self.whole = tuple(layout.form.shape if whole is None else whole)
+        if order is not None:
+            self.order = order
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._place.file is not None:
+            return (reopened, (self.format, self._place))
+        return (_rebuilt, (self._layout, self.format, self._place, self._attrs, self.axes, self.whole))
+
+    @property
+    def store(self) -> Store:
+        return self._place
+
+    def __repr__(self) -> str:
+        return (
+            f"<zvcore.Array {self.format} shape={self.shape} dtype={self.dtype} chunks={self.chunks} "
+            f"of {self.store.root}>"
+        )
+
+
+def _rebuilt(
+    layout: Layout, format: str, store: Store, attrs: Facts, axes: Axes, whole: tuple[int, ...]
+) -> BorrowedArray:
+    return BorrowedArray(layout, format=format, store=store, attrs=attrs, axes=axes, whole=whole)
+
+
+def reopened(format: str, store: Store) -> Any:
+    """What lies in a file, opened in another process."""
+    return get_format(format).open(store)
+
+
+def reopened_blocks(format: str, store: Store) -> Any:
+    """The blocks of an array in a file, opened in another process."""
+    return reopened(format, store).layout.blocks
+
+
+class BorrowedGroup(Group):
+    """What a file holds by names, opened when it is looked up: arrays, or groups of them.
+
+    image  what it shows, where its members are the levels of one image
+    """
+
+    read_only = True
+
+    def __init__(
+        self,
+        format: str,
+        store: Store,
+        members: Mapping[str, Callable[[], Node]],
+        attrs: Mapping[str, Any] | None = None,
+        image: Callable[[BorrowedGroup], Image] | None = None,
+    ) -> None:
+        self.format = format
+        self.store = store
+        self.attrs = attrs if isinstance(attrs, Facts) else Facts(attrs)
+        self._members = members
+        self._image = image
+        if image is not None:
+            self.kind = "image"
+
+    def __getitem__(self, path: str) -> Any:
+        name, _, rest = path.strip("/").partition("/")
+        make = self._members.get(name)
+        if make is None:
+            raise NotFoundError("there is no such member", key=f"{self.store.root}:/{path.strip('/')}")
+        found: Any = make()
+        return found[rest] if rest else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, path: object) -> bool:
+        try:
+            self[str(path)]
+        except (KeyError, TypeError, IndexError):
+            return False
+        return True
+
+    def read_image(self) -> Image | None:
+        return None if self._image is None else self._image(self)

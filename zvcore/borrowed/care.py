@@ -1,0 +1,135 @@
+"""Verifying and describing what is only read: all of it is read once."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from zvcore.array import Array
+from zvcore.boxes import box_of, count_of, slices
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.exchange.target import grow
+from zvcore.report import Problem, Report, join
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from zvcore.format import Format
+    from zvcore.stores import Store
+
+__all__ = ["ReadingCare"]
+
+# How many bytes of values are read at once, and of how many parts that cannot be read it is told.
+_AT_ONCE = 64 << 20
+_TOLD = 100
+
+
+class ReadingCare:
+    """The care of a format that is only read."""
+
+    def __init__(self, format: Format) -> None:
+        self.format = format
+
+    def verify(
+        self,
+        store: Store,
+        *,
+        only: Sequence[str] | None = None,
+        fast: bool = False,
+        threads: int | None = None,
+        watch: Callable[[int], Any] | None = None,
+    ) -> Report:
+        report = Report(watch=watch)
+        self._in_words(store, only)
+        try:
+            for path, array in arrays_in(self.format.open(store), report):
+                report.count("arrays")
+                if not fast:
+                    _read_all(path, array, threads, report)
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, store.file or ""))
+        report.looked_at(1)
+        return report
+
+    def repair(
+        self, store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
+    ) -> Report:
+        raise UnsupportedError(f"{self.format.title} is read here, and not repaired", key=store.root)
+
+    def compact(self, store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
+        raise UnsupportedError(f"{self.format.title} is read here, and not rewritten", key=store.root)
+
+    def inspect(self, store: Store, *, only: str | None = None) -> dict[str, Any]:
+        self._in_words(store, None if only is None else [only])
+        size = store.size(store.file or "") or 0
+        found = _described(self.format.open(store))
+        about = {"objects": 1, "stored_bytes": size}
+        if "nbytes" in found and size:
+            about["ratio"] = found["nbytes"] / size
+        return {**found, **about}
+
+    def _in_words(self, store: Store, only: Sequence[str] | None) -> None:
+        for key in only or ():
+            if key not in ("", store.file):
+                raise NotFoundError("a file holds no other objects", key=key)
+
+
+def arrays_in(node: Any, report: Report, path: str = "") -> Iterator[tuple[str, Array]]:
+    """(path, array) of a node and of all below it; what cannot be opened is reported."""
+    waiting = [(path, node)]
+    while waiting:
+        path, here = waiting.pop()
+        if isinstance(here, Array):
+            yield path, here
+            continue
+        report.count("groups")
+        for name in here:
+            try:
+                waiting.append((join(path, name), here[name]))
+            except ZvcoreError as error:
+                report.problems.append(Problem.of(error, join(path, name)))
+
+
+def _read_all(path: str, array: Array, threads: int | None, report: Report) -> None:
+    """Read all of an array, in boxes that fit into memory."""
+    if not array.size:
+        return
+    extents = grow(array.chunks, array.shape, array.dtype.itemsize, _AT_ONCE)
+    told = 0
+    for place in _places(count_of(array.shape, extents)):
+        try:
+            array.read(slices(box_of(place, extents, array.shape)), threads=threads)
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, path))
+            told += 1
+            if told == _TOLD:
+                report.add(path, f"{_TOLD} parts of it cannot be read: the rest was not looked at")
+                return
+    report.count("chunks", math.prod(array.grid))
+
+
+def _places(grid: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The places of a grid in C order. There may be more than anyone could hold."""
+    for number in range(math.prod(grid)):
+        place = []
+        for extent in reversed(grid):
+            number, here = divmod(number, extent)
+            place.append(here)
+        yield tuple(reversed(place))
+
+
+def _described(node: Any) -> dict[str, Any]:
+    """What is said of a node."""
+    if isinstance(node, Array):
+        return {
+            "format": node.format, "kind": "array", "shape": node.shape, "dtype": str(node.dtype),
+            "chunks": node.chunks, "codecs": list(getattr(node, "filters", ())), "attributes": dict(node.attrs),
+            "nbytes": node.nbytes,
+        }  # fmt: skip
+    members: dict[str, Any] = {}
+    for name in node:
+        try:
+            members[name] = _described(node[name])
+        except ZvcoreError as error:
+            members[name] = {"format": node.format, "kind": "broken", "error": str(error)}
+    return {"format": node.format, "kind": "group", "attributes": dict(node.attrs), "members": members}

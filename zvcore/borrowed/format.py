@@ -1,0 +1,103 @@
+"""What formats have in common that zvcore reads and does not write, and the one of arrays that lie in no file."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.format import Format
+
+if TYPE_CHECKING:
+    from zvcore.array import Array
+    from zvcore.errors import ZvcoreError
+    from zvcore.exchange import Exchange
+    from zvcore.format import Care
+    from zvcore.images import Axes, Image
+    from zvcore.stores import Store
+
+__all__ = ["Borrowed", "ReadOnlyFormat"]
+
+
+class ReadOnlyFormat(Format):
+    """A format whose arrays are `BorrowedArray`s, in single files.
+
+    signatures  (offset, bytes): one of them stands in each file of the format
+    """
+
+    makes_arrays = False
+    signatures: ClassVar[tuple[tuple[int, bytes], ...]] = ()
+
+    def detect(self, store: Store) -> bool:
+        return store.file is not None and self.names_file(store.file) and self._signed(self._head(store))
+
+    def unreadable(self, store: Store) -> ZvcoreError | None:
+        if store.file is None or not self.names_file(store.file) or not store.exists(store.file):
+            return None
+        head = self._head(store)
+        if self._signed(head):
+            return None
+        return MetadataError(f"this is no file of {self.title}", key=store.file, offset=0, found=head[:8] or "nothing")
+
+    def _head(self, store: Store) -> bytes:
+        longest = max(at + len(sign) for at, sign in self.signatures)
+        return bytes(store.get(str(store.file), 0, longest) or b"")
+
+    def _signed(self, head: bytes) -> bool:
+        return any(head[at : at + len(sign)] == sign for at, sign in self.signatures)
+
+    def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
+        if mode != "r":
+            raise UnsupportedError(f"{self.title} is read here, and not written", key=store.root)
+        if store.file is None or not store.exists(store.file):
+            raise NotFoundError("there is no file here", key=store.root)
+        wrong = None if self.detect(store) else self.unreadable(store)
+        if wrong is not None:
+            raise wrong
+        return self.read(store)
+
+    @abstractmethod
+    def read(self, store: Store) -> Any:
+        """What the file holds: an array, or a group."""
+
+    def read_axes(self, array: Array) -> Axes:
+        from zvcore.borrowed.array import BorrowedArray
+
+        return array.axes if isinstance(array, BorrowedArray) else super().read_axes(array)
+
+    def read_image(self, node: Any) -> Image | None:
+        from zvcore.borrowed.array import BorrowedArray, BorrowedGroup
+        from zvcore.images import Image, Level
+
+        if isinstance(node, BorrowedGroup):
+            return node.read_image()
+        if not isinstance(node, BorrowedArray):
+            return None
+        untold = tuple(f"the attribute {name!r}" for name in node.attrs.untold)
+        return Image("", [Level("", node, node.axes, untold=untold)])
+
+    def exchange(self) -> Exchange:
+        from zvcore.borrowed.exchange import BorrowedExchange
+
+        return BorrowedExchange(self)
+
+    def care(self) -> Care:
+        from zvcore.borrowed.care import ReadingCare
+
+        return ReadingCare(self)
+
+
+class Borrowed(ReadOnlyFormat):
+    """Arrays of other libraries that a program has: numpy's, Dask's, xarray's, h5py's, and others."""
+
+    name = "borrowed"
+    title = "arrays of other libraries"
+
+    def detect(self, store: Store) -> bool:
+        return False
+
+    def unreadable(self, store: Store) -> ZvcoreError | None:
+        return None
+
+    def read(self, store: Store) -> Any:
+        raise UnsupportedError("arrays of other libraries lie in no file", key=store.root)

@@ -1,0 +1,63 @@
+"""Writing what another library holds into a new array, in parts that fit into memory."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.array import Array
+from zvcore.borrowed.wrapping import as_array, is_array
+from zvcore.boxes import box_of, count_of, slices
+from zvcore.errors import ConflictError
+from zvcore.exchange.target import grow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zvcore.stores import Store
+
+__all__ = ["array_like", "fill", "refuse_own"]
+
+# How many bytes of values are held at once, at least those of one shard.
+_AT_ONCE = 256 << 20
+
+
+def array_like(data: Any) -> Any:
+    """What `create` is given as `data`, as an array of zvcore or of numpy."""
+    if isinstance(data, Array | np.ndarray):
+        return data
+    return as_array(data) if is_array(data) else np.asarray(data)
+
+
+def refuse_own(store: Store, data: Any) -> None:
+    """Refuse to make an array where its own values are read from."""
+    if not isinstance(data, Array):
+        return
+    ours, theirs = f"{store.root.rstrip('/')}/", f"{data.store.root.rstrip('/')}/"
+    if ours.startswith(theirs) or theirs.startswith(ours):
+        raise ConflictError("the values lie in the same place as the array, or one in the other", key=store.root)
+
+
+def fill(array: Array, data: Any) -> None:
+    """Write all of `data` to an array. Each of the array's objects is written once."""
+    if tuple(data.shape) != array.shape and not isinstance(data, np.ndarray):
+        raise ValueError(f"the array has shape {array.shape}, its values {tuple(data.shape)}")
+    if isinstance(data, np.ndarray):
+        array[...] = data
+        return
+    extents = _extents(array, data)
+    for place in itertools.product(*map(range, count_of(array.shape, extents))):
+        region = slices(box_of(place, extents, array.shape))
+        array[region] = data[region]
+
+
+def _extents(array: Array, data: Array) -> Sequence[int]:
+    """The shape of parts that cut no object, and no chunk of the source either where such parts are small enough."""
+    objects = array.shards or array.chunks
+    both = [math.lcm(a, b) if a < n else a for a, b, n in zip(objects, data.chunks, array.shape, strict=True)]
+    itemsize = array.dtype.itemsize
+    fits = math.prod(min(a, n) for a, n in zip(both, array.shape, strict=True)) * itemsize <= _AT_ONCE
+    return grow(both if fits else objects, array.shape, itemsize, _AT_ONCE)
