@@ -15,6 +15,7 @@ from zvcore.boxes import box_of, count_of, slices
 from zvcore.casting import as_dtype
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import Selection
+from zvcore.engine.sources import ABSENT
 from zvcore.engine.work import Work
 from zvcore.errors import MetadataError, ReadOnlyError, UnsupportedError
 
@@ -260,6 +261,15 @@ class Array:
             transfer.read(self._layout, selection, target, work)
         return out
 
+    def parts(
+        self, key: tuple[Any, ...], values: npt.NDArray[Any]
+    ) -> Iterator[tuple[Layout, Selection, npt.NDArray[Any]]]:
+        """The parts of what integers and slices select that have chunks of one size.
+
+        (a layout of a part, what of it is selected, where in `values`, which has the shape of the whole, that is)
+        """
+        yield self._layout, Selection.basic(key, self.shape), values
+
     # --- writing
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -359,6 +369,22 @@ class Array:
         if np.shape(values) != shape:
             raise ValueError(f"the chunk at {place} has shape {shape}, the values {np.shape(values)}")
         self[self._block_region(place)] = values
+
+    def sizes_of(self, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """(how many bytes are stored of the chunks at these grid positions, how many bytes of values each shows).
+
+        ABSENT, as the size of what is not stored.
+        """
+        layout = self._layout
+        sources = layout.locate(positions)
+        if sources.length is None:
+            sizes = layout.store.sizes(sources.keys)
+            lengths = np.array([ABSENT if size is None else size for size in sizes], np.uint64)
+        else:
+            lengths = np.asarray(sources.length, np.uint64)
+        extents, bounds = np.array(self.chunks, object), np.array(self.shape, object)
+        inside = np.minimum(extents, bounds - positions * extents).prod(1)
+        return lengths, (inside * self.dtype.itemsize).astype(np.uint64)
 
     def delete_block(self, position: Any) -> bool:
         """Remove one chunk, so that it reads as the fill value. False if it was not stored."""

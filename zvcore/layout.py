@@ -89,6 +89,8 @@ class Layout(ABC):
     shard_shape: tuple[int, ...] | None = None
     # A capsule of C functions that read and write a chunk's own header (`zvcore/include/zv_framing.h`).
     framing: object | None = None
+    # Whether all chunks are of one size. Where they are not, only parts of the array have this: see `Array.parts`.
+    regular: bool = True
     # Whether chunks that hold nothing but the fill value are stored all the same.
     store_empty: bool = False
 
@@ -201,6 +203,10 @@ class Layout(ABC):
     def stored_objects(self) -> Iterator[StoredObject] | None:
         """Every chunk or shard of the array that is in the store, as it lists them; None where formats do not tell."""
         return None
+
+    def begins_of(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where the objects at these places of their grid begin in the array."""
+        return places * np.array(self.shard_shape or self.form.shape, np.int64)
 
     def stored_chunks_in(self, stored: StoredObject) -> npt.NDArray[np.int64]:
         """The grid positions of the chunks that a shard has; those outside of the array too."""

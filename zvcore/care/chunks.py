@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from zvcore.errors import ZvcoreError
     from zvcore.layout import Layout
     from zvcore.report import Report
+    from zvcore.stores import Store
 
-__all__ = ["ChunkChecker"]
+__all__ = ["ChunkChecker", "ObjectChecker"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,20 +35,44 @@ _OBJECTS = 1024
 _BYTES = 64 << 20
 
 
-class ChunkChecker:
-    """Checks the chunks of one array, each of which is an object of its own.
+class ObjectChecker(ABC):
+    """Checks what the store has of one array.
 
     grid  which objects the array has
+    """
+
+    def __init__(self, store: Store, grid: Grid, report: Report) -> None:
+        self.store = store
+        self.grid = grid
+        self.report = report
+
+    def all(self, only: Sequence[str] | None = None) -> None:
+        """Every object."""
+        stored = 0
+        entries = objects(self.store, self.grid, self.report, only)
+        while batch := list(itertools.islice(entries, _OBJECTS)):
+            stored += len(batch)
+            self.objects(batch)
+        self.report.count(f"{self.grid.word}s", stored)
+        if only is None:
+            self.report.count(f"{self.grid.word}s not stored", math.prod(self.grid.extents) - stored)
+
+    @abstractmethod
+    def objects(self, batch: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+        """Look at some objects, and tell the watcher."""
+
+
+class ChunkChecker(ObjectChecker):
+    """Checks the chunks of one array, each of which is an object of its own.
+
     fast  whether chunks are not decoded: checksums behind everything are checked, and the sizes that are known
     """
 
     def __init__(
         self, layout: Layout, grid: Grid, report: Report, fast: bool = False, threads: int | None = None
     ) -> None:
+        super().__init__(layout.store, grid, report)
         self.layout: Any = layout
-        self.store = layout.store
-        self.grid = grid
-        self.report = report
         self.fast = fast
         self.threads = threads
         # A codec that is not installed is an error here, before any chunk is read.
@@ -60,19 +86,7 @@ class ChunkChecker:
         self.proof = CodecChain(checked[::-1]) if checked else None
         self.fixed = len(checked) == len(codecs)
 
-    def all(self, only: Sequence[str] | None = None) -> None:
-        """Every object."""
-        stored = 0
-        entries = objects(self.store, self.grid, self.report, only)
-        while batch := list(itertools.islice(entries, _OBJECTS)):
-            stored += len(batch)
-            self.objects(batch)
-        self.report.count(f"{self.grid.word}s", stored)
-        if only is None:
-            self.report.count(f"{self.grid.word}s not stored", math.prod(self.grid.extents) - stored)
-
     def objects(self, batch: Sequence[tuple[str, tuple[int, ...]]]) -> None:
-        """Look at some objects, and tell the watcher."""
         self.chunks(batch)
         self.report.looked_at(len(batch))
 

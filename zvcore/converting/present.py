@@ -161,7 +161,7 @@ def _boxes(layout: Layout, objects: Iterator[StoredObject]) -> Iterator[tuple[Nu
     while batch := list(itertools.islice(objects, _LISTED_AT_ONCE)):
         places = [one.place for one in batch if one.place is not None]
         if places:
-            yield np.array(places, np.int64).reshape(len(places), len(whole)) * whole, whole.tolist()
+            yield layout.begins_of(np.array(places, np.int64).reshape(len(places), len(whole))), whole.tolist()
         for one in batch:
             if one.place is None:
                 yield layout.stored_chunks_in(one) * chunk, chunk.tolist()

@@ -114,6 +114,8 @@ class Recode(Way):
         source, target = self.source, self.target
         return (
             self.view.dtype is None
+            and source.regular
+            and target.regular
             and source.value_codec is None
             and target.value_codec is None
             and source.form.dtype == target.form.dtype

@@ -91,6 +91,8 @@ class Verbatim(Way):
 
     def _same_grid(self) -> bool:
         """Whether each chunk of the target is a chunk of the source, in the same memory order."""
+        if not (self.source.regular and self.target.regular):
+            return False
         view, source, target = self.view, self.source.form, self.target.form
         if view.dtype is not None or source.dtype != target.dtype or source.dtype.hasobject:
             return False

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.boxes import Box
 from zvcore.engine.fetching import reachable
-from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
 from zvcore.format import get_format
 from zvcore.layout import ABSENT, Layout, Sources
@@ -123,9 +122,6 @@ class View:
     def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
         """(the values in a box of the view, how many stored bytes they were)."""
         tally = Tally()
-        layout = _counting(self.array.layout, tally)
-        if layout.value_codec is None:
-            layout.__dict__["prepared"] = self.array.layout.prepared
         key: list[Any] = list(self.start)
         for axis, (first, stop) in zip(self.axes, box, strict=True):
             if axis is not None:
@@ -135,11 +131,14 @@ class View:
         kept = [axis for axis in self.axes if axis is not None]
         target = values[tuple(0 if axis is None else slice(None) for axis in self.axes)]
         target = np.asarray(target).transpose(np.argsort(kept).tolist()) if kept else target
-        selection = Selection.basic(tuple(key), self.array.shape)
         if not kept:
             self.array.read(tuple(key), out=values.reshape(()), threads=threads)
         else:
-            transfer.read(layout, selection, target, Work(threads))
+            for layout, selection, part in self.array.parts(tuple(key), target):
+                counting = _counting(layout, tally)
+                if layout.value_codec is None:
+                    counting.__dict__["prepared"] = layout.prepared
+                transfer.read(counting, selection, part, Work(threads))
         return self._cast(values, box), tally.nbytes
 
     def _cast(self, values: npt.NDArray[Any], box: Box) -> npt.NDArray[Any]:

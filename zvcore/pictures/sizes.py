@@ -56,23 +56,15 @@ def chunk_sizes(array: Array, most: int = 200_000) -> ChunkSizes:
         step |= 1
     stored, decoded = [], []
     looked = 0
-    layout = array.layout
-    extents, bounds = np.array(array.chunks, object), np.array(array.shape, object)
     for start in range(0, chunks, step * _BATCH):
         numbers = range(start, min(chunks, start + step * _BATCH), step)
         positions = np.stack(np.unravel_index(np.array(numbers, np.int64), grid), -1).astype(np.int64)
         positions = positions.reshape(len(numbers), array.ndim)
         looked += len(numbers)
-        sources = layout.locate(positions)
-        if getattr(sources, "length", None) is None:
-            sizes = [layout.store.size(sources.keys[row]) for row in range(len(numbers))]
-            lengths = np.array([ABSENT if size is None else size for size in sizes], np.uint64)
-        else:
-            lengths = np.asarray(sources.length, np.uint64)
+        lengths, shown = array.sizes_of(positions)
         present = lengths != np.uint64(ABSENT)
         stored.append(lengths[present])
-        seen = np.minimum(extents, bounds - positions[present] * extents)
-        decoded.append((seen.prod(1) * array.dtype.itemsize).astype(np.uint64))
+        decoded.append(shown[present])
     return ChunkSizes(np.concatenate(stored), np.concatenate(decoded), looked, chunks)
 
 

@@ -14,6 +14,8 @@ from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
 from zvcore.zarr3.sharding import ShardLayout, layout_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zvcore.layout import Layout
     from zvcore.stores import Store
     from zvcore.zarr3.layout import ChunkLayout
@@ -96,13 +98,20 @@ class Zarr3Array(Array):
     def compact(self, threshold: float = 0.0) -> int:
         """Rewrite the shards of which more than this fraction is dead bytes; returns how many bytes this saved."""
         self._check_writable()
-        layout = self._layout
-        if not isinstance(layout, ShardLayout) or not layout.simple:
-            return 0
         saved = 0
-        for key in list(chunk_keys(self)):
+        for layout, key in list(self._shards()):
             with layout.store.edit(key) as edit:
                 found = inspect_shard(layout, key)
                 if found["dead"] > threshold * found["size"]:
                     saved += layout.compact(edit)
         return saved
+
+    def inspected_shards(self) -> dict[str, dict[str, Any]]:
+        """What `inspect` says of each shard, if it is of a kind that can be looked into."""
+        return {key: inspect_shard(layout, key) for layout, key in self._shards()}
+
+    def _shards(self) -> Iterator[tuple[ShardLayout, str]]:
+        """(the layout that says where its chunks lie, its key) for each shard of one level that is stored."""
+        layout = self._layout
+        if isinstance(layout, ShardLayout) and layout.simple:
+            yield from ((layout, key) for key in chunk_keys(self))

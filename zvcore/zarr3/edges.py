@@ -13,6 +13,9 @@ from zvcore.errors import MetadataError, UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
     from zvcore.documents.members import Place
 
 __all__ = ["Edges", "Run"]
@@ -113,11 +116,23 @@ class Edges:
 
     def span(self, number: int) -> tuple[int, int]:
         """Where a chunk begins and ends; it may end behind the array."""
-        run = self.runs[bisect_right(self._firsts, number) - 1]
+        run = self.run_with(number)
         if not run.first <= number < run.first + run.chunks:
             raise MetadataError("there is no such chunk", expected=f"less than {run.first + run.chunks}", found=number)
         start = run.start + (number - run.first) * run.extent
         return start, start + run.extent
+
+    def run_with(self, number: int) -> Run:
+        """The run of a chunk."""
+        return self.runs[bisect_right(self._firsts, number) - 1]
+
+    def places(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(where these chunks begin, their extents)."""
+        import numpy as np
+
+        of = np.maximum(np.searchsorted(np.array(self._firsts, np.int64), numbers, "right") - 1, 0)
+        runs = np.array(self.runs, np.int64)[of]
+        return runs[:, 2] + (numbers - runs[:, 3]) * runs[:, 0], runs[:, 0]
 
     def between(self, first: int, last: int) -> Iterator[Run]:
         """The runs from the one in which an item lies to that of another."""

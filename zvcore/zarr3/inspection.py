@@ -13,6 +13,7 @@ from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import join
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
+from zvcore.zarr3.pieces import pieces_of
 from zvcore.zarr3.shard_check import examine_shard
 from zvcore.zarr3.sharding import ShardLayout
 
@@ -28,7 +29,7 @@ __all__ = ["chunk_keys", "inspect", "inspect_array", "inspect_shard", "walk"]
 
 def walk(store: Store) -> Iterator[tuple[str, Zarr3Array]]:
     """(path, array) for each array at the root of the store or below it that can be opened."""
-    from zvcore.zarr3.array import Zarr3Array
+    from zvcore.zarr3.array import array_of
 
     waiting = [""]
     while waiting:
@@ -37,7 +38,7 @@ def walk(store: Store) -> Iterator[tuple[str, Zarr3Array]]:
         try:
             metadata = read_metadata(here)
             if isinstance(metadata, ArrayMetadata):
-                yield path, Zarr3Array(here, metadata)
+                yield path, array_of(here, metadata)
                 continue
         except ZvcoreError:
             continue
@@ -95,11 +96,13 @@ def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:
         spans = [one.span(i) for one, i in zip(edges, position, strict=True)]
         extent = tuple(stop - start for start, stop in spans)
         region = tuple((start, min(stop, n)) for (start, stop), n in zip(spans, array.shape, strict=True))
+        ((piece, ((_, position),)),) = pieces_of(layout, iter([(key, position)]))
+        layout = piece.layout
     answer: dict[str, Any] = {
         "format": "zarr3",
         "kind": "chunk" if array.shards is None else "shard",
         "key": key,
-        "position": position,
+        "position": array.metadata.position(key),
         "region": [list(span) for span in region],
         "shape": extent,
         "dtype": str(array.dtype),
@@ -150,9 +153,7 @@ def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:
     if array.metadata.edges is not None:
         answer["chunk_shapes"] = [one.dump() for one in array.metadata.edges]
     if shards and array.shards is not None:
-        answer["shard_details"] = {}
-        if isinstance(layout, ShardLayout) and layout.simple:
-            answer["shard_details"] = {key: inspect_shard(layout, key) for key in keys}
+        answer["shard_details"] = array.inspected_shards()
     return answer
 
 

@@ -1,14 +1,12 @@
 """Arrays of Zarr v3 whose chunks differ in size.
 
-Where chunks of one size lie side by side, they are an array with a regular grid: a *piece*. What is selected is read
-and written piece by piece, each by the engine as any other array.
+What is selected is read and written piece by piece (see `pieces`), each by the engine as any other array.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,117 +15,23 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.array import OrthogonalIndex, PointIndex
 from zvcore.engine.selection import Selection
-from zvcore.errors import MetadataError, UnsupportedError
-from zvcore.layout import ChunkForm, Layout
+from zvcore.engine.sources import ABSENT
+from zvcore.errors import UnsupportedError
+from zvcore.transfer.batches import Steps
 from zvcore.zarr3.array import Zarr3Array
-from zvcore.zarr3.metadata import ArrayMetadata
-from zvcore.zarr3.shard_levels import levels_of
-from zvcore.zarr3.sharding import layout_of
+from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
+from zvcore.zarr3.pieces import Piece, Pieces, pieces_of
+from zvcore.zarr3.sharding import ShardLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from zvcore.engine import Keys
-    from zvcore.engine.sources import Sources
     from zvcore.engine.work import Work
-    from zvcore.placement import Placement
     from zvcore.stores import Store
+    from zvcore.transfer.shard_writer import ShardWriter
     from zvcore.zarr3.edges import Run
 
 __all__ = ["RectilinearArray"]
-
-# How many pieces are remembered.
-_PIECES = 256
-
-
-@dataclass(frozen=True)
-class PieceMetadata(ArrayMetadata):
-    """One piece as an array; `first` is where its first chunk stands in the grid."""
-
-    first: tuple[int, ...] = ()
-
-    def keys(self, positions: npt.NDArray[Any]) -> Keys:
-        return super().keys(positions + np.array(self.first, np.int64))
-
-    def key(self, position: Sequence[int]) -> str:
-        return super().key([i + n for i, n in zip(position, self.first, strict=True)])
-
-    def position(self, key: str) -> tuple[int, ...] | None:
-        found = super().position(key)
-        if found is None:
-            return None
-        place = tuple(i - n for i, n in zip(found, self.first, strict=True))
-        return place if all(0 <= i < n for i, n in zip(place, self.grid, strict=True)) else None
-
-
-class _Pieces(Layout):
-    """What there is to say of the array as a whole. Whoever asks for single chunks is told that there is no grid."""
-
-    def __init__(self, store: Store, metadata: ArrayMetadata, **options: Any) -> None:
-        assert metadata.edges is not None
-        self.store = store
-        self.metadata = metadata
-        self.options = options
-        self.shape = metadata.shape
-        self.fill_value = metadata.fill_value
-        self.made: dict[tuple[int, ...], Any] = {}
-        self.edges = metadata.edges
-        sharding = metadata.pipeline.sharding
-        # The sizes of the chunks, or of what is in them.
-        chunk_shape, axes = metadata.chunk_shape, metadata.pipeline.axes
-        if sharding is not None:
-            self._check_shards(sharding.chunk_shape)
-            _, chunk_shape, axes = levels_of(metadata.pipeline)
-        self.form = ChunkForm(chunk_shape, metadata.data_type.dtype, axes=axes)
-        self.shard_shape = None if sharding is None else metadata.chunk_shape
-
-    def _check_shards(self, inner: tuple[int, ...]) -> None:
-        for place, axis in enumerate(self.metadata.pipeline.axes):
-            for run in self.edges[axis].runs:
-                if run.extent % inner[place]:
-                    what = "the inner chunks must divide each shard"
-                    raise MetadataError(what, key=self.metadata.where, expected=run.extent, found=inner)
-
-    @property
-    def chains(self) -> Any:
-        return (self.metadata.pipeline.innermost.chunk_chain,)
-
-    def piece(self, runs: tuple[Run, ...]) -> Any:
-        """The layout of the piece that these runs make."""
-        name = tuple(run.first for run in runs)
-        layout = self.made.get(name)
-        if layout is None:
-            given = {one.name: getattr(self.metadata, one.name) for one in fields(ArrayMetadata)}
-            shape = tuple(min(run.stop, n) - run.start for run, n in zip(runs, self.shape, strict=True))
-            extents = tuple(run.extent for run in runs)
-            metadata = PieceMetadata(**{**given, "shape": shape, "chunk_shape": extents, "edges": None}, first=name)
-            layout = layout_of(self.store, metadata, **self.options)
-            if len(self.made) >= _PIECES:
-                self.made.clear()
-            self.made[name] = layout
-        return layout
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "made": {}}
-
-    def _unknown(self) -> UnsupportedError:
-        what = "arrays with a rectilinear grid are read and written; what was asked for needs chunks of one size"
-        return UnsupportedError(what, key=self.store.root)
-
-    @property
-    def pipeline(self) -> Any:
-        """What conversions ask for."""
-        raise self._unknown()
-
-    @property
-    def placement(self) -> Placement:
-        raise self._unknown()
-
-    def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
-        raise self._unknown()
-
-    def chunk_name(self, position: tuple[int, ...]) -> str:
-        return self.metadata.key(position)
 
 
 class RectilinearArray(Zarr3Array):
@@ -136,7 +40,7 @@ class RectilinearArray(Zarr3Array):
     _layout: Any
 
     def _lay_out(self, store: Store, metadata: ArrayMetadata) -> Any:
-        return _Pieces(store, metadata, **self._options)
+        return Pieces(store, metadata, **self._options)
 
     @property
     def edges(self) -> tuple[list[tuple[int, int]], ...]:
@@ -156,14 +60,14 @@ class RectilinearArray(Zarr3Array):
     def read(
         self, region: Any = ..., out: Any = None, threads: int | None = None, progress: Any = None, memory: Any = None
     ) -> Any:
-        work = self._work_with(threads, None, memory)
+        work = self._work_with(threads, progress, memory)
         return self._read_axes(Selection.basic(region, self.shape), self._axes(region), out, work)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._write_axes(Selection.basic(key, self.shape), self._axes(key), value, self._work)
 
     def write(self, region: Any, value: Any, threads: int | None = None, progress: Any = None) -> None:
-        work = self._work_with(threads)
+        work = self._work_with(threads, progress)
         self._write_axes(Selection.basic(region, self.shape), self._axes(region), value, work)
 
     @property
@@ -194,8 +98,13 @@ class RectilinearArray(Zarr3Array):
                 axes.append(np.where(array < 0, array + length, array))
         return axes
 
-    def _parts(self, axes: list[Any], values: npt.NDArray[Any]) -> Iterator[tuple[Any, tuple[Any, ...], Any, bool]]:
-        """(layout of a piece, what is selected of it, the place of that in `values`, whether that is a view)."""
+    def parts(self, key: Any, values: npt.NDArray[Any]) -> Iterator[tuple[Any, Selection, npt.NDArray[Any]]]:
+        for piece, within, (full, place), _ in self._parts(self._axes(key), values):
+            layout = piece.layout
+            yield layout, Selection.orthogonal(within, layout.shape, layout.form.shape), full[place]
+
+    def _parts(self, axes: list[Any], values: npt.NDArray[Any]) -> Iterator[tuple[Piece, tuple[Any, ...], Any, bool]]:
+        """(a piece, what is selected of it, the place of that in `values`, whether that is a view)."""
         kept = tuple(slice(None) if not isinstance(one, int) else None for one in axes)
         full = values[kept] if kept else values
         along = []
@@ -204,23 +113,41 @@ class RectilinearArray(Zarr3Array):
                 full, one = np.flip(full, axis), one[::-1]
             along.append([*_shares(one, edges)])
         for combination in itertools.product(*along):
-            layout = self._layout.piece(tuple(run for run, _, _ in combination))
+            piece = self._layout.piece(tuple(run for run, _, _ in combination))
             key = tuple(within for _, within, _ in combination)
             place = tuple(there for _, _, there in combination)
             viewed = all(isinstance(one, slice) for one in place)
-            yield layout, key, (full, place if viewed else _mesh(place, full.shape)), viewed
+            yield piece, key, (full, place if viewed else _mesh(place, full.shape)), viewed
+
+    def _steps(self, axes: list[Any], work: Work) -> Steps:
+        """What tells of all chunks that are touched, if anybody wants to know."""
+        if work.progress is None:
+            return Steps(work, 0)
+        total = 1
+        for axis, (one, edges) in enumerate(zip(axes, self._layout.edges, strict=True)):
+            touched = 0
+            for run, within, _ in _shares(one, edges):
+                extent = self.chunks[axis] if self._layout.sharded else run.extent
+                selection = Selection.orthogonal((within,), (run.extent * run.chunks,), (extent,))
+                touched += selection.chunk_counts((extent,))[0]
+            total *= touched
+        return Steps(work, total)
 
     def _read_axes(self, whole: Selection, axes: list[Any], out: Any, work: Work) -> Any:
         result = transfer.empty(whole.result_shape, self.dtype, self.order) if out is None else self._target(whole, out)
         if result.size:
-            for layout, key, (full, place), viewed in self._parts(axes, result):
+            steps = self._steps(axes, work)
+            for piece, key, (full, place), viewed in self._parts(axes, result):
+                layout = piece.layout
                 selection = Selection.orthogonal(key, layout.shape, layout.form.shape)
-                if viewed and result.dtype.isnative:
-                    transfer.read(layout, selection, full[place], work)
-                else:
-                    values = np.empty(selection.result_shape, self.dtype)
-                    transfer.read(layout, selection, values, work)
-                    full[place] = values
+                own = steps.of(math.prod(selection.chunk_counts(layout.form.shape)))
+                with piece.telling():
+                    if viewed and result.dtype.isnative:
+                        transfer.read(layout, selection, full[place], own)
+                    else:
+                        values = np.empty(selection.result_shape, self.dtype)
+                        transfer.read(layout, selection, values, own)
+                        full[place] = values
         if out is not None:
             return out
         return result[()] if whole.is_item else result
@@ -239,12 +166,16 @@ class RectilinearArray(Zarr3Array):
         self._check_writable()
         values = self._as_values(value, whole.result_shape)
         if values.size:
-            for layout, key, (full, place), _ in self._parts(axes, values):
+            steps = self._steps(axes, work)
+            for piece, key, (full, place), _ in self._parts(axes, values):
+                layout = piece.layout
                 selection = Selection.orthogonal(key, layout.shape, layout.form.shape)
-                transfer.write(layout, selection, full[place], work)
+                with piece.telling():
+                    own = steps.of(math.prod(selection.chunk_counts(layout.form.shape)))
+                    transfer.write(layout, selection, full[place], own)
 
-    def _pointed(self, whole: Selection, key: Any) -> Iterator[tuple[Any, Selection, npt.NDArray[np.intp]]]:
-        """(layout of a piece, the points in it, which of all points they are)."""
+    def _pointed(self, whole: Selection, key: Any) -> Iterator[tuple[Piece, Selection, npt.NDArray[np.intp]]]:
+        """(a piece, the points in it, which of all points they are)."""
         items = key if isinstance(key, tuple) else (key,)
         if len(items) == 1 and np.ndim(items[0]) == self.ndim and np.asarray(items[0]).dtype.kind == "b":
             items = np.nonzero(items[0])
@@ -257,9 +188,9 @@ class RectilinearArray(Zarr3Array):
         for number, row in enumerate(found.tolist()):
             runs = tuple(edges.runs[i] for edges, i in zip(self._layout.edges, row, strict=True))
             chosen = np.flatnonzero(of.ravel() == number)
-            layout = self._layout.piece(runs)
+            piece = self._layout.piece(runs)
             points = tuple(one[chosen] - run.start for one, run in zip(flat, runs, strict=True))
-            yield layout, Selection.points(points, layout.shape, layout.form.shape), chosen
+            yield piece, Selection.points(points, piece.layout.shape, piece.layout.form.shape), chosen
 
     # --- single chunks
 
@@ -301,8 +232,27 @@ class RectilinearArray(Zarr3Array):
 
     # --- the whole
 
+    def sizes_of(self, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Of chunks, or shards."""
+        stored = self.store.sizes(self.metadata.keys(positions))
+        inside = np.ones(len(positions), object)
+        for edges, numbers, n in zip(self._layout.edges, positions.T, self.shape, strict=True):
+            begin, extent = edges.places(numbers)
+            inside *= np.minimum(extent, n - begin).astype(object)
+        lengths = [ABSENT if size is None else size for size in stored]
+        return np.array(lengths, np.uint64), (inside * self.dtype.itemsize).astype(np.uint64)
+
+    def _shards(self) -> Iterator[tuple[ShardLayout, str]]:
+        stored = self.metadata.stored(self.store)
+        for piece, objects in pieces_of(self._layout, stored):
+            if isinstance(piece.layout, ShardLayout) and piece.layout.simple:
+                yield from ((piece.layout, key) for key, _ in objects)
+
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-        return replace(self.metadata, document=content).resized(shape).document
+        # Others may have cut what they have added in another way.
+        metadata = parse_document(content, DOCUMENT)
+        assert isinstance(metadata, ArrayMetadata)
+        return metadata.resized(shape).document
 
     def _clear_outside(self, shrunk: list[int]) -> None:
         """Chunks outside of the array are removed; what one that its end cuts has behind it gets the fill value."""
@@ -314,6 +264,9 @@ class RectilinearArray(Zarr3Array):
             if any(stop > n for (_, stop), n in zip(spans, self.shape, strict=True)):
                 region = self._block_region(position)
                 self[region] = self[region]
+
+    def shard_writer(self, memory: int = 1 << 30) -> ShardWriter:
+        raise self._layout.refusal()
 
     def to_dask(self, chunks: Any = None) -> Any:
         """A dask array over this one, cut along its chunks (or shards)."""
@@ -349,9 +302,10 @@ class _Points(PointIndex):
         array = self._array
         whole = Selection.points(key, array.shape, array.chunks)
         result = np.empty(math.prod(whole.result_shape), array.dtype)
-        for layout, selection, chosen in array._pointed(whole, key) if result.size else ():
+        for piece, selection, chosen in array._pointed(whole, key) if result.size else ():
             values = np.empty(selection.result_shape, array.dtype)
-            transfer.read(layout, selection, values, array._work)
+            with piece.telling():
+                transfer.read(piece.layout, selection, values, array._work)
             result[chosen] = values
         return result.reshape(whole.result_shape)[()]
 
@@ -360,8 +314,9 @@ class _Points(PointIndex):
         array._check_writable()
         whole = Selection.points(key, array.shape, array.chunks)
         values = array._as_values(value, whole.result_shape).reshape(-1)
-        for layout, selection, chosen in array._pointed(whole, key) if values.size else ():
-            transfer.write(layout, selection, values[chosen], array._work)
+        for piece, selection, chosen in array._pointed(whole, key) if values.size else ():
+            with piece.telling():
+                transfer.write(piece.layout, selection, values[chosen], array._work)
 
 
 def _shares(one: Any, edges: Any) -> Iterator[tuple[Run, Any, Any]]:

@@ -12,14 +12,15 @@ from zvcore.engine import Buffers
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr3.inspection import walk
+from zvcore.zarr3.pieces import pieces_of
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.shard_format import ShardAssembler
 from zvcore.zarr3.shard_writer import ShardWriter
 from zvcore.zarr3.sharding import ShardLayout
-from zvcore.zarr3.verification import Checker, check_documents
+from zvcore.zarr3.verification import Checker, check_documents, grid_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -62,14 +63,20 @@ def _arrays(store: Store, only: Sequence[str] | None) -> Iterator[tuple[str, Zar
 def _repair_array(
     array: Zarr3Array, report: Report, only: Sequence[str] | None, patient: Patient, threads: int | None
 ) -> None:
-    checker = Checker(array, report, threads=threads)
-    layout = checker.layout
-    for key, position in objects(patient.store, checker.grid, report, only):
+    grid = grid_of(array.layout)
+    for piece, stored in pieces_of(array.layout, objects(patient.store, grid, report, only)):
+        with piece.reporting(report) as part:
+            _repair_objects(Checker(piece.layout, part, threads=threads), stored, patient)
+
+
+def _repair_objects(checker: Checker, stored: Iterable[tuple[str, tuple[int, ...]]], patient: Patient) -> None:
+    report, layout = checker.report, checker.layout
+    for key, position in stored:
         mark = len(report.problems)
         if not isinstance(layout, ShardLayout):
             checker.chunks([(key, position)])
             if any(problem.damage for problem in report.problems[mark:]):
-                _drop(patient, key, position, report, "the chunk")
+                _drop(patient, key, position, report, "the chunk", What.DATA)
             else:
                 report.count("chunks kept")
             continue
@@ -82,10 +89,12 @@ def _repair_array(
                 _repair_nested(checker, layout, edit, position, report.problems[mark:], patient)
 
 
-def _drop(patient: Patient, key: str, position: Any, report: Report, what: str) -> None:
+def _drop(patient: Patient, key: str, position: Any, report: Report, what: str, kind: What = What.INDEX) -> None:
     size = patient.store.size(key)
     kept = patient.drop(key)
-    report.lose(key, f"{what} is left out and reads as the fill value{kept}", chunk=position, offset=0, length=size)
+    report.lose(
+        key, f"{what} is left out and reads as the fill value{kept}", chunk=position, offset=0, length=size, kind=kind
+    )
     report.count("objects dropped")
 
 
@@ -189,14 +198,21 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
     """Rewrite shards that hold dead bytes. Damaged shards are left alone, and reported."""
     report = Report()
     for path, array, meant in _arrays(store, only):
-        layout: Any = array.layout
         part = Report()
-        if isinstance(layout, ShardLayout) and layout.simple:
-            checker = Checker(array, part, fast=True, threads=threads)
-            for key, position in objects(layout.store, checker.grid, part, meant):
-                _compact_shard(layout, key, position, part)
+        if array.shards is not None:
+            _ = array.layout.chains  # a codec that is not installed is an error before anything is changed
+            stored = objects(array.store, grid_of(array.layout), part, meant)
+            for piece, some in pieces_of(array.layout, stored):
+                with piece.reporting(part) as told:
+                    _compact_shards(piece.layout, some, told)
         report.extend(part, path)
     return report
+
+
+def _compact_shards(layout: Any, stored: Iterable[tuple[str, tuple[int, ...]]], report: Report) -> None:
+    if isinstance(layout, ShardLayout) and layout.simple:
+        for key, position in stored:
+            _compact_shard(layout, key, position, report)
 
 
 def _compact_shard(layout: ShardLayout, key: str, shard: tuple[int, ...], report: Report) -> None:

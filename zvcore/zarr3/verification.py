@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.care.chunks import ChunkChecker
+from zvcore.care.chunks import ChunkChecker, ObjectChecker
 from zvcore.care.ome import check_ome
 from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
 from zvcore.engine import Keys
@@ -19,9 +19,10 @@ from zvcore.layout import Sources
 from zvcore.report import Problem, Report, What
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.key_selection import within
-from zvcore.zarr3.array import Zarr3Array
+from zvcore.zarr3.array import array_of
 from zvcore.zarr3.consolidated import differences
 from zvcore.zarr3.metadata import DOCUMENT, GroupMetadata, read_document, read_metadata
+from zvcore.zarr3.pieces import pieces_of
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.whole_shards import stored_chunks
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["Checker", "check_documents", "verify"]
+__all__ = ["Checker", "check_documents", "grid_of", "verify"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -67,7 +68,9 @@ def verify(
                 report.count("groups")
                 return _group(store, metadata, report, only)
             report.count("arrays")
-            checker = Checker(Zarr3Array(store, metadata, read_only=True), report, fast, threads)
+            layout = array_of(store, metadata, read_only=True).layout
+            kind = Checker if metadata.edges is None else PieceChecker
+            checker = kind(layout, report, fast, threads)
             if not documents:
                 checker.all(only)
         except ZvcoreError as error:
@@ -154,15 +157,36 @@ def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
     return () if isinstance(metadata, GroupMetadata) else metadata.shape
 
 
+def grid_of(layout: Any) -> Grid:
+    """Which objects the array of a layout has."""
+    edges = layout.metadata.edges
+    extents = layout.metadata.grid if edges is None else [one.count for one in edges]
+    return Grid(list(extents), layout.metadata.position, _GUESTS, "chunk" if layout.shard_shape is None else "shard")
+
+
+class PieceChecker(ObjectChecker):
+    """Checks the objects of an array whose chunks differ in size: those of each piece of it by themselves."""
+
+    def __init__(self, layout: Any, report: Report, fast: bool = False, threads: int | None = None) -> None:
+        super().__init__(layout.store, grid_of(layout), report)
+        self.layout = layout
+        self.fast = fast
+        self.threads = threads
+        _ = layout.chains  # a codec that is not installed is an error before any chunk is read
+
+    def objects(self, batch: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+        for piece, part in pieces_of(self.layout, iter(batch)):
+            with piece.reporting(self.report) as report:
+                Checker(piece.layout, report, self.fast, self.threads).objects([*part])
+
+
 class Checker(ChunkChecker):
     """Checks the objects of one array: chunks, or shards of them."""
 
-    def __init__(self, array: Zarr3Array, report: Report, fast: bool = False, threads: int | None = None) -> None:
-        self.array = array
-        self.metadata = array.metadata
-        self.sharded = isinstance(array.layout, ShardLayout)
-        grid = Grid(list(self.metadata.grid), self.metadata.position, _GUESTS, "shard" if self.sharded else "chunk")
-        super().__init__(array.layout, grid, report, fast, threads)
+    def __init__(self, layout: Any, report: Report, fast: bool = False, threads: int | None = None) -> None:
+        self.metadata = layout.metadata
+        self.sharded = isinstance(layout, ShardLayout)
+        super().__init__(layout, grid_of(layout), report, fast, threads)
 
     def objects(self, batch: Sequence[tuple[str, tuple[int, ...]]]) -> None:
         if not self.sharded:
