@@ -61,9 +61,10 @@ def run(options: argparse.Namespace) -> int:
 def write_rows(options: argparse.Namespace) -> bool:
     """Whether there were annotations or points, which are written as a table."""
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import reading
+    from zvcore.commands.terminal import reading, say
     from zvcore.converting.rows import rows_of
-    from zvcore.converting.tables import WRITTEN, ending_of, write_table
+    from zvcore.converting.table_writing import write_table
+    from zvcore.converting.tables import WRITTEN, ending_of
 
     if ending_of(options.output) not in WRITTEN or options.region is not None or options.at is not None:
         return False
@@ -76,6 +77,8 @@ def write_rows(options: argparse.Namespace) -> bool:
                 return False  # arrays may be written so too
             raise UsageError(f"{options.path}: only annotations and points are written as {options.output}")
         write_table(options.output, rows)
+    for loss in rows.losses:
+        say(options, f"lost: {loss}")
     return True
 
 

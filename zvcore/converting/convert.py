@@ -10,17 +10,18 @@ import numpy as np
 
 from zvcore import opening
 from zvcore.borrowed.wrapping import as_array
-from zvcore.converting import tables
 from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
 from zvcore.converting.lines import convert_lines, lines_of
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import convert_rows, is_table, rows_of, table_format
+from zvcore.converting.table_reading import read_table
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Target
 from zvcore.exchange.rows import Rows
 from zvcore.format import Format, Node, formats, get_format
 from zvcore.stores import Store
+from zvcore.stores.durability import chosen_durability
 from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ def _source(
     """
     from_there, to_there = shared_options(storage_options, src, dst)
     if is_table(src):
-        return tables.read_table(str(src), options), to_there
+        return read_table(str(src), options), to_there
     source = src
     if isinstance(src, str | os.PathLike | Store):
         source = opening.open(src, **{"storage_options": from_there, **(source_options or {})})
@@ -287,7 +288,8 @@ def _in_one_piece(
         assert store is not None
         report = convert_lines(lines, store, format, options, overwrite=overwrite, strict=strict)
     else:
-        report = convert_rows(source, dst, store, format, options, overwrite=overwrite, strict=strict)
+        fsync = chosen_durability(durable[1], durable[0]) == "fsync"
+        report = convert_rows(source, dst, store, format, options, overwrite=overwrite, strict=strict, fsync=fsync)
     report.seconds = time.monotonic() - started
     return report
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from zvcore.converting import tables
+from zvcore.converting.table_reading import faults_of
+from zvcore.converting.table_writing import write_table
+from zvcore.converting.tables import READ, ending_of
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.format import get_format
 from zvcore.report import ConversionReport, Report
@@ -22,12 +24,12 @@ __all__ = ["convert_rows", "is_table", "rows_of", "table_format"]
 def table_format(format: str) -> str | None:
     """How files of a table format end; None for formats of arrays."""
     ending = f".{format}"
-    return ending if ending in tables.READ else None
+    return ending if ending in READ else None
 
 
 def is_table(src: Any) -> bool:
     """Whether a source is a table by its name."""
-    return tables.ending_of(src) in tables.READ and os.path.isfile(src)
+    return ending_of(src) in READ and os.path.isfile(src)
 
 
 def rows_of(source: Any) -> Rows | None:
@@ -38,9 +40,9 @@ def rows_of(source: Any) -> Rows | None:
 
 def convert_rows(
     rows: Rows, dst: Any, store: Store | None, format: str, options: Mapping[str, Any], *, overwrite: bool,
-    strict: bool,
+    strict: bool, fsync: bool = False,
 ) -> ConversionReport:  # fmt: skip
-    """Write rows into a table, where `store` is None, or in a format that has rows."""
+    """Write rows into a table, where `store` is None (then `fsync` says how), or in a format that has rows."""
     if strict and rows.losses:
         raise UnsupportedError("something would be lost", found="; ".join(rows.losses))
     report = ConversionReport()
@@ -51,12 +53,14 @@ def convert_rows(
             raise ConflictError("there is a file already; overwrite=True replaces it", key=os.fspath(dst))
         done = Report()
         ending = table_format(format)
-        if tables.ending_of(dst) != ending:
+        if ending_of(dst) != ending:
             raise ValueError(f"the name of a file of {format} ends with {ending}")
-        done.count("rows", tables.write_table(os.fspath(dst), rows))
+        with faults_of(rows.source):
+            done.count("rows", write_table(os.fspath(dst), rows, fsync=fsync))
         for loss in rows.losses:
             done.lose("", loss)
     else:
-        done = get_format(format).write_rows(store, rows, options, overwrite)
+        with faults_of(rows.source):
+            done = get_format(format).write_rows(store, rows, options, overwrite)
     report.extend(done)
     return report

@@ -24,6 +24,7 @@ class Rows:
     count          how many there are, if that is known
     bounds         (lowest corner, highest corner), if they are known
     losses         what could not be given
+    source         the file that they come from, which errors name; None: they come from no file
     """
 
     type: str
@@ -34,3 +35,4 @@ class Rows:
     count: int | None = None
     bounds: tuple[Any, Any] | None = None
     losses: list[str] = field(default_factory=list)
+    source: str | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.errors import UnsupportedError
+from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.exchange.rows import Rows
 from zvcore.images.axes import nanometers
 from zvcore.report import Report
@@ -58,19 +58,19 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     """`options`: keyword arguments of `write_points`. Ids become an attribute."""
     if rows.type != "point":
         raise UnsupportedError(f"{rows.type}s do not become Zarr Vectors, only points", key=store.root)
-    if overwrite and store.exists("zarr.json"):
-        for name in store.list_dir()[0]:
-            store.delete_prefix(name)
-        store.delete("zarr.json")
     report = Report()
     for name in rows.relationships:
         report.lose(name, "ids of related segments have no place beside points")
     scale = {name: nanometers(unit) * size for name, (size, unit) in rows.dimensions.items()}
     factors = np.array([*scale.values()], np.float64)
-    batches = rows.batches()
+    batches = (_understood(batch, rows) for batch in rows.batches())
     first = next(batches, None)
     if first is None or not len(first["point"]):
         raise UnsupportedError("Zarr Vectors hold at least one point", key=store.root)
+    if overwrite and store.exists("zarr.json"):
+        for name in store.list_dir()[0]:
+            store.delete_prefix(name)
+        store.delete("zarr.json")
     names = [name for name in first if name != "point" and name not in rows.relationships]
     for name, declared in rows.properties.items():
         if "enum_labels" in declared:
@@ -86,6 +86,34 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     for loss in rows.losses:
         report.lose("", loss)
     return report
+
+
+def _understood(batch: dict[str, Any], rows: Rows) -> dict[str, Any]:
+    """A batch with a column of points and numbers beside it. Tables have a column for each axis, and names."""
+    axes = [] if "point" in batch else list(rows.dimensions)
+    missing = [name for name in axes if name not in batch]
+    if missing:
+        raise MetadataError(f"there is no column {missing[0]!r}", key=rows.source, found=", ".join(batch))
+    found = {} if not axes else {"point": np.stack([np.asarray(batch[name], np.float64) for name in axes], -1)}
+    for name, column in batch.items():
+        if name in rows.relationships:
+            found[name] = column
+        elif name not in axes:
+            found[name] = _as_numbers(np.asarray(column), rows.properties.get(name, {}))
+    return found
+
+
+def _as_numbers(column: Any, declared: Mapping[str, Any]) -> Any:
+    """Names as the numbers that they are declared with, and colours as their components."""
+    if column.dtype.kind not in "UO":
+        return column
+    labels = declared.get("enum_labels")
+    if labels is None and not all(isinstance(one, str) for one in column):
+        return np.stack([*column])
+    if labels is None:
+        return np.array([[*bytes.fromhex(text.removeprefix("#"))] for text in column.tolist()], np.uint8)
+    numbers = dict(zip(labels, declared.get("enum_values") or range(len(labels)), strict=True))
+    return np.array([numbers[text] for text in column.tolist()])
 
 
 def _column(batches: Iterator[dict[str, Any]], name: str) -> Iterator[Any]:
