@@ -48,6 +48,12 @@ cdef extern from "zstd_errors.h" nogil:
     int ZSTD_error_checksum_wrong
     int ZSTD_error_memory_allocation
 
+cdef enum:
+    # ZSTD_c_blockSplitterLevel of zstd 1.5.7, whose name only its static library tells, and its value for none. What it
+    # does in advance costs a tenth to a quarter of the time, and makes labels of 64 bits 8 % larger.
+    BLOCK_SPLITTER = 1017
+    NO_SPLITTING = 1
+
 cdef struct Config:
     int level
     int checksum
@@ -110,6 +116,8 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
         own.compressor = ZSTD_createCCtx()
         if own.compressor == NULL:
             return ZV_NOMEM
+        # Other versions answer that they do not know it, which changes nothing.
+        ZSTD_CCtx_setParameter(own.compressor, BLOCK_SPLITTER, NO_SPLITTING)
     # Parameters outlive a call, so after the first time these are two cheap checks.
     result = ZSTD_CCtx_setParameter(own.compressor, ZSTD_c_compressionLevel, config.level)
     if not ZSTD_isError(result):

@@ -42,6 +42,11 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, order: An
         ("u2", (4, 16, 16)),
         ("<f4", (4, 16, 8)),
         (">u2", (4, 16, 32)),
+        (">u2", (4, 16, 48)),
+        (">i4", (4, 16, 32)),
+        (">f8", (2, 16, 16)),
+        (">c8", (2, 16, 16)),
+        (">c16", (2, 16, 16)),
         ("u8", (2, 8, 32)),
     ],
 )
@@ -104,3 +109,26 @@ def test_the_memory_of_a_large_result_begins_with_a_line(tmp_path: Path) -> None
     assert array[...].ctypes.data % 64 == 0
     assert array[...].flags.c_contiguous
     assert array[...].flags.writeable
+
+
+@pytest.mark.parametrize("codec", ["raw", "zstd"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_chunks_as_wide_as_the_result_are_read_into_it(tmp_path: Path, codec: str, threads: int) -> None:
+    """Some are not stored, the last ones are cut, and what lies around the result stays as it is."""
+    array, values = stored(tmp_path / "a", "u2", (3, 400, 512), codec)
+    out = aligned((50, 400, 512), np.dtype("u2"), 2)
+    assert np.array_equal(array.read(out=out[5:45], threads=threads), values)
+    assert np.array_equal(array.read(np.s_[2:31], out=out[5:34], threads=threads), values[2:31])
+    assert (out[:5] == 0xEEEE).all()
+    assert (out[45:] == 0xEEEE).all()
+
+
+def test_a_raw_chunk_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
+    array, _ = stored(tmp_path / "a", "u2", (3, 400, 512), "raw")
+    shard = tmp_path / "a" / "c" / "0" / "0" / "0"
+    content = shard.read_bytes()
+    index = np.frombuffer(content[-4 - 16 * 64 : -4], "<u8")  # 4^3 chunks, of which a few are there
+    assert index.size == 128
+    shard.write_bytes(content[: 400 * 512] + content[-4 - 16 * 64 :])
+    with pytest.raises(zvcore.errors.CorruptDataError, match="c/0/0/0"):
+        array[...]

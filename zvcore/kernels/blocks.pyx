@@ -25,7 +25,7 @@ cdef extern from "zv_blocks.h" nogil:
     const ptrdiff_t ZV_CALL
     zv_mover zv_find_mover(uint32_t features, ptrdiff_t size, int unit, int tiles)
     void zv_copy_rows(char *d, const char *s, const zv_plane *p, const char *next)
-    void zv_stream_rows(char *d, const char *s, const zv_plane *p, const char *next)
+    zv_mover zv_find_streamer(uint32_t features, int unit)
     bint zv_is_whole_lines(const char *d, const zv_plane *p, ptrdiff_t bytes)
     void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s_stride, ptrdiff_t apart, ptrdiff_t n,
                       ptrdiff_t bytes)
@@ -149,6 +149,7 @@ cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
     cdef Py_ssize_t nearest
     cdef int place, i
     cdef bint tiles = False
+    cdef zv_mover streamer
     if move.count:
         place = move.count - 1
         for i in range(move.count):
@@ -168,11 +169,13 @@ cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
         # Rows of the destination that all lie in different pages are written one after the other.
         move.by_source = False
     plane[0] = zv_plane(outer.n, inner.n, outer.d, inner.d, outer.s, inner.s, move.by_source)
-    if not move.swap_unit and inner.d == move.itemsize and inner.s == move.itemsize:
+    if inner.d == move.itemsize and inner.s == move.itemsize:
         if move.far and zv_is_whole_lines(move.dst, plane, inner.n * move.itemsize) and has_whole_lines(move):
-            plane.n1 = inner.n * move.itemsize
-            return zv_stream_rows
-        if inner.n * move.itemsize >= ZV_CALL:
+            streamer = zv_find_streamer(features, move.swap_unit)
+            if streamer != NULL:
+                plane.n1 = inner.n * move.itemsize
+                return streamer
+        if not move.swap_unit and inner.n * move.itemsize >= ZV_CALL:
             plane.n1 = inner.n * move.itemsize
             return zv_copy_rows
     return zv_find_mover(features, move.itemsize, move.swap_unit, tiles)

@@ -134,6 +134,10 @@ ZV_INLINE ptrdiff_t zv_rows_ahead(const zv_rows *rows) {
     return ahead < rows->count ? ahead : rows->count;
 }
 
+#if ZV_X86
+#include <immintrin.h>
+#endif
+
 #if defined(__GNUC__)
 #define ZV_VECTORS 1
 
@@ -205,7 +209,6 @@ static inline int zv_is_whole_lines(const char *d, const zv_plane *p, ptrdiff_t 
 /* Rows of whole lines of a destination so large that it will not stay in the caches: lines are written past them, so
  * none is read before it is overwritten. Every caller ends with zv_end_streaming. */
 #if ZV_X86
-#include <emmintrin.h>
 enum { ZV_STREAMS = 1 };
 
 static void zv_stream_rows(char *d, const char *s, const zv_plane *p, const char *next) {
@@ -258,5 +261,20 @@ static void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s
 #define zv_stream_rows zv_copy_rows
 static inline void zv_end_streaming(void) {}
 #endif
+
+/* The mover for rows of whole lines that are written past the caches, each `unit` bytes the other way round (0: as they
+ * are); NULL if there is none. Its plane counts rows in bytes. */
+static zv_mover zv_find_streamer(uint32_t features, int unit) {
+    if (!unit) return zv_stream_rows;
+#if ZV_X86 && ZV_VECTORS
+    if (features & ZV_CPU_AVX2) switch (unit) {
+        case 2: return zv_stream_swapped_2_avx2;
+        case 4: return zv_stream_swapped_4_avx2;
+        case 8: return zv_stream_swapped_8_avx2;
+        }
+#endif
+    (void)features;
+    return NULL;
+}
 
 #endif

@@ -133,6 +133,35 @@ ZV_TARGET ZV_INLINE void ZV_NAME(zv_move_line)(char *d, ptrdiff_t d1, const char
     ZV_UNROLLED_4 for (ptrdiff_t j = 0; j < n; j++) zv_move_item(d + j * d1, s + j * s1, size, unit);
 }
 
+#if ZV_WIDE && ZV_X86
+/* Rows of whole lines, each `unit` bytes the other way round, written past the caches. */
+ZV_TARGET ZV_INLINE void ZV_NAME(zv_stream_swapped)(char *d, const char *s, const zv_plane *p, int unit) {
+    for (ptrdiff_t i = 0; i < p->n0; i++)
+        for (ptrdiff_t k = 0; k < p->n1; k += 32) {
+            zv_wide v;
+            memcpy(&v, s + i * p->s0 + k, 32);
+            switch (unit) {
+            case 2: v = ZV_SHUFFLE(zv_wide, v, v, ZV_REVERSED_2(0), ZV_REVERSED_2(16)); break;
+            case 4: v = ZV_SHUFFLE(zv_wide, v, v, ZV_REVERSED_4(0), ZV_REVERSED_4(16)); break;
+            case 8: v = ZV_SHUFFLE(zv_wide, v, v, ZV_REVERSED_8(0), ZV_REVERSED_8(16)); break;
+            }
+            _mm256_stream_si256((__m256i *)(d + i * p->d0 + k), (__m256i)v);
+        }
+}
+
+#define ZV_STREAMER(unit)                                                                                              \
+    ZV_TARGET static void ZV_NAME(zv_stream_swapped_##unit)(char *d, const char *s, const zv_plane *p,                 \
+                                                            const char *next) {                                        \
+        (void)next;                                                                                                    \
+        ZV_NAME(zv_stream_swapped)(d, s, p, unit);                                                                     \
+    }
+
+ZV_STREAMER(2)
+ZV_STREAMER(4)
+ZV_STREAMER(8)
+#undef ZV_STREAMER
+#endif
+
 /* One item again and again. */
 ZV_TARGET ZV_INLINE void ZV_NAME(zv_repeat_item)(char *d, const char *s, ptrdiff_t n, int size, int unit) {
 #if ZV_VECTORS
