@@ -1,0 +1,179 @@
+"""How chunks of volumes are stored: packed, compressed, in files as others name them; and chunks that are damaged."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from tests.precomputed.volumes import MURMUR, create, open_, voxels
+from zvcore.choices import AUTO
+from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.precomputed import ShardingSpec
+from zvcore.stores import MemoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_how_chunks_are_compressed(tmp_path: Path) -> None:
+    assert create(tmp_path / "a", sharding="advise").sharding.data_encoding == "gzip"
+    assert create(tmp_path / "b", sharding="advise", codec="raw").sharding.data_encoding == "raw"
+    assert create(tmp_path / "c", sharding="advise", codec="gzip").codec.name == "gzip"
+    assert create(tmp_path / "d").codec.name == "gzip"
+    assert create(tmp_path / "e", codec="raw").codec is None
+    assert create(tmp_path / "f", codec=None).codec is None
+    assert create(tmp_path / "g", encoding="png").codec is None
+    assert create(MemoryStore()).codec is None
+
+
+@pytest.mark.parametrize("codec", [AUTO, "gzip"])
+def test_chunks_in_files_are_compressed_unless_it_is_not_wanted(tmp_path: Path, codec: Any) -> None:
+    a = create(tmp_path, codec=codec)
+    values = voxels((70, 45, 33, 1), "uint16")
+    a[:40] = values[:40]
+    again = open_(tmp_path, "r+", scale=0)
+    again[40:] = values[40:]
+    names = [path.name for path in (tmp_path / "1_1_1").iterdir()]
+    assert len(names) == 3 * 3 * 3 and all(name.endswith(".gz") for name in names)
+    for array in (a, open_(tmp_path, scale=0), pickle.loads(pickle.dumps(a))):
+        np.testing.assert_array_equal(array[...], values)
+    data = again.read_encoded((0, 0, 0, 0))
+    assert data is not None and gzip.decompress(data) == values[:32, :16, :16].tobytes(order="F")
+    again.write_encoded((1, 0, 0, 0), data)
+    np.testing.assert_array_equal(a[32:64, :16, :16], values[:32, :16, :16])
+    assert again.delete_block((1, 0, 0, 0))
+    assert not a[32:64, :16, :16].any()
+    with pytest.raises(MetadataError):
+        a.attrs["zvcore_compression"] = "none"
+
+
+@pytest.mark.parametrize("ending", [".gz", ".br"])
+def test_files_that_others_compressed_are_read_and_stay_so(tmp_path: Path, ending: str) -> None:
+    a = create(tmp_path, codec="raw")
+    values = voxels((70, 45, 33, 1), "uint16")
+    a[...] = values
+    compress = gzip.compress if ending == ".gz" else pytest.importorskip("brotli").compress
+    folder = tmp_path / "1_1_1"
+    for path in list(folder.iterdir()):
+        path.with_name(path.name + ending).write_bytes(compress(path.read_bytes()))
+        path.unlink()
+    b = open_(tmp_path, "r+", scale=0)
+    np.testing.assert_array_equal(b[...], values)
+    assert zvcore.verify(tmp_path).ok
+    b[:5, :5, :5] = 9
+    values[:5, :5, :5] = 9
+    np.testing.assert_array_equal(open_(tmp_path, scale=0)[...], values)
+    assert {path.suffix for path in folder.iterdir()} == {ending}
+    (folder / f"0-32_0-16_0-16{ending}").write_bytes(compress(bytes(10)))
+    with pytest.raises(CorruptDataError, match=f"0-32_0-16_0-16{ending}"):
+        b[0, 0, 0]
+    (folder / f"0-32_0-16_0-16{ending}").write_bytes(compress(bytes(1 << 20)))
+    with pytest.raises(CorruptDataError, match=f"0-32_0-16_0-16{ending}"):
+        b[0, 0, 0]
+    (folder / f"0-32_0-16_0-16{ending}").write_bytes(b"no stream at all")
+    with pytest.raises(CorruptDataError, match=f"0-32_0-16_0-16{ending}"):
+        b[0, 0, 0]
+    assert [problem.where for problem in zvcore.verify(tmp_path).problems] == [f"1_1_1/0-32_0-16_0-16{ending}"]
+
+
+def test_new_chunks_are_stored_as_those_that_are_there(tmp_path: Path) -> None:
+    """What somebody else made is not mixed: its reader may know one kind only."""
+    for ending in ("", ".gz"):
+        path = tmp_path / f"a{ending}"
+        a = create(path, codec="raw")
+        a[:32, :16, :16] = 5
+        first = path / "1_1_1" / "0-32_0-16_0-16"
+        if ending:
+            first.with_name(first.name + ending).write_bytes(gzip.compress(first.read_bytes()))
+            first.unlink()
+        open_(path, "r+", scale=0)[32:64, :16, :16] = 6
+        assert {one.suffix for one in first.parent.iterdir()} == {ending}
+
+
+def test_files_compressed_in_ways_that_are_not_read(tmp_path: Path) -> None:
+    a = create(tmp_path, codec="raw")
+    a[...] = 5
+    path = tmp_path / "1_1_1" / "0-32_0-16_0-16"
+    path.rename(f"{path}.zst")
+    with pytest.raises(UnsupportedError, match="compressed"):
+        open_(tmp_path, scale=0)[0, 0, 0]
+
+
+def test_labels_are_packed_unless_it_is_not_wanted(tmp_path: Path) -> None:
+    assert create(tmp_path / "a", dtype="uint64", type="segmentation").encoding.name == "compressed_segmentation"
+    assert create(tmp_path / "a", dtype="uint64", key="b").encoding.name == "compressed_segmentation"
+    assert create(tmp_path / "c", dtype="uint64", type="segmentation", encoding="raw").encoding.name == "raw"
+    assert create(tmp_path / "d", dtype="uint64", type="image").encoding.name == "raw"
+    assert create(tmp_path / "e", dtype="uint16", type="segmentation").encoding.name == "raw"
+    assert create(tmp_path / "f", dtype="uint32", type="segmentation", shape=(70, 45, 33, 2)).encoding.name == "raw"
+
+
+def test_a_conversion_of_labels_packs_them(tmp_path: Path) -> None:
+    labels = zvcore.create(tmp_path / "l.zarr", format="zarr3", shape=(32, 32, 32), dtype="uint32", chunks=(16, 16, 16))
+    labels[...] = np.arange(4, dtype="uint32").repeat(8)
+    zvcore.convert(tmp_path / "l.zarr", tmp_path / "out", format="precomputed")
+    scale = open_(tmp_path / "out", scale=0)
+    assert scale.encoding.name == "compressed_segmentation" and scale.codec.name == "gzip"
+    np.testing.assert_array_equal(scale[..., 0].T, labels[...])
+
+
+def test_a_conversion_keeps_files_as_they_are(tmp_path: Path) -> None:
+    for codec in ("raw", "gzip"):
+        a = create(tmp_path / codec, codec=codec)
+        a[...] = 5
+        report = zvcore.convert(tmp_path / codec, tmp_path / f"{codec}-copy", format="precomputed")
+        assert report.copied == 27 and report.encoded == 0
+        names = [{path.name for path in (tmp_path / one / "1_1_1").glob("[0-9]*")} for one in (codec, f"{codec}-copy")]
+        assert names[0] == names[1]
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 2 * 32 * 16 * 16 - 1, 2 * 32 * 16 * 16 + 1])
+@pytest.mark.parametrize("sharding", [None, ShardingSpec(0, "identity", 0, 0), MURMUR])
+def test_raw_chunks_of_a_wrong_length(tmp_path: Path, size: int, sharding: Any) -> None:
+    a = create(tmp_path, sharding=sharding, **({"codec": "raw"} if sharding is None else {}))
+    a[...] = 5
+    data = bytes(size)
+    if sharding is MURMUR:
+        data = gzip.compress(data)
+    a.write_encoded((0, 0, 0, 0), data)
+    with pytest.raises(CorruptDataError) as caught:
+        a[:5, :5, :5]
+    assert caught.value.key is not None
+    assert str(2 * 32 * 16 * 16) in str(caught.value)
+    assert (a[32:] == 5).all()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "dtype"), [("compressed_segmentation", "uint32"), ("png", "uint16"), ("jpeg", "uint8")]
+)
+@pytest.mark.parametrize(
+    "data", [b"", b"\0" * 7, b"\0" * 40, b"\x89PNG\r\n\x1a\n" + bytes(50), b"\xff\xd8\xff\xc0\0\x0b"]
+)
+def test_encoded_chunks_that_are_none(tmp_path: Path, encoding: str, dtype: str, data: bytes) -> None:
+    a = create(tmp_path, encoding=encoding, dtype=dtype, sharding=ShardingSpec(0, "identity", 0, 0))
+    a.write_encoded((0, 0, 0, 0), data)
+    with pytest.raises(CorruptDataError):
+        a[0, 0, 0]
+
+
+@pytest.mark.parametrize("encoding", ["png", "jpeg"])
+def test_pictures_that_are_cut_off_or_of_another_size(tmp_path: Path, encoding: str) -> None:
+    a = create(tmp_path, encoding=encoding, dtype="uint8")
+    a[...] = voxels(a.shape, "uint8")
+    good = a.read_encoded((0, 0, 0, 0))
+    edge = a.read_encoded((2, 0, 0, 0))
+    assert good is not None
+    assert edge is not None
+    # What follows the last scan lines is only an end mark.
+    for length in [*range(0, len(good) - 20, 37), len(good) // 2]:
+        a.write_encoded((0, 0, 0, 0), good[:length])
+        with pytest.raises(CorruptDataError):
+            a[0, 0, 0]
+    a.write_encoded((0, 0, 0, 0), edge)
+    with pytest.raises(CorruptDataError, match="not one of this chunk"):
+        a[0, 0, 0]
