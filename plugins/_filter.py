@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Filter"]
 
 
-class Filter(Codec):
+class Filter(Codec, ABC):
     """A codec for Zarr v3 only, whose configuration has no members that it does not know."""
 
     kind = "array"

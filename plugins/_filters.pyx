@@ -12,6 +12,7 @@ cdef extern from "zv_filters.h" nogil:
     ctypedef void (*zv_loop)(const uint8_t *source, size_t count, uint8_t *target) noexcept nogil
     ctypedef void (*zv_scaling)(const uint8_t *source, size_t count, double scale, double offset,
                                 uint8_t *target) noexcept nogil
+    ctypedef void (*zv_quantization)(const uint8_t *source, size_t count, double scale, uint8_t *target) noexcept nogil
     ctypedef int (*zv_subtraction)(const uint8_t *source, size_t count, uint8_t *target) noexcept nogil
     zv_subtraction zv_delta_encoder(int items, int stored)
     zv_loop zv_delta_decoder(int items, int stored)
@@ -24,26 +25,26 @@ cdef extern from "zv_filters.h" nogil:
     void zv_round_bits_uint64_t(const uint8_t *source, size_t count, int dropped, uint8_t *target)
     zv_scaling zv_scaled[2][10]
     zv_scaling zv_unscaled[2][10]
-    void zv_quantized_float_float(const uint8_t *source, size_t count, double scale, uint8_t *target)
-    void zv_quantized_float_double(const uint8_t *source, size_t count, double scale, uint8_t *target)
-    void zv_quantized_double_float(const uint8_t *source, size_t count, double scale, uint8_t *target)
-    void zv_quantized_double_double(const uint8_t *source, size_t count, double scale, uint8_t *target)
-    void zv_float_of_double(const uint8_t *source, size_t count, uint8_t *target)
-    void zv_double_of_float(const uint8_t *source, size_t count, uint8_t *target)
+    zv_quantization zv_quantized[2][2]
+    zv_loop zv_floats[2][2]
 
+
+cdef struct Filter              # below
+
+# What a filter does to `count` items. Returns whether something is lost that numcodecs would lose in silence.
+ctypedef int (*Work)(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil
 
 cdef struct Filter:
+    Work encoding
+    Work decoding
     int items                   # the type of the items
     int stored                  # and of what is stored for them
     uint64_t item_size
     uint64_t stored_size
+    uint64_t element            # how many bytes shuffle takes apart
     int dropped                 # bits, by bitround
     double scale
     double offset
-
-
-# Returns whether something is lost that numcodecs would lose in silence.
-ctypedef int (*Work)(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil
 
 
 # By their names in numpy.
@@ -53,9 +54,11 @@ TYPES = {
 }
 
 
+# -- filters that turn each item into one of another size, or of the same
+
 cdef int32_t each_item(Work work, const Filter *it, const uint8_t *src, uint64_t n, uint64_t size, uint64_t into,
                        uint8_t *dst, uint64_t cap, uint64_t *out_n, zv_error *err) noexcept nogil:
-    """For filters that turn each item of `size` bytes into one of `into` bytes."""
+    """Items of `size` bytes become items of `into` bytes."""
     out_n[0] = 0
     if n % size:
         return fail(err, ZV_CORRUPT, 0, b"the bytes are no whole number of items")
@@ -69,14 +72,43 @@ cdef int32_t each_item(Work work, const Filter *it, const uint8_t *src, uint64_t
     return ZV_OK
 
 
+cdef int32_t encode_items(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                          uint64_t *out_n, zv_error *err) noexcept nogil:
+    cdef const Filter *it = <const Filter *> cfg
+    return each_item(it.encoding, it, src, n, it.item_size, it.stored_size, dst, cap, out_n, err)
+
+
+cdef int32_t decode_items(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
+                          uint64_t *out_n, zv_error *err) noexcept nogil:
+    cdef const Filter *it = <const Filter *> cfg
+    return each_item(it.decoding, it, src, n, it.stored_size, it.item_size, dst, cap, out_n, err)
+
+
 cdef uint64_t bound_of_items(const void *cfg, uint64_t n) noexcept nogil:
     cdef const Filter *it = <const Filter *> cfg
-    return n // it.item_size * it.stored_size + it.stored_size if n < ZV_SIZE_UNKNOWN // 16 else ZV_SIZE_UNKNOWN
+    return n // it.item_size * it.stored_size if n < ZV_SIZE_UNKNOWN // 16 else ZV_SIZE_UNKNOWN
 
 
 cdef uint64_t hint_of_items(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
     cdef const Filter *it = <const Filter *> cfg
     return n // it.stored_size * it.item_size if n < ZV_SIZE_UNKNOWN // 16 else ZV_SIZE_UNKNOWN
+
+
+cdef zv_codec *table_of(const char *name, int items, int stored, uint64_t size, uint64_t stored_size, Work encoding,
+                        Work decoding) except NULL:
+    cdef zv_codec *table = new_table(name, b"zvcore", sizeof(Filter))
+    cdef Filter *it = <Filter *> table.cfg
+    it.items = items
+    it.stored = stored
+    it.encoding = encoding
+    it.decoding = decoding
+    it.item_size = size
+    it.stored_size = stored_size
+    table.bound = bound_of_items
+    table.decoded_hint = hint_of_items
+    table.encode = encode_items
+    table.decode = decode_items
+    return table
 
 
 # -- delta
@@ -90,16 +122,8 @@ cdef int sums(const Filter *it, const uint8_t *source, size_t count, uint8_t *ta
     return 0
 
 
-cdef int32_t encode_delta(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                          uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Filter *it = <const Filter *> cfg
-    return each_item(differences, it, src, n, it.item_size, it.stored_size, dst, cap, out_n, err)
-
-
-cdef int32_t decode_delta(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                          uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Filter *it = <const Filter *> cfg
-    return each_item(sums, it, src, n, it.stored_size, it.item_size, dst, cap, out_n, err)
+def delta_table(str items, str stored, size, stored_size):
+    return wrap_table(table_of(b"delta", TYPES[items], TYPES[stored], size, stored_size, differences, sums))
 
 
 # -- fixedscaleoffset
@@ -114,60 +138,38 @@ cdef int unscaled(const Filter *it, const uint8_t *source, size_t count, uint8_t
     return 0
 
 
-cdef int32_t encode_scaled(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                           uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Filter *it = <const Filter *> cfg
-    return each_item(scaled, it, src, n, it.item_size, it.stored_size, dst, cap, out_n, err)
-
-
-cdef int32_t decode_scaled(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                           uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Filter *it = <const Filter *> cfg
-    return each_item(unscaled, it, src, n, it.stored_size, it.item_size, dst, cap, out_n, err)
+def scaling_table(str items, str stored, size, stored_size, double scale, double offset):
+    cdef zv_codec *table = table_of(b"fixedscaleoffset", TYPES[items], TYPES[stored], size, stored_size, scaled,
+                                    unscaled)
+    (<Filter *> table.cfg).scale = scale
+    (<Filter *> table.cfg).offset = offset
+    return wrap_table(table)
 
 
 # -- quantize
 
 cdef int quantized(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
-    if it.items == ZV_F32 and it.stored == ZV_F32:
-        zv_quantized_float_float(source, count, it.scale, target)
-    elif it.items == ZV_F32:
-        zv_quantized_float_double(source, count, it.scale, target)
-    elif it.stored == ZV_F32:
-        zv_quantized_double_float(source, count, it.scale, target)
-    else:
-        zv_quantized_double_double(source, count, it.scale, target)
+    zv_quantized[it.items - ZV_F32][it.stored - ZV_F32](source, count, it.scale, target)
     return 0
 
 
-cdef int as_they_are(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
-    if it.items == it.stored:
-        memcpy(target, source, count * it.item_size)
-    elif it.items == ZV_F32:
-        zv_float_of_double(source, count, target)
-    else:
-        zv_double_of_float(source, count, target)
+cdef int as_floats(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    zv_floats[it.stored - ZV_F32][it.items - ZV_F32](source, count, target)
     return 0
 
 
-cdef int32_t encode_quantized(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                              uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Filter *it = <const Filter *> cfg
-    return each_item(quantized, it, src, n, it.item_size, it.stored_size, dst, cap, out_n, err)
-
-
-cdef int32_t decode_quantized(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                              uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Filter *it = <const Filter *> cfg
-    return each_item(as_they_are, it, src, n, it.stored_size, it.item_size, dst, cap, out_n, err)
+def quantizing_table(str items, str stored, size, stored_size, double scale):
+    cdef zv_codec *table = table_of(b"quantize", TYPES[items], TYPES[stored], size, stored_size, quantized, as_floats)
+    (<Filter *> table.cfg).scale = scale
+    return wrap_table(table)
 
 
 # -- bitround
 
 cdef int rounded(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
     if it.dropped == 0:
-        memcpy(target, source, count * it.item_size)
-    elif it.item_size == 2:
+        return as_they_are(it, source, count, target)
+    if it.item_size == 2:
         zv_round_bits_uint16_t(source, count, it.dropped, target)
     elif it.item_size == 4:
         zv_round_bits_uint32_t(source, count, it.dropped, target)
@@ -176,40 +178,33 @@ cdef int rounded(const Filter *it, const uint8_t *source, size_t count, uint8_t 
     return 0
 
 
-cdef int32_t encode_rounded(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                            uint64_t *out_n, zv_error *err) noexcept nogil:
-    cdef const Filter *it = <const Filter *> cfg
-    return each_item(rounded, it, src, n, it.item_size, it.stored_size, dst, cap, out_n, err)
+cdef int as_they_are(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    memcpy(target, source, count * it.item_size)
+    return 0
 
 
-# -- shuffle
-
-cdef uint64_t as_many(const void *cfg, uint64_t n) noexcept nogil:
-    return n
-
-
-cdef uint64_t as_many_decoded(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
-    return n
+def rounding_table(size, int dropped):
+    cdef zv_codec *table = table_of(b"bitround", 0, 0, size, size, rounded, as_they_are)
+    (<Filter *> table.cfg).dropped = dropped
+    return wrap_table(table)
 
 
-cdef int32_t encode_shuffled(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                             uint64_t *out_n, zv_error *err) noexcept nogil:
-    out_n[0] = n
-    if cap < n:
-        return ZV_SPACE
-    if n:
-        zv_shuffle(src, n, (<const Filter *> cfg).item_size, dst)
-    return ZV_OK
+# -- shuffle: of bytes, as the last element need not be whole
+
+cdef int shuffled(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    zv_shuffle(source, count, it.element, target)
+    return 0
 
 
-cdef int32_t decode_shuffled(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
-                             uint64_t *out_n, zv_error *err) noexcept nogil:
-    out_n[0] = n
-    if cap < n:
-        return ZV_SPACE
-    if n:
-        zv_unshuffle(src, n, (<const Filter *> cfg).item_size, dst)
-    return ZV_OK
+cdef int unshuffled(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    zv_unshuffle(source, count, it.element, target)
+    return 0
+
+
+def shuffle_table(size):
+    cdef zv_codec *table = table_of(b"shuffle", 0, 0, 1, 1, shuffled, unshuffled)
+    (<Filter *> table.cfg).element = size
+    return wrap_table(table)
 
 
 # -- packbits: a byte in front says how many bits of the last byte are unused
@@ -250,64 +245,8 @@ cdef int32_t decode_bits(const void *cfg, void *worker, const uint8_t *src, uint
     return ZV_OK
 
 
-# -- tables
-
-cdef zv_codec *table_of(const char *name, str items, str stored, uint64_t size, uint64_t stored_size) except NULL:
-    cdef zv_codec *table = new_table(name, b"zvcore", sizeof(Filter))
-    cdef Filter *it = <Filter *> table.cfg
-    it.items = TYPES.get(items, -1)
-    it.stored = TYPES.get(stored, -1)
-    it.item_size = size
-    it.stored_size = stored_size
-    table.bound = bound_of_items
-    table.decoded_hint = hint_of_items
-    return table
-
-
-def delta_table(str items, str stored, size, stored_size):
-    cdef zv_codec *table = table_of(b"delta", items, stored, size, stored_size)
-    table.encode = encode_delta
-    table.decode = decode_delta
-    return wrap_table(table)
-
-
-def scaling_table(str items, str stored, size, stored_size, double scale, double offset):
-    cdef zv_codec *table = table_of(b"fixedscaleoffset", items, stored, size, stored_size)
-    (<Filter *> table.cfg).scale = scale
-    (<Filter *> table.cfg).offset = offset
-    table.encode = encode_scaled
-    table.decode = decode_scaled
-    return wrap_table(table)
-
-
-def quantizing_table(str items, str stored, size, stored_size, double scale):
-    cdef zv_codec *table = table_of(b"quantize", items, stored, size, stored_size)
-    (<Filter *> table.cfg).scale = scale
-    table.encode = encode_quantized
-    table.decode = decode_quantized
-    return wrap_table(table)
-
-
-def rounding_table(size, int dropped):
-    cdef zv_codec *table = table_of(b"bitround", "", "", size, size)
-    (<Filter *> table.cfg).dropped = dropped
-    (<Filter *> table.cfg).items = (<Filter *> table.cfg).stored = 0
-    table.encode = encode_rounded
-    table.decode = decode_quantized
-    return wrap_table(table)
-
-
-def shuffle_table(size):
-    cdef zv_codec *table = table_of(b"shuffle", "", "", size, size)
-    table.bound = as_many
-    table.decoded_hint = as_many_decoded
-    table.encode = encode_shuffled
-    table.decode = decode_shuffled
-    return wrap_table(table)
-
-
 def bits_table():
-    cdef zv_codec *table = table_of(b"packbits", "", "", 1, 1)
+    cdef zv_codec *table = new_table(b"packbits", b"zvcore", 0)
     table.bound = bound_of_bits
     table.decoded_hint = hint_of_bits
     table.encode = encode_bits

@@ -7,6 +7,7 @@ same.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,7 +31,15 @@ def _size(name: str) -> int:
     return int(name.lstrip("ufloatin")) // 8
 
 
-class ItemFilter(Codec):
+def _is_double(value: Any) -> bool:
+    """Whether a parameter is a number that C's doubles have."""
+    try:
+        return isinstance(value, int | float) and float(value) == value
+    except OverflowError:
+        return False
+
+
+class ItemFilter(Codec, ABC):
     """A filter of items of type `dtype` that stores them as `astype`, both in the machine's byte order."""
 
     spellings = _NOWHERE
@@ -48,14 +57,14 @@ class ItemFilter(Codec):
         if not (items.isnative and stored.isnative and cls.takes(items.name, stored.name)):
             return None
         further = {name: config[name] for name in config if name not in ("id", "dtype", "astype")}
-        if not all(isinstance(value, (int, float)) and float(value) == value for value in further.values()):
+        if not all(map(_is_double, further.values())):
             return None
         return cls(dtype=items.name, astype=stored.name, **further)
 
     @classmethod
+    @abstractmethod
     def takes(cls, items: str, stored: str) -> bool:
         """Whether this is done in C, with the result that numpy has."""
-        raise NotImplementedError
 
     def _check(self) -> None:
         if not self.takes(self.dtype, self.astype):

@@ -283,26 +283,19 @@ static inline int64_t zv_integer(double value) {
 #define ZV_AS_INTEGER(type, value) ((type)zv_integer(value))
 #define ZV_AS_FLOAT(type, value) ((type)(value))
 
-#define ZV_SCALED(F, A, convert)                                                                             \
-    static void zv_scaled_##F##_##A(const uint8_t *source, size_t count, double scale, double offset,        \
-                                    uint8_t *target) {                                                       \
-        const F by = (F)scale, from = (F)offset;                                                             \
-        for (size_t i = 0; i < count; i++) {                                                                 \
-            ZV_GET(F, source, i);                                                                            \
-            ZV_PUT(A, target, i, convert(A, zv_nearest_##F((value_source - from) * by)));                    \
-        }                                                                                                    \
+#define ZV_SCALING_LOOP(name, S, T, F, value)                                                            \
+    static void name(const uint8_t *source, size_t count, double scale, double offset, uint8_t *target) { \
+        const F by = (F)scale, from = (F)offset;                                                         \
+        for (size_t i = 0; i < count; i++) {                                                             \
+            ZV_GET(S, source, i);                                                                        \
+            ZV_PUT(T, target, i, value);                                                                 \
+        }                                                                                                \
     }
+#define ZV_SCALED(F, A, convert) \
+    ZV_SCALING_LOOP(zv_scaled_##F##_##A, F, A, F, convert(A, zv_nearest_##F((value_source - from) * by)))
 /* F: the type in which numbers are computed, D: the type of the items. */
-#define ZV_UNSCALED(D, A, F)                                                                                 \
-    static void zv_unscaled_##D##_##A(const uint8_t *source, size_t count, double scale, double offset,      \
-                                      uint8_t *target) {                                                     \
-        const F by = (F)scale, from = (F)offset;                                                             \
-        for (size_t i = 0; i < count; i++) {                                                                 \
-            ZV_GET(A, source, i);                                                                            \
-            const F scaled = (F)value_source / by;                                                           \
-            ZV_PUT(D, target, i, (D)(scaled + from));                                                        \
-        }                                                                                                    \
-    }
+#define ZV_UNSCALED(D, A, F) \
+    ZV_SCALING_LOOP(zv_unscaled_##D##_##A, A, D, F, (D)((F)value_source / by + from))
 #define ZV_SCALING(A, convert, F)        \
     ZV_SCALED(float, A, convert)         \
     ZV_SCALED(double, A, convert)        \
@@ -335,25 +328,25 @@ static const zv_scaling zv_unscaled[2][ZV_F64 + 1] = {ZV_SCALING_OF(unscaled, fl
             ZV_GET(F, source, i);                                                                            \
             ZV_PUT(A, target, i, (A)(zv_nearest_##F(by * value_source) / by));                               \
         }                                                                                                    \
+    }                                                                                                        \
+    /* What reading does with quantized items. */                                                            \
+    static void zv_##F##_as_##A(const uint8_t *source, size_t count, uint8_t *target) {                      \
+        for (size_t i = 0; i < count; i++) {                                                                 \
+            ZV_GET(F, source, i);                                                                            \
+            ZV_PUT(A, target, i, (A)value_source);                                                           \
+        }                                                                                                    \
     }
 ZV_QUANTIZED(float, float)
 ZV_QUANTIZED(float, double)
 ZV_QUANTIZED(double, float)
 ZV_QUANTIZED(double, double)
 
-/* What reading does with quantized items. */
-static void zv_float_of_double(const uint8_t *source, size_t count, uint8_t *target) {
-    for (size_t i = 0; i < count; i++) {
-        ZV_GET(double, source, i);
-        ZV_PUT(float, target, i, (float)value_source);
-    }
-}
+typedef void (*zv_quantization)(const uint8_t *source, size_t count, double scale, uint8_t *target);
 
-static void zv_double_of_float(const uint8_t *source, size_t count, uint8_t *target) {
-    for (size_t i = 0; i < count; i++) {
-        ZV_GET(float, source, i);
-        ZV_PUT(double, target, i, (double)value_source);
-    }
-}
+/* [float, double][float, double]: from the first to the second. */
+static const zv_quantization zv_quantized[2][2] = {{zv_quantized_float_float, zv_quantized_float_double},
+                                                   {zv_quantized_double_float, zv_quantized_double_double}};
+static const zv_loop zv_floats[2][2] = {{zv_float_as_float, zv_float_as_double},
+                                        {zv_double_as_float, zv_double_as_double}};
 
 #endif
