@@ -89,7 +89,7 @@ venv build: $(stamps)/installed
 demo: $(stamps)/installed
 	$(py) examples/demo.py demo-out $(ARGS)
 
-# What needs no server, no other process and no other implementation: for anybody who is changing something. Its files lie
+# What needs no server, no other process and no other implementation: to run while you change something. Its files lie
 # in memory where there is room (a third of the time was waiting for the disk); `make test-all` has them on the disk.
 in_memory := $(shell [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 2000000 ] 2>/dev/null && echo /dev/shm)
 test: $(stamps)/installed $(stamps)/group-test

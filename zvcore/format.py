@@ -120,8 +120,8 @@ class Format(ABC):
     marks         names of documents; at the root of a dataset stands at least one of them
     suffixes      for formats whose datasets are single files: how their names end, such as ".nrrd". Their stores have
                   one object, whose key is `store.file`
-    precedence    who is asked first, when several formats have the same marks: what is a special case of another format
-                  has the higher number
+    precedence    which is asked first, when several formats have the same marks: a special case of another has the
+                  higher number
     open_options  what only this format's `open` takes
     inner_options options of the creating function that are not for users
     makes_arrays  whether `create` works: then `creator` gives the function that does it
@@ -241,7 +241,7 @@ class Format(ABC):
         return Image("", [Level("", node, self.read_axes(node), taken)])
 
     def described_levels(self, attributes: Mapping[str, Any]) -> list[tuple[str, Axes]]:
-        """(path, axes) of the levels that the attributes of a group describe, for those who show only what they say."""
+        """(path, axes) of the levels that the attributes of a group describe, for callers that show only those."""
         return []
 
     def fastest_first(self, array: Array) -> bool:

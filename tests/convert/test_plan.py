@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -108,3 +109,15 @@ def test_a_dry_run_prints_the_plan(source, tmp_path, capsys) -> None:
     assert cli.main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["format"] == "zarr3"
     assert not (tmp_path / "dst").exists()
+
+
+def test_a_plan_is_asked_for_as_the_conversion_is(source, tmp_path) -> None:
+    taken = [inspect.signature(front).parameters for front in (zvcore.plan, zvcore.convert)]
+    assert taken[0] == taken[1]
+    asked = {"format": "zarr3", "chunks": (8, 8, 8), "verify": True, "manifest": True, "durability": "none"}
+    plan = zvcore.plan(source, tmp_path / "dst", **asked)
+    assert not (tmp_path / "dst").exists()
+    report = zvcore.convert(source, tmp_path / "dst", **asked)
+    assert report.verified and report.units == plan.units
+    with pytest.raises(TypeError, match="'format'"):
+        zvcore.plan(source, tmp_path / "other")

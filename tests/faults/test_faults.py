@@ -334,7 +334,7 @@ def test_a_stopped_writer_holds_up_others_and_loses_nothing(tmp_path: Path) -> N
 
 
 def test_corrupt_data_is_corrupt_data_for_everybody(tmp_path: Path) -> None:
-    """A broken chunk does not break the process for others: the same array goes on reading what is whole."""
+    """A broken chunk does not break the process for others: the same array still reads what is whole."""
     WRITERS["n5 blocks"].make(tmp_path / "s")
     array = zvcore.open(tmp_path / "s")
     (tmp_path / "s" / "1" / "1").write_bytes(b"\0\0\0\2junk")

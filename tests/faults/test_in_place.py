@@ -125,7 +125,7 @@ def test_an_append_that_is_cut_off_where_the_index_proves_nothing(tmp_path: Path
     assert blocks(path) == {(i, j): 0 if i == 0 and j < 2 else 1 for i, j in np.ndindex(4, 4)}
 
 
-def test_whoever_takes_the_lock_next_mends(tmp_path: Path) -> None:
+def test_the_next_process_to_take_the_lock_mends(tmp_path: Path) -> None:
     """A repair, cleaning up, a rewrite by another process: none needs to know what the dead were at."""
     for number, mend in enumerate((
         lambda path: zvcore.repair(path),

@@ -89,7 +89,7 @@ def test_whatever_lies_where_a_lock_should_be(broken: Path, make: Callable[[Path
 
     tracemalloc.start()
     try:
-        # A daemon, so that one who waits for the pipe for ever does not keep the other tests from ending.
+        # A daemon, so that a reader that waits for the pipe for ever does not keep the other tests from ending.
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         reader.join(PATIENCE)

@@ -283,7 +283,7 @@ def test_a_stamp_settles(store: LocalStore) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.001)
     assert store.stamp("x") == stamp
-    # From here on, whoever writes what, even without our care for the times, the stamp tells.
+    # From here on, whatever is written, even without our care for the times, the stamp shows it.
     Path(store.root, "x").write_bytes(b"2")
     assert store.stamp("x") != stamp
 

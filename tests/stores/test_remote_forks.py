@@ -62,14 +62,14 @@ def test_after_use_the_child_says_why_it_cannot(s3_process: S3) -> None:
     array = zvcore.open(url, "r+", storage_options=options)
     assert int(array[...].sum()) == 64 * 64
     store = array.layout.store
-    anew = lambda: zvcore.open(url, storage_options=options)[0, 0].tolist()
+    reopened = lambda: zvcore.open(url, storage_options=options)[0, 0].tolist()
     found = [in_child(what) for what in (
-        lambda: array[...].tolist(), lambda: array.read_blocks([(0, 0), (3, 3)]), lambda: array.write(..., 2), anew,
+        lambda: array[...].tolist(), lambda: array.read_blocks([(0, 0), (3, 3)]), lambda: array.write(..., 2), reopened,
         lambda: list(store.list()), lambda: store.list_dir(), lambda: store.delete("c/0/0"),
         lambda: store.put("x", b"x"), lambda: zvcore.verify(store).ok,
     )]
-    # A grandchild too, and the parent goes on as if nothing had been.
-    found.append(in_child(lambda: in_child(anew)))
+    # A grandchild too; and nothing has changed for the parent.
+    found.append(in_child(lambda: in_child(reopened)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with multiprocessing.get_context("fork").Pool(1) as pool:

@@ -165,7 +165,7 @@ def test_what_is_told_is_used_where_looking_is_slow() -> None:
     assert store.asked == [".zmetadata"]
     with pytest.raises(NotFoundError):
         group["c"]
-    # Who writes looks at the documents themselves.
+    # Groups that are open for writing look at the documents themselves.
     writer = zvcore.open(store, "r+")
     store.asked.clear()
     assert writer["a"].shape == (4, 4) and store.asked == ["a/.zarray"]

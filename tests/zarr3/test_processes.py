@@ -45,7 +45,7 @@ array = zarr.open_array(sys.argv[1], mode="r+")
 
 
 def start(way: str, script: str, *arguments: object) -> subprocess.Popen[str]:
-    """A process that has opened the array and waits for a line before it goes on."""
+    """A process that has opened the array and waits for a line before it continues."""
     code = f"import sys\n{OPEN[way]}\nprint('ready', flush=True); sys.stdin.readline()\n{textwrap.dedent(script)}"
     process = processes.start(code, *arguments)
     assert told(process) == "ready"

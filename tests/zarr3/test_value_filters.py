@@ -299,7 +299,7 @@ BAD: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("dtype", "fill", "codec"), BAD, ids=[str(number) for number in range(len(BAD))])
 def test_configurations_that_are_refused(dtype: str, fill: Any, codec: Any) -> None:
-    """By whoever opens the array, or reads the first chunk."""
+    """When the array is opened, or its first chunk is read."""
     store = MemoryStore()
     zvcore.create(store, format="zarr3", shape=(4, 4), chunks=(2, 2), dtype=dtype, codec=None)[...] = 1
     document = json.loads(bytes(store.get("zarr.json")))

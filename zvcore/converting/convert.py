@@ -15,6 +15,7 @@ from zvcore.converting.converting import Converting
 from zvcore.converting.lines import convert_lines, lines_of
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import convert_rows, is_table, rows_of, table_format
+from zvcore.converting.signatures import asked_like
 from zvcore.converting.table_reading import read_table
 from zvcore.errors import UnsupportedError
 from zvcore.exchange import Target
@@ -36,8 +37,7 @@ __all__ = ["convert", "plan"]
 DEFAULT_MEMORY = 1 << 30
 
 Path = str | os.PathLike[str] | Store
-# What `Store.durable` takes: `fsync` and `durability`.
-Durable = tuple[bool | None, str | None]
+# What only arrays have a use for.
 _OF_ARRAYS = (
     "chunks", "shards", "codec", "levels", "region", "dtype", "clip", "method", "factors", "image", "ome", "voxel_size",
     "unit", "axes", "channels", "name", "consolidate", "verify", "manifest",
@@ -128,131 +128,46 @@ def convert(
     durability  of what is written into folders, as in `zvcore.open`
     format_options  options of the destination's format, as in `zvcore.create`
     """
-    asked, started = _asked_of_arrays(locals()), time.monotonic()
-    source, to_there = _source(src, dst, source_options, storage_options, format, format_options)
-    options = format_options if sharding is None else {**format_options, "sharding": sharding}
-    report = _in_one_piece(source, dst, to_there, format, options, asked, (overwrite, strict, (fsync, durability)))
-    if report is not None:
-        return report
-    target = _target(format, chunks, shards, codec, sharding, format_options)
-    request = _request(target, region, dtype, clip, levels, method, factors)
-    request.image = image
-    request.asked = Asked.of(ome=ome, voxel_size=voxel_size, unit=unit, axes=axes, channels=channels, name=name)
-    manner = {
-        "overwrite": overwrite, "resume": resume, "memory": int(memory), "skip": skip_unsupported,
-        "consolidate": consolidate,
-    }  # fmt: skip
-    conversion = _conversion(source, dst, request, manner, to_there, (fsync, durability))
-    conversion.manifest = manifest
-    if strict:
-        conversion.refuse_losses()
-    report = conversion.run(threads=threads, client=client, progress=progress, verify=verify)
+    given, started = locals(), time.monotonic()
+    source, to_there = _source(given)
+    report = _in_one_piece(source, to_there, given)
+    if report is None:
+        conversion = _conversion(source, to_there, given)
+        report = conversion.run(threads=threads, client=client, progress=progress, verify=verify)
     report.seconds = time.monotonic() - started
     return report
 
 
-def plan(
-    src: Path | Any,
-    dst: Path,
-    *,
-    format: str,
-    chunks: Sequence[int] | None = None,
-    shards: Sequence[int] | bool | None = None,
-    codec: Any = None,
-    levels: int | None = None,
-    region: Any = None,
-    sharding: Any = None,
-    dtype: Any = None,
-    clip: bool = False,
-    method: str | None = None,
-    factors: Sequence[int] | None = None,
-    memory: int = DEFAULT_MEMORY,
-    overwrite: bool = False,
-    resume: bool = True,
-    strict: bool = False,
-    image: str | None = None,
-    ome: bool | str | None = None,
-    voxel_size: str | Sequence[float] | None = None,
-    unit: str | None = None,
-    axes: str | Sequence[str] | None = None,
-    channels: str | Sequence[Any] | None = None,
-    name: str | None = None,
-    skip_unsupported: bool = False,
-    consolidate: bool | None = None,
-    source_options: dict[str, Any] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    **format_options: Any,
-) -> Plan:
+@asked_like(convert)
+def plan(given: Mapping[str, Any]) -> Plan:
     """What `convert` would do if it were asked the same: which arrays it would make, how it would fill them, and what
     would be lost. Nothing is written or created, and of the source only metadata are read (and what `channels` needs).
 
     What `convert` refuses is refused here too. `print(plan)` shows it; `plan.to_json()` is for programs.
     """
-    source, to_there = _source(src, dst, source_options, storage_options, format, {})
+    source, to_there = _source(given)
     if isinstance(source, Rows):
         raise UnsupportedError("annotations and points are converted in one piece: there is no plan of it")
-    if lines_of(source, format) is not None:
+    if lines_of(source, given["format"]) is not None:
         raise UnsupportedError("lines are converted in one piece: there is no plan of it")
-    target = _target(format, chunks, shards, codec, sharding, format_options)
-    request = _request(target, region, dtype, clip, levels, method, factors)
-    request.image = image
-    request.asked = Asked.of(ome=ome, voxel_size=voxel_size, unit=unit, axes=axes, channels=channels, name=name)
-    manner = {
-        "overwrite": overwrite, "resume": resume, "memory": int(memory), "skip": skip_unsupported,
-        "consolidate": consolidate,
-    }  # fmt: skip
-    conversion = _conversion(source, dst, request, manner, to_there)
-    if strict:
-        conversion.refuse_losses()
-    return conversion.plan()
+    return _conversion(source, to_there, given).plan()
 
 
-def _target(
-    format: str,
-    chunks: Sequence[int] | None,
-    shards: Sequence[int] | bool | None,
-    codec: Any,
-    sharding: Any,
-    options: Mapping[str, Any],
-) -> Target:
-    return Target(
-        writable(format),
-        None if chunks is None else tuple(int(n) for n in chunks),
-        shards if shards is None or isinstance(shards, bool) else tuple(int(n) for n in shards),
-        codec,
-        sharding,
-        dict(options),
-    )
+# What `given` stands for below: the arguments of `convert`, by name.
 
 
-def _request(
-    target: Target, region: Any, dtype: Any, clip: bool, levels: int | None, method: str | None,
-    factors: Sequence[int] | None,
-) -> Request:  # fmt: skip
-    return Request(
-        target, region, None if dtype is None else np.dtype(dtype), clip, levels or 0, method,
-        None if factors is None else tuple(int(n) for n in factors),
-    )  # fmt: skip
-
-
-def _source(
-    src: Path | Any,
-    dst: Path,
-    source_options: Mapping[str, Any] | None,
-    storage_options: Mapping[str, Any] | None,
-    format: str,
-    options: dict[str, Any],
-) -> tuple[Any, Mapping[str, Any] | None]:
+def _source(given: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any] | None]:
     """(the source, opened: arrays, or `Rows`, storage options of the destination).
 
-    From `options` is taken what tells what the columns of a table are.
+    Options that say what the columns of a table are, are taken out of `format_options`.
     """
-    from_there, to_there = shared_options(storage_options, src, dst)
+    src, format = given["src"], given["format"]
+    from_there, to_there = shared_options(given["storage_options"], src, given["dst"])
     if is_table(src):
-        return read_table(str(src), options), to_there
+        return read_table(str(src), given["format_options"]), to_there
     source = src
     if isinstance(src, str | os.PathLike | Store):
-        source = opening.open(src, **{"storage_options": from_there, **(source_options or {})})
+        source = opening.open(src, **{"storage_options": from_there, **(given["source_options"] or {})})
     elif not isinstance(src, Node):
         source = as_array(src)
     if table_format(format) is not None or get_format(format).takes_rows:
@@ -263,44 +178,61 @@ def _source(
     return source, to_there
 
 
-def _asked_of_arrays(given: Mapping[str, Any]) -> list[str]:
-    """Of the arguments of `convert`, those that were given and that only arrays have a use for."""
-    return [name for name in _OF_ARRAYS if given[name] is not None and given[name] is not False]
-
-
-def _in_one_piece(
-    source: Any, dst: Path, to_there: Mapping[str, Any] | None, format: str, options: Mapping[str, Any],
-    of_arrays: Sequence[str], manner: tuple[bool, bool, Durable],
-) -> ConversionReport | None:  # fmt: skip
-    """Convert what is not arrays: rows and lines; None for arrays. `manner`: overwrite, strict, durability."""
+def _in_one_piece(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ConversionReport | None:
+    """Convert what is not arrays: rows and lines; None for arrays."""
+    dst, format = given["dst"], given["format"]
     lines = None if isinstance(source, Rows) else lines_of(source, format)
     if lines is None and not isinstance(source, Rows):
         return None
+    of_arrays = [name for name in _OF_ARRAYS if given[name] is not None and given[name] is not False]
     if of_arrays:
         raise UnsupportedError(f"only conversions of arrays take {', '.join(of_arrays)}, not those of points and lines")
-    overwrite, strict, durable = manner
-    started = time.monotonic()
+    sharding = {} if given["sharding"] is None else {"sharding": given["sharding"]}
+    options = {**given["format_options"], **sharding}
+    manner = {"overwrite": given["overwrite"], "strict": given["strict"]}
     store = None
     if table_format(format) is None:
         get_format(format)  # says what is wrong with its name
-        store = opening.store_at(dst, "w", to_there, format).durable(*durable)
-    if lines is not None:
-        assert store is not None
-        report = convert_lines(lines, store, format, options, overwrite=overwrite, strict=strict)
-    else:
-        fsync = chosen_durability(durable[1], durable[0]) == "fsync"
-        report = convert_rows(source, dst, store, format, options, overwrite=overwrite, strict=strict, fsync=fsync)
-    report.seconds = time.monotonic() - started
-    return report
+        store = _destination(to_there, given)
+    if lines is None:
+        fsync = chosen_durability(given["durability"], given["fsync"]) == "fsync"
+        return convert_rows(source, dst, store, format, options, **manner, fsync=fsync)
+    assert store is not None
+    return convert_lines(lines, store, format, options, **manner)
 
 
-def _conversion(
-    source: Any, dst: Path, request: Request, manner: Mapping[str, Any], to_there: Mapping[str, Any] | None,
-    durable: Durable = (None, None),
-) -> Converting:  # fmt: skip
-    """The conversion that was asked for; `manner`: the further arguments of `Converting`."""
-    store = opening.store_at(dst, "w", to_there, request.target.format.name).durable(*durable)
-    return Converting(source, store, request, **manner)
+def _destination(to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Store:
+    return opening.store_at(given["dst"], "w", to_there, given["format"]).durable(given["fsync"], given["durability"])
+
+
+def _conversion(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Converting:
+    """The conversion of arrays that was asked for."""
+    shards, dtype = given["shards"], given["dtype"]
+    target = Target(
+        writable(given["format"]),
+        _lengths(given["chunks"]),
+        shards if shards is None or isinstance(shards, bool) else _lengths(shards),
+        given["codec"],
+        given["sharding"],
+        dict(given["format_options"]),
+    )
+    said = {name: given[name] for name in ("ome", "voxel_size", "unit", "axes", "channels", "name")}
+    request = Request(
+        target, given["region"], None if dtype is None else np.dtype(dtype), given["clip"], given["levels"] or 0,
+        given["method"], _lengths(given["factors"]), given["image"], Asked.of(**said),
+    )  # fmt: skip
+    conversion = Converting(
+        source, _destination(to_there, given), request, memory=int(given["memory"]), overwrite=given["overwrite"],
+        resume=given["resume"], skip=given["skip_unsupported"], consolidate=given["consolidate"],
+    )  # fmt: skip
+    conversion.manifest = given["manifest"]
+    if given["strict"]:
+        conversion.refuse_losses()
+    return conversion
+
+
+def _lengths(given: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if given is None else tuple(int(n) for n in given)
 
 
 def writable(format: str) -> Format:

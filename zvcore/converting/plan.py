@@ -103,7 +103,7 @@ class Plan:
     arrays       what is made, in the order in which it is filled
     losses       what has no place in the destination
     companions   what is copied beside the arrays, object by object
-    notes        what else to know before, such as who will not be able to read an array
+    notes        what else to know before, such as which programs will not be able to read an array
     finished     whether an earlier run has finished the same conversion, so that nothing would be done
     """
 

@@ -266,7 +266,7 @@ class Recode(Way):
         chunks = Chunks(target.prepared, parts.targets, chain=target.chain_column(parts.targets))
         sink.store_empty = target.store_empty
         nbytes = 0
-        # A packer that was begun is of no use any more: whoever packs begins again with another.
+        # A packer that was begun cannot be used again: its caller begins again with another one.
         on = () if isinstance(sink, Packer) else StaleSourcesError
         for attempt in again(source.store.root, BEING_REPLACED, on=on):
             with attempt:

@@ -269,7 +269,7 @@ class Exchange:
         return []
 
     def notes(self, options: Mapping[str, Any]) -> list[str]:
-        """What to know of an array that is made with these options of `create`: who will not be able to read it."""
+        """What to know of an array that is made with these options of `create`: which programs cannot read it."""
         return []
 
     def image_losses(self, image: Described) -> list[str]:

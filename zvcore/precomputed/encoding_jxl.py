@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Jxl", "JxlChunk"]
 
-# What others write who say nothing, and from where on nothing is lost.
+# What other programs write unless they are told, and from which quality on nothing is lost.
 _USUAL, _LOSSLESS = 85, 100
 _STREAM = b"\xff\x0a"
 _CONTAINER = b"\0\0\0\x0cJXL \r\n\x87\n"

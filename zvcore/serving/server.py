@@ -37,7 +37,7 @@ _LONGEST_BODY = 1 << 16
 _PAGE_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-# Files come from whoever made the data. A page among them is shown as if it came from nowhere, and runs nothing.
+# Files may come from strangers. A page among them is shown as if it came from nowhere, and runs nothing.
 _FILE_POLICY = "sandbox"
 
 Header = tuple[str, str]

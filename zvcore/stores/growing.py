@@ -1,4 +1,4 @@
-"""Lengthening a file so that whoever looks at its end finds the old one or the new one, whole.
+"""Lengthening a file so that readers of its end find the old one or the new one, whole.
 
 The kernel lets others see what is written page by page: a file that grows by many pages briefly ends in the middle of
 what is written, and remains so if the writer dies. What lies within one page, though, becomes visible together with the

@@ -102,7 +102,7 @@ _get, __dir__ = lazy_names(
 
 
 def __getattr__(name: str) -> Any:
-    # It imports `zarr-vectors` where that is installed, which takes a second: only those who ask for it pay for it.
+    # It imports `zarr-vectors` where that is installed, which takes a second, and only when it is asked for.
     if name == "compat":
         return importlib.import_module("zvcore.zvf.compat")
     # `Store` is the name by which users know it.
