@@ -69,6 +69,8 @@ MAY_IMPORT = {
     "pictures": ON_TOP,
     # What the server makes for Neuroglancer is in Neuroglancer's own format.
     "serving": {*ON_TOP, "pictures", "precomputed"},
+    # Meshes and skeletons of any segmentation are made in Neuroglancer's format, too.
+    "forging": {*ON_TOP, "care", "precomputed"},
     "commands": {*ON_TOP, "care", "pictures", "serving", "versions"},
 }
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from zvcore.converting.convert import plan as plan
     from zvcore.converting.downsample import downsample as downsample
     from zvcore.converting.in_place import migrate as migrate
+    from zvcore.forging.fronts import mesh as mesh
+    from zvcore.forging.fronts import skeletonize as skeletonize
     from zvcore.format import formats as formats
     from zvcore.opening import create as create
     from zvcore.opening import open as open
@@ -53,6 +55,7 @@ _ORIGINS = {
     "inspect": "zvcore.care.verbs",
     "kernels": "zvcore",
     "make_manifest": "zvcore.care.manifest",
+    "mesh": "zvcore.forging.fronts",
     "migrate": "zvcore.converting.in_place",
     "n5": "zvcore",
     "open": "zvcore.opening",
@@ -60,6 +63,7 @@ _ORIGINS = {
     "precomputed": "zvcore",
     "repair": "zvcore.care.verbs",
     "show_versions": "zvcore.versions",
+    "skeletonize": "zvcore.forging.fronts",
     "stores": "zvcore",
     "verify": "zvcore.care.verbs",
     "zarr2": "zvcore",

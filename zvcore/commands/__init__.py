@@ -27,6 +27,8 @@ COMMANDS = (
     "get",
     "convert",
     "downsample",
+    "mesh",
+    "skeletonize",
     "migrate",
     "verify",
     "manifest",
@@ -39,7 +41,7 @@ COMMANDS = (
     "completion",
 )
 # Those that change stores.
-WRITING = ("convert", "downsample", "migrate", "manifest", "repair", "compact")
+WRITING = ("convert", "downsample", "mesh", "skeletonize", "migrate", "manifest", "repair", "compact")
 # As `zvcore.stores.durability` names them, which takes numpy to import.
 DURABILITIES = ("none", "rename", "fsync")
 

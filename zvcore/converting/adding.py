@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
+from zvcore.converting.clearing import occupied
 from zvcore.converting.drafts import DraftArray, DraftFolder
 from zvcore.converting.making import path_in
 from zvcore.errors import ConflictError, NotFoundError, UnsupportedError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from zvcore.format import Format
     from zvcore.stores import Store
 
-__all__ = ["add_attributes", "array_paths", "can_take_members", "occupied", "refuse_touching"]
+__all__ = ["add_attributes", "array_paths", "can_take_members", "refuse_touching"]
 
 
 def can_take_members(store: Store, format: Format, found: Format | None) -> bool:
@@ -79,12 +80,3 @@ def add_attributes(store: Store, draft: Draft) -> None:
 
 def _same(one: Any, other: Any) -> bool:
     return bool(one == other) or json.dumps(one, default=str) == json.dumps(other, default=str)
-
-
-def occupied(store: Store, path: str = "") -> ConflictError:
-    """The error where something is in the way."""
-    root = store.root.rstrip("/")
-    return ConflictError(
-        f"something is here already; overwrite=True replaces it{f' and all else in {root}' if path else ''}",
-        key=f"{root}/{path}".rstrip("/"),
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.boxes import count_of
 from zvcore.care.manifest import MANIFEST, write_manifest
 from zvcore.converting.companions import ComparingObjects
-from zvcore.converting.journal import StepNote
+from zvcore.converting.journal import StepNote, ended_badly
 from zvcore.converting.making import Made, Step, make, path_in
 from zvcore.converting.plan import Plan, planned, planned_beside
 from zvcore.converting.present import Units, units_of
@@ -133,19 +132,8 @@ class Conversion(ABC):
         verify: bool,
     ) -> ConversionReport:
         try:
-            return self._run(threads, client, progress, verify)
-        except BaseException as error:
-            if self.journal.begun:
-                if isinstance(error, Exception):
-                    # What cannot be noted is not: the journal says that it is unfinished, in any case.
-                    with suppress(ZvcoreError, OSError):
-                        self.journal.fail(f"{type(error).__name__}: {error}")
-                done, units = self.journal.progress
-                error.add_note(
-                    f"the conversion is not finished ({done} of {units} units are done): "
-                    "the same conversion, run again, resumes it"
-                )
-            raise
+            with ended_badly(self.journal, "the conversion"):
+                return self._run(threads, client, progress, verify)
         finally:
             self.store.finish()
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
-from zvcore.converting.adding import add_attributes, array_paths, can_take_members, occupied, refuse_touching
+from zvcore.converting.adding import add_attributes, array_paths, can_take_members, refuse_touching
+from zvcore.converting.clearing import clear, occupied
 from zvcore.converting.conversion import Conversion
 from zvcore.converting.finished import record_finished, was_finished
 from zvcore.converting.journal import Journal
-from zvcore.converting.note import KEY, read_note
+from zvcore.converting.note import read_note
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
 from zvcore.converting.skipping import convertible, refuse
 from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
@@ -218,12 +219,7 @@ class Converting(Conversion):
     def _clear(self) -> None:
         """Remove what lies here. Half of it shall pass for sound no more than half of what is to come."""
         self.journal.begin(clearing=True)
-        folders, objects = self.store.list_dir()
-        for folder in folders:
-            self.store.delete_prefix(folder)
-        for key in objects:
-            if key != KEY:
-                self.store.delete(key)
+        clear(self.store)
         self._clean()
 
     def _clean(self) -> None:

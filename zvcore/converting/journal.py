@@ -6,18 +6,19 @@ import hashlib
 import json
 import threading
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.note import KEY, VERSION, checked_spans
-from zvcore.errors import ConflictError
+from zvcore.errors import ConflictError, ZvcoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from zvcore.stores import Store
 
-__all__ = ["Journal", "StepNote", "fingerprint"]
+__all__ = ["Journal", "StepNote", "ended_badly", "fingerprint"]
 
 # The journal is written as often as takes no more than this share of the time; what was done since is done again after
 # a crash.
@@ -186,3 +187,21 @@ def _insert(spans: list[list[int]], unit: int) -> None:
         spans[at][0] -= 1
     else:
         spans.insert(at, [unit, unit + 1])
+
+
+@contextmanager
+def ended_badly(journal: Journal, what: str) -> Iterator[None]:
+    """Within this, an error is noted, and says how to resume `what` was begun."""
+    try:
+        yield
+    except BaseException as error:
+        if journal.begun:
+            if isinstance(error, Exception):
+                # What cannot be noted is not: the journal says that it is unfinished, in any case.
+                with suppress(ZvcoreError, OSError):
+                    journal.fail(f"{type(error).__name__}: {error}")
+            done, units = journal.progress
+            error.add_note(
+                f"{what} is not finished ({done} of {units} units are done): the same, run again, resumes it"
+            )
+        raise

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.exchange import Exchange
     from zvcore.images import Axes
 
-__all__ = ["Request", "draft_conversion", "draft_levels"]
+__all__ = ["Request", "channel_axis", "draft_conversion", "draft_levels"]
 
 
 @dataclass
@@ -94,7 +94,7 @@ def _as_held(node: Leaf | Pyramid | Folder, request: Request) -> Leaf | Pyramid 
 
 
 def _view(leaf: Leaf | Level, region: Any, request: Request) -> View:
-    channel = _channel_axis(leaf.axes)
+    channel = channel_axis(leaf.axes)
     parsed = parse_region(region, leaf.array.shape)
     get_format(leaf.array.format).exchange().check_source(leaf.array)
     return make_view(
@@ -166,7 +166,7 @@ def _shown_words(node: Pyramid, region: Region) -> dict[str, Any]:
     words = dict(node.words)
     omero = words.get("omero")
     finest = node.levels[0]
-    channel = _channel_axis(finest.axes)
+    channel = channel_axis(finest.axes)
     if not isinstance(omero, dict):
         return words
     channels = omero.get("channels")
@@ -176,7 +176,8 @@ def _shown_words(node: Pyramid, region: Region) -> dict[str, Any]:
     return words
 
 
-def _channel_axis(axes: Axes) -> int | None:
+def channel_axis(axes: Axes) -> int | None:
+    """Which of these axes is that of channels, if one is called so."""
     return next((i for i, axis in enumerate(axes) if axis.name in ("c", "channel")), None)
 
 

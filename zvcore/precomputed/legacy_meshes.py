@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from zvcore.format import Node
     from zvcore.stores import Store
 
-__all__ = ["LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "fragment_names", "parse_fragment"]
+__all__ = [
+    "LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "fragment_names", "legacy_document", "parse_fragment",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -86,6 +88,11 @@ def encode_fragment(surface: Surface) -> bytes:
     """The stored form of a fragment."""
     head = struct.pack("<I", len(surface.vertices))
     return head + surface.vertices.astype("<f4").tobytes() + surface.faces.astype("<u4").tobytes()
+
+
+def legacy_document(attrs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The `info` of a folder of legacy meshes. It has no transform, which Neuroglancer would not apply."""
+    return {"@type": LEGACY_TYPE, **(attrs or {})}
 
 
 class LegacyMeshes(Mapping[int, Surface]):

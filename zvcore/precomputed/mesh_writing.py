@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.choices import AUTO, Auto
 from zvcore.errors import ConflictError
 from zvcore.precomputed.ids import as_id
-from zvcore.precomputed.legacy_meshes import LEGACY_TYPE, LegacyMeshes
+from zvcore.precomputed.legacy_meshes import LegacyMeshes, legacy_document
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.mesh_octree import encode_mesh
 from zvcore.precomputed.meshes import write_mesh_fragments
@@ -127,10 +127,10 @@ def _surface(given: Any) -> Surface:
 def _write_legacy(
     store: Store, surfaces: Iterable[tuple[int, list[Surface]]], attrs: Mapping[str, Any] | None, overwrite: bool
 ) -> int:
-    """One fragment for each mesh, of its finest level. No transform: Neuroglancer would not apply it."""
+    """One fragment for each mesh, of its finest level."""
     if store.exists("info") and not overwrite:
         raise ConflictError("there are meshes already; overwrite=True replaces them", key=f"{store.root}/info")
-    write_info(store, {"@type": LEGACY_TYPE, **(attrs or {})})
+    write_info(store, legacy_document(attrs))
     meshes = LegacyMeshes(store, "r+")
     before = set(meshes.ids().tolist())
     count = 0

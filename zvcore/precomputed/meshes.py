@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.sharding_spec import ShardingSpec
     from zvcore.stores import Store
 
-__all__ = ["MESHES_TYPE", "Mesh", "Meshes", "write_mesh_fragments"]
+__all__ = ["MESHES_TYPE", "Mesh", "Meshes", "mesh_document", "write_mesh_fragments"]
 
 T = TypeVar("T")
 
@@ -199,6 +199,24 @@ class Meshes(SegmentMapping[Mesh]):
                 self._data.delete(id)
 
 
+def mesh_document(
+    bits: int,
+    spec: ShardingSpec | None,
+    transform: Sequence[float] = IDENTITY,
+    lod_scale_multiplier: float = 1,
+    attrs: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The `info` of a folder of meshes whose vertices are whole numbers of so many bits."""
+    document: dict[str, Any] = {
+        "@type": MESHES_TYPE,
+        "vertex_quantization_bits": bits,
+        "transform": [float(number) for number in transform],
+        "lod_scale_multiplier": lod_scale_multiplier,
+        **(attrs or {}),
+    }
+    return document if spec is None else {**document, "sharding": spec.to_json()}
+
+
 def _stored(
     meshes: Iterable[tuple[SupportsIndex, Manifest, Sequence[bytes] | bytes]],
 ) -> Iterator[tuple[SupportsIndex, bytes, bytes]]:
@@ -229,15 +247,7 @@ def write_mesh_fragments(
     if vertex_quantization_bits not in (10, 16):
         raise MetadataError("vertex_quantization_bits is wrong", expected="10 or 16", found=vertex_quantization_bits)
     spec = None if sharding is None else as_spec(sharding)
-    document: dict[str, Any] = {
-        "@type": MESHES_TYPE,
-        "vertex_quantization_bits": vertex_quantization_bits,
-        "transform": [float(number) for number in transform],
-        "lod_scale_multiplier": lod_scale_multiplier,
-        **(attrs or {}),
-    }
-    if spec is not None:
-        document["sharding"] = spec.to_json()
+    document = mesh_document(vertex_quantization_bits, spec, transform, lod_scale_multiplier, attrs)
     if store.exists("info") and not overwrite:
         raise ConflictError("there are meshes already; overwrite=True replaces them", key=f"{store.root}/info")
     count = 0

@@ -26,7 +26,7 @@ from zvcore.stores.indexes import index_cache
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Item", "at_level", "encoded_entries", "write_sharded", "write_shards"]
+__all__ = ["Item", "at_level", "encoded_entries", "write_into_shards", "write_sharded", "write_shards"]
 
 Item: TypeAlias = "tuple[SupportsIndex, Buffer] | tuple[SupportsIndex, Buffer, Buffer]"
 
@@ -74,20 +74,40 @@ def write_sharded(
         store.make_folder()
         scratch = store.root
     chain = CodecChain(()) if encoded else reader.data_chain if level is None else at_level(reader.data_chain, level)
-    count = 0
     with ExternalSort(memory, None if scratch is None else os.fspath(scratch)) as sort:
         report = progress if callable(progress) else _bar if progress else None
-        for entries in encoded_entries(items, spec, chain, unindexed or {}, threads):
-            sort.add(entries)
-            count += len(entries)
-            if report is not None:
-                report(count)
+        count = _sorted(sort, encoded_entries(items, spec, chain, unindexed or {}, threads), report)
         written = write_shards(store, reader, sort.merged(), threads)
     for shard in before:
         names = {spec.shard_name(shard).removesuffix("shard") + suffix for suffix in ("shard", "index", "data")}
         for name in sorted(names if shard not in written else names - {spec.shard_name(shard)}):
             store.delete(name)
             index_cache().invalidate(store, name)
+    return count
+
+
+def write_into_shards(
+    store: Store, spec: ShardingSpec, items: Iterable[Item], threads: int | None = None, memory: int = _DEFAULT_MEMORY
+) -> int:
+    """Write the shards that these values belong to, which may be some of many; how many values there were.
+
+    Shards of the same names are replaced. What exceeds `memory` is sorted through a file, as in `write_sharded`.
+    """
+    reader = ShardReader(store, spec)
+    with ExternalSort(memory, store.root if isinstance(store, LocalStore) else None) as sort:
+        count = _sorted(sort, encoded_entries(items, spec, reader.data_chain, {}, threads))
+        write_shards(store, reader, sort.merged(), threads)
+    return count
+
+
+def _sorted(sort: ExternalSort, pieces: Iterable[Entries], report: Callable[[int], Any] | None = None) -> int:
+    """Give entries to be sorted; how many there were."""
+    count = 0
+    for entries in pieces:
+        sort.add(entries)
+        count += len(entries)
+        if report is not None:
+            report(count)
     return count
 
 

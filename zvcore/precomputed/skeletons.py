@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.sharding_spec import ShardingSpec
     from zvcore.stores import Store
 
-__all__ = ["Skeleton", "Skeletons", "VertexAttribute", "write_skeletons"]
+__all__ = ["Skeleton", "Skeletons", "VertexAttribute", "skeleton_document", "write_skeletons"]
 
 SKELETONS_TYPE = "neuroglancer_skeletons"
 _TYPES = ("float32", "int8", "uint8", "int16", "uint16", "int32", "uint32")
@@ -195,6 +195,22 @@ class Skeletons(SegmentMapping[Skeleton]):
         self._objects.delete(ids)
 
 
+def skeleton_document(
+    vertex_attributes: Sequence[VertexAttribute],
+    spec: ShardingSpec | None,
+    transform: Sequence[float] = IDENTITY,
+    attrs: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The `info` of a folder of skeletons with these attributes."""
+    document: dict[str, Any] = {
+        "@type": SKELETONS_TYPE,
+        "transform": [float(number) for number in transform],
+        "vertex_attributes": [attribute.to_json() for attribute in vertex_attributes],
+        **(attrs or {}),
+    }
+    return document if spec is None else {**document, "sharding": spec.to_json()}
+
+
 def write_skeletons(
     path: str | os.PathLike[str] | Store,
     skeletons: Mapping[Any, Skeleton] | Iterable[tuple[SupportsIndex, Skeleton]],
@@ -212,14 +228,7 @@ def write_skeletons(
     """
     store = open_store(path, "w")
     spec = None if sharding is None else as_spec(sharding)
-    document: dict[str, Any] = {
-        "@type": SKELETONS_TYPE,
-        "transform": [float(number) for number in transform],
-        "vertex_attributes": [attribute.to_json() for attribute in vertex_attributes],
-        **(attrs or {}),
-    }
-    if spec is not None:
-        document["sharding"] = spec.to_json()
+    document = skeleton_document(vertex_attributes, spec, transform, attrs)
     if store.exists("info") and not overwrite:
         raise ConflictError("there are skeletons already; overwrite=True replaces them", key=f"{store.root}/info")
     pairs = skeletons.items() if isinstance(skeletons, Mapping) else skeletons

@@ -1,0 +1,32 @@
+"""Removing what lies at a destination, before something else is made there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zvcore.converting.note import KEY
+from zvcore.errors import ConflictError
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["clear", "occupied"]
+
+
+def clear(store: Store) -> None:
+    """Remove all but the note that says that this is under way."""
+    folders, objects = store.list_dir()
+    for folder in folders:
+        store.delete_prefix(folder)
+    for key in objects:
+        if key != KEY:
+            store.delete(key)
+
+
+def occupied(store: Store, path: str = "") -> ConflictError:
+    """The error where something is in the way."""
+    root = store.root.rstrip("/")
+    return ConflictError(
+        f"something is here already; overwrite=True replaces it{f' and all else in {root}' if path else ''}",
+        key=f"{root}/{path}".rstrip("/"),
+    )
