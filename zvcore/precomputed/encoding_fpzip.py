@@ -9,13 +9,11 @@ import numpy as np
 
 from zvcore.codecs import param
 from zvcore.errors import MetadataError
-from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
-from zvcore.precomputed.guarded import GuardedChunk
+from zvcore.precomputed.encodings import wrong_data
+from zvcore.precomputed.guarded_encoding import GuardedChunk, GuardedEncoding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from zvcore.codecs import Codec
+    from collections.abc import Mapping
 
 __all__ = ["Fpzip", "FpzipChunk", "Kempressed", "KempressedChunk"]
 
@@ -39,8 +37,11 @@ class KempressedChunk(GuardedChunk):
         return bytes(fpzip.compress(np.asfortranarray(2.0 + np.swapaxes(self._voxels(data), 2, 3)), order="F"))
 
 
-class Fpzip(ChunkEncoding):
+class Fpzip(GuardedEncoding):
     name = "fpzip"
+    chunk = FpzipChunk
+    kinds = "f"
+    holds = "float32"
     members = (PRECISION,)
     compressed = True
 
@@ -60,22 +61,19 @@ class Fpzip(ChunkEncoding):
     def lossy(self) -> bool:
         return self.precision > 0
 
-    def check(self, dtype: np.dtype[Any], channels: int) -> None:
-        if dtype.kind != "f":
-            raise wrong_data(self.name, "data type", "float32", dtype)
-
-    def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
-        return (FpzipChunk(shape=shape, dtype=dtype.name, precision=self.precision),)
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"precision": self.precision}
 
 
-class Kempressed(ChunkEncoding):
+class Kempressed(GuardedEncoding):
     name = "kempressed"
+    chunk = KempressedChunk
+    kinds = "f"
+    holds = "float32"
     compressed = True
     lossy = True
 
     def check(self, dtype: np.dtype[Any], channels: int) -> None:
         if dtype != np.float32:
-            raise wrong_data(self.name, "data type", "float32", dtype)
-
-    def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
-        return (KempressedChunk(shape=shape, dtype=dtype.name),)
+            raise wrong_data(self.name, "data type", self.holds, dtype)

@@ -9,47 +9,44 @@ import zfpc
 
 from zvcore.codecs import param
 from zvcore.errors import MetadataError
-from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
-from zvcore.precomputed.guarded import GuardedChunk, another_chunk
+from zvcore.precomputed.guarded_encoding import GuardedChunk, GuardedEncoding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-
-    from zvcore.codecs import Codec
+    from collections.abc import Mapping
 
 __all__ = ["Zfpc", "ZfpcChunk"]
 
 _UNSET = -1.0
 _NUMBERS = ("rate", "precision", "tolerance")
 _CORRELATED = "zfpc_correlated_dims"
-# The mark, a version, a byte of flags, four sizes.
-_HEADER = struct.Struct("<4sBBIIII")
 
 
 class ZfpcChunk(GuardedChunk):
     name = "zfpc"
+    # The mark, a version, a byte of flags, four sizes.
+    header = struct.Struct("<4sBBIIII")
 
     correlated: tuple[int, ...] = param((1, 1, 1, 1))
     rate: float = param(_UNSET)
     precision: float = param(_UNSET)
     tolerance: float = param(_UNSET)
 
-    def check_header(self, data: memoryview) -> None:
-        if len(data) < _HEADER.size:
-            raise another_chunk(f"at least {_HEADER.size} bytes", len(data))
-        mark, _, _, *sizes = _HEADER.unpack_from(data)
-        if (mark, *sizes) != (b"zfpc", *self.shape):
-            raise another_chunk((b"zfpc", *self.shape), (mark, *sizes))
+    def facts(self, members: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        mark, _, _, *sizes = members
+        return (b"zfpc", *self.shape), (mark, *sizes)
 
     def _encode(self, data: memoryview) -> bytes:
         correlated = [bool(axis) for axis in self.correlated]
         return bytes(zfpc.compress(self._voxels(data), correlated, self.tolerance, self.precision, self.rate))
 
 
-class Zfpc(ChunkEncoding):
+class Zfpc(GuardedEncoding):
+    """Integers would come back as floats, and large ones as others."""
+
     name = "zfpc"
+    chunk = ZfpcChunk
+    kinds = "f"
+    holds = "float32"
     members = (*(f"zfpc_{name}" for name in _NUMBERS), _CORRELATED)
     compressed = True
 
@@ -77,11 +74,6 @@ class Zfpc(ChunkEncoding):
     def lossy(self) -> bool:
         return bool(self.numbers)
 
-    def check(self, dtype: np.dtype[Any], channels: int) -> None:
-        # Integers come back as floats, and large ones as others.
-        if dtype.kind != "f":
-            raise wrong_data(self.name, "data type", "float32", dtype)
-
-    def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
-        correlated = tuple(int(one) for one in self.correlated)
-        return (ZfpcChunk(shape=shape, dtype=dtype.name, correlated=correlated, **self.numbers),)
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"correlated": tuple(int(one) for one in self.correlated), **self.numbers}

@@ -17,17 +17,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zvcore.codecs import Codec, param
-from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.precomputed.decoding_helper import ANSWER, DONE, MISSING, REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
-    import numpy.typing as npt
 
-__all__ = ["GuardedChunk", "decode_guarded"]
+__all__ = ["decode_guarded"]
 
 _SCRIPT = Path(__file__).with_name("decoding_helper.py")
 # Seconds that a decoder may take: some, and one for so many bytes of the result.
@@ -157,41 +155,3 @@ def decode_guarded(decoder: str, data: Any, shape: Sequence[int], dtype: np.dtyp
     if status == MISSING:
         raise UnsupportedError(f"the library of {decoder} is missing: {text}")
     raise CorruptDataError(f"the decoder of {decoder} refuses the chunk: {text}", length=len(data))
-
-
-class GuardedChunk(Codec):
-    """A chunk of known shape and type, whose decoder runs in a helper. Subclasses encode, and look at the header."""
-
-    shape: tuple[int, ...] = param((1, 1, 1, 1))
-    dtype: str = param("uint8")
-
-    def _check(self) -> None:
-        if len(self.shape) != 4 or any(size < 1 for size in self.shape):
-            raise MetadataError("a chunk has a shape (x, y, z, channels)", codec=self.name, found=self.shape)
-
-    @property
-    def _type(self) -> np.dtype[Any]:
-        import numpy as np
-
-        return np.dtype(self.dtype)
-
-    def _voxels(self, data: memoryview) -> npt.NDArray[Any]:
-        """The chunk [x, y, z, channel] of raw bytes, in Fortran order."""
-        import numpy as np
-
-        values = np.frombuffer(data, self._type.newbyteorder("<"))
-        if values.size != int(np.prod(self.shape)):
-            raise ValueError(f"{len(data)} bytes are no chunk of shape {self.shape}")
-        return np.asfortranarray(values.reshape(self.shape, order="F").astype(self._type))
-
-    def check_header(self, data: memoryview) -> None:
-        """Raise CorruptDataError where the header is that of another chunk. For subclasses that can read it."""
-
-    def _decode(self, data: memoryview, max_size: int) -> bytes:
-        self.check_header(data)
-        return decode_guarded(self.name, data, self.shape, self._type)
-
-
-def another_chunk(expected: Any, found: Any) -> CorruptDataError:
-    """The error of a header that is that of another chunk."""
-    return CorruptDataError("the encoded chunk is another one, by its header", expected=expected, found=found)
