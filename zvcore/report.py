@@ -34,6 +34,8 @@ class What(StrEnum):
     INDEX_ENTRY = "index_entry"
     # Ranges that share bytes.
     OVERLAP = "overlap"
+    # Two places that should say the same, and do not.
+    DISAGREEMENT = "disagreement"
     # Something that is named or needed, and is not there.
     MISSING = "missing"
     # Something where no reader looks for it.

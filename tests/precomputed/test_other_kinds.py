@@ -25,6 +25,8 @@ ONE_POINT = bytes.fromhex(
     "0000803f0000004000004040 0000003f feff 07 010203 0000 02000000 0a00000000000000 0b00000000000000"
     "01000000 0c00000000000000"
 )
+# The other one of the lists, related to one segment.
+OTHER_POINT = bytes.fromhex("000080400000a0400000c040 0000c03f0300080405060000 01000000 0a00000000000000 00000000")
 TWO_POINTS = bytes.fromhex(
     "0200000000000000 0000803f0000004000004040 0000003ffeff070102030000 000080400000a0400000c040"
     "0000c03f0300080405060000 2a00000000000000 0100000000000080"
@@ -33,6 +35,12 @@ TWO_POLYLINES = bytes.fromhex(
     "0200000000000000 02000000 0000803f0000004000004040000080400000a0400000c040 0000003ffeff070102030000"
     "03000000 000000000000000000000000 0000803f0000803f0000803f 000000400000004000000040 0000c03f0300080405060000"
     "2a00000000000000 0100000000000080"
+)
+OTHER = 2**63 + 1
+# Each polyline of the list, related as the points are.
+POLYLINES = (
+    TWO_POLYLINES[8:48] + ONE_POINT[24:],
+    TWO_POLYLINES[48:100] + OTHER_POINT[24:],
 )
 PROPERTIES = [
     {"id": "f", "type": "float32"}, {"id": "s", "type": "int16"}, {"id": "a", "type": "uint8"},
@@ -78,10 +86,14 @@ def annotation_info(**members: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def annotations(path: Path, info: dict[str, Any] | None = None, cell: bytes = TWO_POINTS) -> Path:
+def annotations(
+    path: Path, info: dict[str, Any] | None = None, lists: bytes = TWO_POINTS,
+    singles: tuple[bytes, bytes] = (ONE_POINT, OTHER_POINT),
+) -> Path:  # fmt: skip
     path.mkdir(parents=True)
     (path / "info").write_text(json.dumps(info or annotation_info()))
-    for name, data in (("by_id/42", ONE_POINT), ("by_segment/10", TWO_POINTS), ("spatial0/0_0_0", cell)):
+    files = {"by_id/42": singles[0], f"by_id/{OTHER}": singles[1], "by_segment/10": lists, "spatial0/0_0_0": lists}
+    for name, data in files.items():
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(data)
     return path
@@ -93,7 +105,7 @@ def sharded_annotations(path: Path) -> Path:
     info["spatial"][0] |= {"grid_shape": [2, 2, 1], "chunk_size": [4, 4, 8], "sharding": CELLS.to_json()}
     path.mkdir(parents=True)
     (path / "info").write_text(json.dumps(info))
-    write_sharded(path / "by_id", SPEC, dict.fromkeys((1, 42, 2**64 - 1), ONE_POINT[:24]))
+    write_sharded(path / "by_id", SPEC, {1: ONE_POINT[:24], 42: ONE_POINT[:24], OTHER: OTHER_POINT[:24]})
     write_sharded(path / "spatial0", CELLS, {0: TWO_POINTS, 3: TWO_POINTS})
     return path
 
@@ -113,11 +125,11 @@ def segment_properties(path: Path, **members: Any) -> Path:
 MAKERS: dict[str, tuple[Callable[[Path], Path], str, int]] = {
     "legacy meshes": (legacy_meshes, "legacy meshes", 2),
     "packed legacy meshes": (lambda path: legacy_meshes(path, packed=True), "legacy meshes", 2),
-    "annotations": (annotations, "annotations", 1),
+    "annotations": (annotations, "annotations", 2),
     "sharded annotations": (sharded_annotations, "annotations", 3),
     "polylines": (
-        lambda path: annotations(path, annotation_info(annotation_type="polyline", by_id={"key": "no"}), TWO_POLYLINES),
-        "annotations", 0,
+        lambda path: annotations(path, annotation_info(annotation_type="polyline"), TWO_POLYLINES, POLYLINES),
+        "annotations", 2,
     ),
     "segment properties": (segment_properties, "segment properties", 2),
 }  # fmt: skip
@@ -130,8 +142,6 @@ def test_what_is_not_decoded_is_sound_and_has_a_name(
 ) -> None:
     make, kind, count = MAKERS[name]
     path = make(tmp_path / "data")
-    if name == "polylines":
-        (path / "by_segment/10").write_bytes(TWO_POLYLINES)
     report = zvcore.verify(path, fast=fast)
     assert report.problems == [], report
     assert report.counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from zvcore.precomputed.annotation_info import AnnotationInfo, AnnotationProperty
 
-__all__ = ["ID", "Columns", "RecordForm", "Records", "encode_lists", "joined", "taken"]
+__all__ = ["ID", "Columns", "Listed", "RecordForm", "Records", "Single", "encode_lists", "joined", "taken"]
 
 Columns = dict[str, Any]  # of arrays, and of `Ragged`
 I64 = npt.NDArray[np.int64]
@@ -69,6 +69,31 @@ class Records:
         sizes = self.sizes - 8
         ids = _gather(self.data, self.starts[1:] - 8, np.full(len(self), 8, np.int64)).view("<u8")
         return Records(_gather(self.data, self.starts[:-1], sizes), _offsets(sizes)), ids
+
+    def differ(self, other: Records) -> npt.NDArray[np.bool_]:
+        """Which of as many other records are not the same, byte by byte."""
+        wrong: npt.NDArray[np.bool_] = self.sizes != other.sizes
+        rows = np.flatnonzero(~wrong & (self.sizes > 0))
+        one, another = self.take(rows), other.take(rows)
+        unlike = one.data != another.data
+        if unlike.any():
+            wrong[rows] = np.logical_or.reduceat(unlike, one.starts[:-1])
+        return wrong
+
+
+class Listed(NamedTuple):
+    """The annotations of some lists: their ids and records, and how many each list has."""
+
+    ids: npt.NDArray[np.uint64]
+    records: Records
+    counts: I64
+
+
+class Single(NamedTuple):
+    """Single annotations: their records, and the related segments of each relationship."""
+
+    records: Records
+    related: list[Ragged]
 
 
 class RecordForm:
@@ -144,12 +169,17 @@ class RecordForm:
         if fault is not None:
             raise _misfit(fault).located(**place(fault[0]))
         found = self._columns(data, starts[:-1], points)
-        ends = starts[:-1] + self.fixed + self.point_bytes * (points.astype(np.int64) if self.lines else 0)
-        for number, name in enumerate(self.related.values()):
-            counts = related[:, number].astype(np.int64)
-            found[name] = Ragged(_gather(data, ends + 4, 8 * counts).view("<u8"), _offsets(counts))
-            ends = ends + 4 + 8 * counts
-        return found
+        ids = _related_ids(data, starts[:-1] + self._sizes(points, len(starts) - 1), related)
+        return found | dict(zip(self.related.values(), ids, strict=True))
+
+    def singles(self, data: U8, starts: I64) -> Single:
+        """Single annotations as they are stored."""
+        points, related, fault = scan_annotations(data, starts, self.fixed, self.point_bytes, len(self.related))
+        if fault is not None:
+            raise _misfit(fault)
+        sizes = self._sizes(points, len(starts) - 1)
+        records = Records(_gather(data, starts[:-1], sizes), _offsets(sizes))
+        return Single(records, _related_ids(data, starts[:-1] + sizes, related))
 
     def lists(self, data: U8, starts: I64, place: Callable[[int], Mapping[str, Any]]) -> Columns:
         """The columns of all annotations of some lists, with their ids."""
@@ -157,8 +187,21 @@ class RecordForm:
         if fault is not None:
             row = fault[0]
             raise self._list_misfit(data[starts[row] : starts[row + 1]], fault).located(**place(row))
-        ids = _gather(data, starts[1:] - 8 * counts, 8 * counts).view("<u8")
-        return {ID: ids, **self._columns(data, records, points)}
+        return {ID: _listed_ids(data, starts, counts), **self._columns(data, records, points)}
+
+    def listed(self, data: U8, starts: I64) -> Listed:
+        """The annotations of some lists as they are stored."""
+        counts, records, points, fault = scan_lists(data, starts, self.fixed, self.point_bytes)
+        if fault is not None:
+            raise _misfit(fault)
+        sizes = self._sizes(points, len(records))
+        found = Records(_gather(data, records, sizes), _offsets(sizes))
+        return Listed(_listed_ids(data, starts, counts), found, counts)
+
+    def _sizes(self, points: npt.NDArray[np.uint32], count: int) -> I64:
+        """The length of each of `count` records; `points` are those of polylines."""
+        more = points.astype(np.int64) * self.point_bytes if self.lines else np.zeros(count, np.int64)
+        return self.fixed + more
 
     def positions(self, records: Records) -> Columns:
         """The columns of positions of encoded records."""
@@ -236,6 +279,20 @@ class RecordForm:
             _put(data, at + 4, one.values.astype("<u8", copy=False), 8 * one.lengths)
             at = at + 4 + 8 * one.lengths
         return Records(data, starts)
+
+
+def _related_ids(data: U8, ends: I64, counts: npt.NDArray[np.uint32]) -> list[Ragged]:
+    """The related segments of single annotations whose records end there, so many of each relationship."""
+    found = []
+    for column in counts.T.astype(np.int64):
+        found.append(Ragged(_gather(data, ends + 4, 8 * column).view("<u8"), _offsets(column)))
+        ends = ends + 4 + 8 * column
+    return found
+
+
+def _listed_ids(data: U8, starts: I64, counts: I64) -> npt.NDArray[np.uint64]:
+    """The ids behind the records of lists."""
+    return _gather(data, starts[1:] - 8 * counts, 8 * counts).view("<u8")
 
 
 def encode_lists(records: Records, ids: npt.NDArray[np.uint64], counts: I64) -> Records:

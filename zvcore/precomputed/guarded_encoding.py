@@ -1,8 +1,7 @@
-"""What the encodings have in common whose chunks a helper process decodes: the data that they hold, and their codecs."""
+"""What encodings have in common whose chunks a helper process decodes: the data that they hold, and their codecs."""
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from zvcore.codecs import Codec, param
@@ -11,6 +10,7 @@ from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
 from zvcore.precomputed.guarded import decode_guarded
 
 if TYPE_CHECKING:
+    import struct
     from collections.abc import Mapping, Sequence
 
     import numpy as np

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
+from zvcore.precomputed.annotation_agreement import AnnotationAgreement, LostAnnotations
 from zvcore.precomputed.annotation_care import AnnotationFiles, AnnotationJudge
 from zvcore.precomputed.annotation_info import AnnotationInfo
 from zvcore.precomputed.annotation_records import RecordForm
@@ -99,6 +100,9 @@ def parts_of(store: Store, info: Mapping[str, Any], threads: int | None, report:
             else:
                 reader = ShardReader(store, index.sharding, f"{index.folder}/")
                 yield Shards(AnnotationJudge(reader, form, index, threads))
+        for index in annotations.indexes[1:]:
+            yield AnnotationAgreement(store, annotations, index, threads)
+        yield LostAnnotations(store, annotations, threads)
     elif kind == SEGMENT_PROPERTIES:
         report.count("segments", check_segment_properties(info, INFO, report))
     else:
