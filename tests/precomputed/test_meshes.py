@@ -28,7 +28,7 @@ from zvcore.precomputed import (
     write_surface,
 )
 from zvcore.precomputed.draco import decode_fragment, encode_fragment
-from zvcore.precomputed.manifests import Manifest
+from zvcore.precomputed.manifests import Level, Manifest
 from zvcore.precomputed.mesh_cutting import Planes, cut
 from zvcore.precomputed.surface_files import parse_surface
 
@@ -256,6 +256,16 @@ def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         write_meshes(tmp_path / "b", {5: SPHERE}, lods=2)
     # What can be checked without is.
     assert verify(tmp_path / "a").ok
+
+
+def test_a_level_beyond_all_powers_is_an_error_and_no_overflow(tmp_path: Path) -> None:
+    manifest, fragments = encode_mesh([Surface(*SPHERE)])
+    level = manifest.levels[0]
+    none = Level(1, np.zeros(3, "f4"), np.zeros((0, 3), "u4"), np.zeros(0, "u4"))
+    manifest.levels = [none] * 1100 + [level]
+    write_mesh_fragments(tmp_path, [(7, manifest, fragments)])
+    with pytest.raises(CorruptDataError, match="not finite"):
+        _ = Meshes(tmp_path).get(7, lod=1100).vertices
 
 
 # Legacy

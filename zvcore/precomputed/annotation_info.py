@@ -36,8 +36,11 @@ PROPERTY_ID = re.compile(r"[a-z][a-zA-Z0-9_]*")
 _SHARDING = Made(ShardingSpec.from_json, ShardingSpec.to_json)
 _INDEX = Table(Member("key", Text()), Member("sharding", _SHARDING, default=None, null=True))
 _RELATIONSHIP = Table(Member("id", Text()))
+# Numbers of cells are integers of 64 bits, and exact as floats.
+_MOST_CELLS = 2**53
 _LEVEL = Table(
-    Member("grid_shape", Items(Integer(1)), field="grid"), Member("chunk_size", Items(Number(positive=True))),
+    Member("grid_shape", Items(Integer(1, _MOST_CELLS)), field="grid"),
+    Member("chunk_size", Items(Number(positive=True))),
     Member("limit", Integer(1)),
 )  # fmt: skip
 _PROPERTY = Table(

@@ -27,9 +27,14 @@ class Named:
 
     @classmethod
     def of(cls, values: npt.NDArray[Any]) -> Named:
-        """From strings."""
-        names, codes = np.unique(values.astype(str), return_inverse=True)
-        return cls(codes, [str(name) for name in names])
+        """From strings. Not through an array of str, in which all are as long as the longest."""
+        texts = values.tolist()
+        if any(text is None or text != text for text in texts):
+            raise ValueError("a column of texts has missing values")
+        texts = [str(text) for text in texts]
+        names = sorted(set(texts))
+        numbers = {name: number for number, name in enumerate(names)}
+        return cls(np.fromiter((numbers[text] for text in texts), np.int64, len(texts)), names)
 
 
 def batches_of(source: Any) -> tuple[dict[str, Any] | None, Iterator[dict[str, Any]]]:

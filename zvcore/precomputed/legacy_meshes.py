@@ -35,7 +35,7 @@ __all__ = [
 T = TypeVar("T")
 
 LEGACY_TYPE = "neuroglancer_legacy_mesh"
-MANIFEST_NAME = re.compile(r"([0-9]{1,20}):([0-9]{1,9})(\.gz)?")
+MANIFEST_NAME = re.compile(r"(0|[1-9][0-9]{0,19}):([0-9]{1,9})(\.gz)?")
 _MANIFEST = Table(Member("fragments", Items(Text())))
 _VERTEX = 12
 _GZIP = ".gz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,30 +58,31 @@ class Manifest:
         """Decode a stored manifest; CorruptDataError when it is none."""
         if len(data) < 28:
             raise CorruptDataError("the manifest is cut off", expected="at least 28 bytes", found=len(data))
-        shape = np.frombuffer(data, "<f4", 3).astype(np.float32)
-        origin = np.frombuffer(data, "<f4", 3, 12).astype(np.float32)
-        count = int(np.frombuffer(data, "<u4", 1, 24)[0])
+        (count,) = struct.unpack_from("<I", data, 24)
         if len(data) < 28 + 20 * count:
             raise CorruptDataError(
                 f"a manifest of {count} levels is cut off",
                 expected=f"at least {28 + 20 * count} bytes",
                 found=len(data),
             )
-        scales = np.frombuffer(data, "<f4", count, 28).tolist()
-        offsets = np.frombuffer(data, "<f4", 3 * count, 28 + 4 * count).reshape(-1, 3).astype(np.float32)
-        fragments = np.frombuffer(data, "<u4", count, 28 + 16 * count).tolist()
+        scales = struct.unpack_from(f"<{count}f", data, 28)
+        fragments = struct.unpack_from(f"<{count}I", data, 28 + 16 * count)
         size = 28 + 20 * count + 16 * sum(fragments)
         if len(data) != size:
             text = f"a manifest of {count} levels with {sum(fragments)} fragments has another size"
             raise CorruptDataError(text, expected=f"{size} bytes", found=len(data))
-        at = 28 + 20 * count
+        # One copy, of which all arrays are parts.
+        words = np.frombuffer(data, "<u4").astype(np.uint32)
+        floats = words.view(np.float32)
+        at = 7 + 5 * count
         levels = []
-        for scale, offset, number in zip(scales, offsets, fragments, strict=True):
-            positions = np.frombuffer(data, "<u4", 3 * number, at).reshape(3, -1).T.astype(np.uint32)
-            sizes = np.frombuffer(data, "<u4", number, at + 12 * number).astype(np.uint32)
-            levels.append(Level(scale, offset, positions, sizes))
-            at += 16 * number
-        return cls(shape, origin, levels)
+        for level, number in enumerate(fragments):
+            first = 7 + count + 3 * level
+            middle, end = at + 3 * number, at + 4 * number
+            positions = words[at:middle].reshape(3, number).T
+            levels.append(Level(scales[level], floats[first : first + 3], positions, words[middle:end]))
+            at = end
+        return cls(floats[:3], floats[3:6], levels)
 
     def to_bytes(self) -> bytes:
         """The stored form."""

@@ -100,8 +100,10 @@ class Mesh:
     def _stored_places(self, lod: int, grid: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Vertices in the units of the manifest, of places on the grid of a level."""
         manifest = self.manifest
-        step = manifest.chunk_shape.astype(np.float64) * 2.0**lod / (2**self.quantization_bits - 1)
+        step = manifest.chunk_shape.astype(np.float64) / (2**self.quantization_bits - 1)
         with np.errstate(all="ignore"):
+            # So many levels as a document claims may have no such power.
+            step = np.ldexp(step, lod)
             found: npt.NDArray[np.float64] = (
                 manifest.grid_origin.astype(np.float64) + manifest.levels[lod].vertex_offset + grid * step
             )

@@ -178,7 +178,7 @@ class _Binary:
 
 
 def _length(number: float) -> int:
-    if not (number >= 0 and number == int(number)):
+    if not (0 <= number < 2**32 and number == int(number)):
         raise CorruptDataError("not the length of a list", found=number)
     return int(number)
 
