@@ -62,11 +62,11 @@ def _flattened(batch: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
 
 def _labelled(values: npt.NDArray[Any], declared: Mapping[str, Any]) -> npt.NDArray[Any]:
     """The names of values; a value that has none stays a number."""
-    labels = list(declared["enum_labels"])
-    numbers = np.array(declared.get("enum_values") or range(len(labels)))
-    order = np.argsort(numbers)
-    places = order[np.minimum(np.searchsorted(numbers[order], values), len(numbers) - 1)]
-    return np.where(numbers[places] == values, np.array(labels, object)[places], values.astype(str).astype(object))
+    labels = declared["enum_labels"]
+    given = np.array(declared.get("enum_values") or range(len(labels))).astype(values.dtype).tolist()
+    known = dict(zip(given, labels, strict=False))
+    numbers, places = np.unique(values, return_inverse=True)
+    return np.array([known.get(number, str(number)) for number in numbers.tolist()], object)[places]
 
 
 def _write_csv(path: str, rows: Rows) -> int:
