@@ -120,6 +120,7 @@ class Format(ABC):
     marks         names of documents; at the root of a dataset stands at least one of them
     suffixes      for formats whose datasets are single files: how their names end, such as ".nrrd". Their stores have
                   one object, whose key is `store.file`
+    inner_paths   whether `file.ending:/path` names what lies in a file: `store.inside` is that path
     precedence    which is asked first, when several formats have the same marks: a special case of another has the
                   higher number
     open_options  what only this format's `open` takes
@@ -135,6 +136,7 @@ class Format(ABC):
     title: ClassVar[str]
     marks: ClassVar[tuple[str, ...]] = ()
     suffixes: ClassVar[tuple[str, ...]] = ()
+    inner_paths: ClassVar[bool] = False
     precedence: ClassVar[int] = 0
     open_options: ClassVar[tuple[str, ...]] = ()
     inner_options: ClassVar[tuple[str, ...]] = ()

@@ -17,7 +17,7 @@ from zvcore.stores import Store
 from zvcore.stores.opening import open_beside, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from zvcore.array import Array
@@ -52,6 +52,7 @@ def store_at(
         return open_store(path, mode, storage_options)
     text = os.fsdecode(path)
     asked = formats().values() if format is None else [get_format(format)]
+    text, inside = _file_and_inside(text, asked)
     name = text.rpartition("/")[2].lower()
     suffixes = tuple(suffix for one in asked for suffix in one.suffixes)
     if suffixes and (format is not None or name.endswith(suffixes)):
@@ -59,13 +60,26 @@ def store_at(
             raise ValueError(f"{format} datasets are files, whose names end with {' or '.join(suffixes)}, not {text!r}")
         file = open_beside(text, mode, storage_options)
         if file is not None and (mode == "w" or file.exists(str(file.file))):
-            return file
+            return file if inside is None else file.within(inside)
+    if inside is not None:
+        raise NotFoundError("there is no such file", key=text)
     try:
         return open_store(path, mode, storage_options)
     except UnsupportedError:
         if "://" not in text and os.path.isfile(text):
             raise unknown_file(text) from None
         raise
+
+
+def _file_and_inside(text: str, asked: Iterable[Format]) -> tuple[str, str | None]:
+    """(a file, what in it is meant) of `file.ending:/path`, where a format knows such files; else (all, None)."""
+    endings = tuple(suffix for one in asked if one.inner_paths for suffix in one.suffixes)
+    at = text.find(":/") if endings else -1
+    while at >= 0:
+        if text[:at].lower().endswith(endings):
+            return text[:at], text[at + 2 :]
+        at = text.find(":/", at + 1)
+    return text, None
 
 
 def unknown_file(text: str) -> UnsupportedError:
@@ -105,11 +119,11 @@ def open(
         raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
     if mode == "w" and format is None:
         raise ValueError("mode 'w' needs a format")
+    begun = get_format(str(format)) if mode == "w" else None
+    if begun is not None and not begun.begins_groups:
+        raise UnsupportedError(f"{begun.name} has no empty groups that mode 'w' could create", key=str(path))
     store = store_at(path, mode, storage_options, format).durable(fsync, durability)
-    if mode == "w":
-        begun = get_format(str(format))
-        if not begun.begins_groups:
-            raise UnsupportedError(f"{begun.name} has no empty groups that mode 'w' could create", key=store.root)
+    if begun is not None:
         return _opened(begun, store, mode, options)
     with _looking(store, format, (NOTE,)):
         opened = open_silently(store, mode, format, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import time
@@ -117,7 +118,10 @@ def find_datasets(root: Root) -> Catalog:
             continue
         if _NOTE in files:
             unfinished = _told(unfinished_at(root.store(names)))
-        catalog.datasets += _files(root, names, sorted(name for name in files if name.lower().endswith(endings)))
+        here = sorted(name for name in files if name.lower().endswith(endings))
+        catalog.datasets += itertools.islice(
+            _files(root, names, here, deadline), _MOST_DATASETS - len(catalog.datasets)
+        )
         if files & known:
             found = open_dataset(root.store(names), names)
             if found is not None:
@@ -132,9 +136,11 @@ def find_datasets(root: Root) -> Catalog:
     return catalog
 
 
-def _files(root: Root, names: list[bytes], files: list[bytes]) -> Iterator[Dataset]:
-    """Data sets that are files of a folder."""
+def _files(root: Root, names: list[bytes], files: list[bytes], deadline: float) -> Iterator[Dataset]:
+    """Data sets that are files of a folder: there may be a stack of thousands."""
     for name in files:
+        if time.monotonic() > deadline:
+            return
         found = open_dataset(file_store(root, [*names, name]), [*names, name]) if is_shown(name) else None
         if found is not None:
             found.unfinished = _told(unfinished_at(found.store))

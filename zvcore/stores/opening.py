@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 from zvcore.errors import NotFoundError, UnsupportedError
@@ -19,6 +19,9 @@ from zvcore.plugins import Plugins
 from zvcore.stores.base import Store
 from zvcore.stores.local import LocalStore
 from zvcore.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from zvcore.stores.single_file import SingleFileStore
 
 __all__ = ["Opener", "check_options", "open_store", "register_scheme", "shared_options"]
 
@@ -68,7 +71,7 @@ def archive_in(address: str) -> tuple[str, str] | None:
     return found[1], found[2].strip("/")
 
 
-def open_beside(path: str, mode: str = "r", storage_options: Options = None) -> Store | None:
+def open_beside(path: str, mode: str = "r", storage_options: Options = None) -> SingleFileStore | None:
     """The store over one file, through that of the folder around it; None where a path names no file in a folder."""
     url = _URL.match(path)
     above, slash, name = path.rpartition("/")

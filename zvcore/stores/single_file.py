@@ -30,30 +30,39 @@ class SingleFileStore(Store):
     """One object of the store around it, and no other: its only key is the file's name.
 
     The folder may hold what it likes beside the file. What zvcore notes about the dataset (keys that begin with
-    `.zvcore-`) lies beside the file too, with the file's name behind, and is not listed.
+    `.zvcore-`) lies beside the file too, with the file's name behind, and is not listed. Where formats name what lies
+    in their files, `inside` is which of it is meant, "" all of it.
     """
 
-    def __init__(self, folder: Store, name: str) -> None:
+    def __init__(self, folder: Store, name: str, inside: str = "") -> None:
         encode_key(name)
         if "/" in name:
             raise InvalidKeyError("this is no name of a file", key=name)
         self.folder = folder
         self.file: str = name
-        self.root = f"{folder.root.rstrip('/')}/{name}"
+        self.inside = inside.strip("/")
+        self.root = f"{folder.root.rstrip('/')}/{name}{f':/{self.inside}' if self.inside else ''}"
         for fact in _FACTS:
             setattr(self, fact, getattr(folder, fact))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (SingleFileStore, (self.folder, self.file))
+        return (SingleFileStore, (self.folder, self.file, self.inside))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleFileStore) and (self.folder, self.file) == (other.folder, other.file)
+        return isinstance(other, SingleFileStore) and self._place() == other._place()
+
+    def _place(self) -> tuple[Store, str, str]:
+        return self.folder, self.file, self.inside
 
     def __hash__(self) -> int:
-        return hash((self.folder, self.file))
+        return hash(self._place())
 
     def durable(self, fsync: bool | None, durability: str | None = None) -> SingleFileStore:
-        return SingleFileStore(self.folder.durable(fsync, durability), self.file)
+        return SingleFileStore(self.folder.durable(fsync, durability), self.file, self.inside)
+
+    def within(self, path: str) -> SingleFileStore:
+        """The same file, of which this path within it is meant."""
+        return SingleFileStore(self.folder, self.file, path)
 
     def _there(self, key: str) -> str | None:
         """What the store around calls an object of this one; None for what this one cannot have."""
@@ -62,7 +71,7 @@ class SingleFileStore(Store):
         encode_key(key)
         return f"{key}.{self.file}" if key.startswith(".zvcore-") and "/" not in key else None
 
-    def _place(self, key: str) -> str:
+    def _target(self, key: str) -> str:
         """`_there`, for writing."""
         self._refuse_if_read_only(key)
         there = self._there(key)
@@ -118,19 +127,19 @@ class SingleFileStore(Store):
     # --- writing
 
     def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
-        self.folder.put(self._place(key), data)
+        self.folder.put(self._target(key), data)
 
     def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
-        self.folder.put_if_unchanged(self._place(key), data, stamp)
+        self.folder.put_if_unchanged(self._target(key), data, stamp)
 
     def writer(self, key: str, unchanged: Stamp | Anything | None = ANYTHING) -> ObjectWriter:
-        return self.folder.writer(self._place(key), unchanged)
+        return self.folder.writer(self._target(key), unchanged)
 
     def append(self, key: str, parts: Buffer | Sequence[Buffer], at: int, *, ending: bool = False) -> None:
-        self.folder.append(self._place(key), parts, at, ending=ending)
+        self.folder.append(self._target(key), parts, at, ending=ending)
 
     def patch(self, key: str, offset: int, data: Buffer | Sequence[Buffer], *, crash_safe: bool = False) -> None:
-        self.folder.patch(self._place(key), offset, data, crash_safe=crash_safe)
+        self.folder.patch(self._target(key), offset, data, crash_safe=crash_safe)
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)
@@ -142,7 +151,7 @@ class SingleFileStore(Store):
         return 0 if prefix_path(prefix) else int(self.folder.delete(self.file))
 
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
-        return self.folder.lock(self._place(key), timeout)
+        return self.folder.lock(self._target(key), timeout)
 
     # --- the store itself
 

@@ -12,6 +12,7 @@ from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
 from zvcore.stores.zip_archive import archive_at
+from zvcore.stores.zip_directory import STORED, Entry
 
 if TYPE_CHECKING:
     import builtins
@@ -117,6 +118,11 @@ class ZipStore(Store):
                     raise
                 self._archive.look_again()
         raise AssertionError
+
+    def is_packed(self, key: str) -> bool:
+        """Whether somebody has compressed an object, so that all of it is unpacked whatever part is read."""
+        found = self._archive.find(self._full(key))
+        return isinstance(found, Entry) and found.method != STORED
 
     def size(self, key: str) -> int | None:
         return self._archive.size(self._full(key))

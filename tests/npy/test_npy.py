@@ -1,0 +1,138 @@
+"""`.npy` and `.npz` as a format among others: files made by numpy, and files that lie."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.commands.cli import main
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VALUES = np.random.default_rng(1).integers(0, 60000, (37, 53, 41)).astype("u2")
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "<u2", ">u2", "<i8", ">f4", "f8", "<f2", "c8", "S3", "M8[s]"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_numpy_saves_is_read(tmp_path: Path, dtype: str, order: str) -> None:
+    values = np.asarray(VALUES[:9, :5, :7].astype("i8").astype(dtype), order=order)
+    np.save(tmp_path / "a.npy", values)
+    found = zvcore.open(tmp_path / "a.npy")
+    assert found.format == "npy" and found.dtype == values.dtype.newbyteorder("=")
+    assert np.array_equal(found[...], values) and np.array_equal(found[3:8, ::-2, 4], values[3:8, ::-2, 4])
+    assert zvcore.verify(tmp_path / "a.npy").ok
+
+
+@pytest.mark.parametrize("shape", [(), (0, 5), (1,), (3, 1, 4)])
+def test_odd_shapes(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    values = np.arange(int(np.prod(shape)), dtype="i4").reshape(shape)
+    np.save(tmp_path / "a.npy", values)
+    assert np.array_equal(zvcore.open(tmp_path / "a.npy")[...], values)
+    assert zvcore.verify(tmp_path / "a.npy").ok
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_file_is_converted_with_the_order_of_its_axes(tmp_path: Path, order: str) -> None:
+    np.save(tmp_path / "a.npy", np.asarray(VALUES, order=order))
+    report = zvcore.convert(tmp_path / "a.npy", tmp_path / "a.zarr", format="zarr3", shards=True, verify=True)
+    assert report.ok and np.array_equal(zvcore.open(tmp_path / "a.zarr")[...], VALUES)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_arrays_of_an_archive_are_found_by_name(tmp_path: Path, save: Any) -> None:
+    save(tmp_path / "a.npz", first=VALUES, **{"deep/second": VALUES[0]})
+    group = zvcore.open(tmp_path / "a.npz")
+    assert group.kind == "group" and np.array_equal(group["first"][2:9, 5], VALUES[2:9, 5])
+    assert np.array_equal(zvcore.open(f"{tmp_path}/a.npz:/deep/second")[...], VALUES[0])
+    assert zvcore.verify(tmp_path / "a.npz").counts["arrays"] == 2
+    zvcore.convert(f"{tmp_path}/a.npz:/first", tmp_path / "a.zarr", format="zarr3", verify=True)
+    zvcore.convert(tmp_path / "a.npz", tmp_path / "g.zarr", format="zarr3", verify=True)
+    assert np.array_equal(zvcore.open(tmp_path / "g.zarr")["first"][...], VALUES)
+    with pytest.raises(NotFoundError, match="third"):
+        zvcore.open(f"{tmp_path}/a.npz:/third")
+
+
+def test_a_file_is_pickled_as_its_place(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    np.savez(tmp_path / "a.npz", one=VALUES)
+    for path in (tmp_path / "a.npy", f"{tmp_path}/a.npz:/one"):
+        stored = pickle.dumps(zvcore.open(path))
+        assert len(stored) < 2000 and np.array_equal(pickle.loads(stored)[...], VALUES)
+
+
+def test_the_commands_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    path = str(tmp_path / "a.npy")
+    assert main(["info", path]) == 0
+    assert "37 53 41" in capsys.readouterr().out
+    assert main(["verify", path, "-q"]) == 0
+    assert main(["get", path, "3:9,:,5", "-o", str(tmp_path / "b.npy")]) == 0
+    assert np.array_equal(np.load(tmp_path / "b.npy"), VALUES[3:9, :, 5])
+    assert main(["preview", path, "-o", str(tmp_path / "b.png")]) == 0
+    assert main(["convert", path, str(tmp_path / "b.n5"), "--format", "n5", "-q"]) == 0
+    assert np.array_equal(zvcore.open(tmp_path / "b.n5")[...].T, VALUES)
+
+
+def saved(values: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, values)
+    return file.getvalue()
+
+
+GOOD = saved(np.arange(1000, dtype="u2"))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"", b"\x93NUMPY", GOOD[:60], GOOD[:-1], GOOD[:128], b"x" * 500,
+        GOOD.replace(b"(1000,)", b"(-100,)"), GOOD.replace(b"(1000,)", b"(9**9,)"),
+        GOOD.replace(b"(1000,)", b"'abcde'"),
+        GOOD.replace(b"'<u2'", b"'|O8'"), GOOD.replace(b"'<u2'", b"'<zz'"), GOOD.replace(b"'<u2'", b"'|V0'"),
+        GOOD.replace(b"(1000,)", b"(" + b"9" * 40 + b",)"), GOOD.replace(b"\x93NUMPY\x01", b"\x93NUMPY\x07"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_file_that_lies_is_an_error_of_zvcore(tmp_path: Path, raw: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(raw)
+    with pytest.raises(ZvcoreError):
+        zvcore.open(tmp_path / "a.npy")
+    report = zvcore.verify(tmp_path / "a.npy")
+    assert not report.ok and report.problems[0].where == "a.npy"
+
+
+def test_a_file_that_became_another_is_not_read_on(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    array = zvcore.open(tmp_path / "a.npy")
+    (tmp_path / "a.npy").unlink()
+    np.save(tmp_path / "a.npy", VALUES[::-1].astype("u4"))
+    with pytest.raises(ZvcoreError, match=r"open it again|another|changed"):
+        array[...]
+
+
+def test_a_member_that_claims_too_much_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("a.npy", GOOD.replace(b"(1000,)", b"(9" + b"0" * 15 + b",)"))
+        archive.writestr("b.npy", GOOD)
+    report = zvcore.verify(tmp_path / "a.npz")
+    assert [problem.where for problem in report.problems] == ["a"] or "a.npy" in report.problems[0].where
+    assert report.counts["arrays"] == 1
+
+
+def test_it_is_read_and_not_written(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    with pytest.raises(UnsupportedError, match="not written"):
+        zvcore.open(tmp_path / "a.npy", "r+")
+    with pytest.raises(UnsupportedError):
+        zvcore.create(tmp_path / "b.npy", format="npy", shape=(3,), dtype="u1")
+    with pytest.raises(UnsupportedError):
+        zvcore.convert(tmp_path / "a.npy", tmp_path / "b.npy", format="npy")
+    assert not (tmp_path / "b.npy").exists()

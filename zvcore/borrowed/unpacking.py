@@ -1,0 +1,87 @@
+"""Parts of a gzip stream, which can only be unpacked from its beginning: places to begin again are kept on the way."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import CorruptDataError, NotFoundError
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["Unpacked"]
+
+# How much is read of the stream, and unpacked, at a time.
+_STEP = 1 << 18
+_OUT = 1 << 20
+# How far apart places are from which unpacking can begin again. Each takes some 50 KB.
+_APART = 32 << 20
+
+
+class Unpacked:
+    """The bytes that a gzip object of a store stands for. One thread at a time reads."""
+
+    def __init__(self, store: Store, key: str) -> None:
+        self.store, self.key = store, key
+        self._guard = threading.Lock()
+        self._marks: list[tuple[int, int, Any]] = [(0, 0, zlib.decompressobj(31))]
+        self._now: tuple[int, int, Any] | None = None
+
+    def read(self, start: int, length: int, short: bool = False) -> bytes:
+        """`length` bytes from `start` on. CorruptDataError if there are fewer, unless a `short` answer will do."""
+        with self._guard:
+            found = bytearray()
+            for at, data in self._from(start):
+                found += data[max(0, start - at) : start + length - at]
+                if at + len(data) >= start + length:
+                    break
+        if len(found) != length and not short:
+            raise CorruptDataError(
+                "the gzip stream ends too early", key=self.key,
+                expected=f"{start + length} bytes unpacked", found=start + len(found),
+            )  # fmt: skip
+        return bytes(found)
+
+    def _from(self, start: int) -> Any:
+        """(place, bytes) of what is unpacked, in order, the first of them at or before `start`."""
+        mark = self._marks[bisect_right([out for _, out, _ in self._marks], start) - 1]
+        now = self._now
+        if now is None or now[1] > start or now[1] < mark[1]:
+            now = (mark[0], mark[1], mark[2].copy())
+        into, out, unpacker = now
+        while True:
+            waiting = unpacker.unconsumed_tail
+            if not waiting:
+                waiting = self._stored(into)
+                into += len(waiting)
+            if not waiting and not unpacker.eof:
+                self._now = None
+                return
+            try:
+                data = unpacker.decompress(waiting, _OUT)
+            except zlib.error as error:
+                self._now = None
+                raise CorruptDataError(f"the gzip stream is damaged ({error})", key=self.key, offset=into) from error
+            if unpacker.eof:
+                # Several members may follow each other.
+                rest = unpacker.unused_data
+                unpacker = zlib.decompressobj(31)
+                into -= len(rest)
+                if not rest and not self._stored(into):
+                    self._now = None
+                    yield out, data
+                    return
+            place, out = out, out + len(data)
+            self._now = (into, out, unpacker)
+            if out - self._marks[-1][1] >= _APART:
+                self._marks.append((into, out, unpacker.copy()))
+            yield place, data
+
+    def _stored(self, at: int) -> bytes:
+        data = self.store.get(self.key, at, _STEP)
+        if data is None:
+            raise NotFoundError("the file is gone", key=self.store.root)
+        return bytes(data)

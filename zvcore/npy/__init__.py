@@ -1,0 +1,1 @@
+"""NumPy's files: one array (.npy), or several by names (.npz)."""
