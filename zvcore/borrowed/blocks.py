@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["BlockLayout", "Blocks", "block_shape", "slabs"]
 
 _NO_CODECS = (CodecChain(),)
+_NO_KEYS = Keys.of(["values"])
 # Smaller chunks are read several at once, and larger ones in parts.
 _FEWEST, _USUAL, _MOST = 1 << 17, 1 << 20, 64 << 20
 
@@ -113,7 +114,7 @@ class BlockLayout(Layout):
             blobs = side_by_side(self._block, places, os.cpu_count() or 1)
         else:
             blobs = [self._block(place) for place in places]
-        return Sources(keys=Keys.of([self.store.root]), blobs=blobs)
+        return Sources(keys=_NO_KEYS, blobs=blobs)
 
     def _block(self, place: tuple[int, ...]) -> memoryview:
         """The bytes of a block."""

@@ -121,10 +121,11 @@ def _places(grid: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 def _described(node: Any) -> dict[str, Any]:
     """What is said of a node."""
     if isinstance(node, Array):
+        # What a member takes of the file is not known.
         return {
             "format": node.format, "kind": "array", "shape": node.shape, "dtype": str(node.dtype),
-            "chunks": node.chunks, "codecs": list(getattr(node, "filters", ())), "attributes": dict(node.attrs),
-            "nbytes": node.nbytes,
+            "chunks": getattr(node, "whole", node.chunks), "codecs": [], "attributes": dict(node.attrs),
+            "nbytes": node.nbytes, "objects": 0, "stored_bytes": 0, "ratio": None,
         }  # fmt: skip
     members: dict[str, Any] = {}
     for name in node:

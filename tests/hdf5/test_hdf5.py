@@ -1,0 +1,174 @@
+"""HDF5 as a format among others: files made by h5py, and files that lie."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.commands.cli import main
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+h5py = pytest.importorskip("h5py")
+
+VALUES = np.random.default_rng(1).integers(0, 60000, (37, 53, 41)).astype("u2")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        deep = file.create_group("deep")
+        deep.attrs["by"] = "us"
+        packed = deep.create_dataset("packed", data=VALUES, chunks=(16, 16, 16), compression="gzip", shuffle=True)
+        packed.attrs["element_size_um"] = [4.0, 0.5, 0.5]
+        file["plain"] = VALUES.astype(">i4")
+        file["truth"] = VALUES[0] > 30000
+        file["alone"] = 7.5
+        file["texts"] = ["a", "b"]
+        file["other name"] = h5py.SoftLink("/plain")
+    return tmp_path / "a.h5"
+
+
+def test_groups_and_arrays_are_found_by_name(path: Path) -> None:
+    root = zvcore.open(path)
+    assert root.kind == "group" and root.format == "hdf5" and "other name" not in root
+    assert root["deep"].attrs == {"by": "us"} and list(root["deep"]) == ["packed"]
+    assert np.array_equal(root["deep/packed"][3:30, ::2, 5], VALUES[3:30, ::2, 5])
+    found = zvcore.open(f"{path}:/deep/packed")
+    assert np.array_equal(found[...], VALUES)
+    assert np.array_equal(root["plain"][...], VALUES) and root["plain"].dtype == np.dtype("i4")
+    assert np.array_equal(root["truth"][...], VALUES[0] > 30000) and root["alone"][()] == 7.5
+    with pytest.raises(UnsupportedError, match="size"):
+        root["texts"]
+    for missing in ("deep/none", "plain/x", "/deep/../plain"):
+        with pytest.raises(NotFoundError):
+            zvcore.open(f"{path}:/{missing}")
+
+
+@pytest.mark.parametrize("format", ["zarr3", "n5", "precomputed"])
+def test_an_array_is_converted_with_its_sizes(path: Path, tmp_path: Path, format: str) -> None:
+    report = zvcore.convert(f"{path}:/deep/packed", tmp_path / "out", format=format, verify=True)
+    assert report.ok
+    found = zvcore.open(tmp_path / "out")
+    if format == "precomputed":
+        assert np.array_equal(found[0][..., 0].T, VALUES) and found[0].resolution == (500, 500, 4000)
+    else:
+        assert np.array_equal(found[...] if format == "zarr3" else found[...].T, VALUES)
+        sizes = [axis.scale for axis in zvcore.formats()[format].read_axes(found)]
+        assert sorted(sizes) == [0.5, 0.5, 4]
+
+
+def test_a_file_is_converted_with_all_its_groups(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="texts"):
+        zvcore.convert(path, tmp_path / "out", format="zarr3")
+    report = zvcore.convert(path, tmp_path / "out", format="zarr3", skip_unsupported=True, verify=True)
+    assert any("texts" in str(loss) for loss in report.losses)
+    found = zvcore.open(tmp_path / "out")
+    assert found["deep"].attrs["by"] == "us" and np.array_equal(found["deep/packed"][...], VALUES)
+
+
+def test_the_commands_take_it(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(path)]) == 0
+    assert main(["info", f"{path}:/deep/packed"]) == 0
+    assert "16 16 16" in capsys.readouterr().out
+    assert main(["verify", f"{path}:/deep", "-q"]) == 0
+    assert main(["preview", f"{path}:/plain", "-o", str(tmp_path / "b.png")]) == 0
+    assert main(["get", f"{path}:/plain", "3:9,:,5", "-o", str(tmp_path / "b.npy")]) == 0
+    assert np.array_equal(np.load(tmp_path / "b.npy"), VALUES[3:9, :, 5])
+    assert main(["ls", str(path)]) == 0 and main(["tree", str(path)]) == 0
+
+
+def test_verify_reads_everything(path: Path) -> None:
+    report = zvcore.verify(path)
+    assert report.counts["arrays"] == 4 and [problem.status for problem in report.problems] == ["unsupported"]
+    raw = bytearray(path.read_bytes())
+    with h5py.File(path) as file:
+        place = file["deep/packed"].id.get_chunk_info(5)
+    raw[place.byte_offset : place.byte_offset + place.size] = b"\xff" * place.size
+    path.write_bytes(raw)
+    (problem,) = zvcore.verify(f"{path}:/deep").problems
+    assert problem.status == "damaged" and "packed" in problem.where
+
+
+def test_an_array_is_pickled_as_its_place(path: Path) -> None:
+    stored = pickle.dumps(zvcore.open(f"{path}:/deep/packed"))
+    assert len(stored) < 2000 and np.array_equal(pickle.loads(stored)[...], VALUES)
+
+
+def test_it_is_read_from_other_places_than_folders(path: Path) -> None:
+    store = zvcore.stores.open_store("memory://hdf5-test", "w")
+    store.put("a.h5", path.read_bytes())
+    assert np.array_equal(zvcore.open("memory://hdf5-test/a.h5:/deep/packed")[...], VALUES)
+
+
+def test_nothing_is_read_of_other_files(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret" * 100)
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["a"] = VALUES
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["link"] = h5py.ExternalLink("other.h5", "/a")
+        file.create_dataset("raw", (600,), "u1", external=[(str(tmp_path / "secret"), 0, 600)])
+        layout = h5py.VirtualLayout(VALUES.shape, "u2")
+        layout[...] = h5py.VirtualSource(str(tmp_path / "other.h5"), "a", VALUES.shape)
+        file.create_virtual_dataset("virtual", layout)
+    root = zvcore.open(tmp_path / "a.h5")
+    assert "link" not in list(root)
+    for name in ("raw", "virtual"):
+        with pytest.raises(UnsupportedError, match="other files"):
+            root[name]
+    with pytest.raises(UnsupportedError, match="another file"):
+        zvcore.open(f"{tmp_path}/a.h5:/link")
+
+
+def test_groups_that_lie_in_themselves_end(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("a")
+        group["again"] = group
+        group["once more"] = group
+        group["values"] = VALUES
+    report = zvcore.verify(tmp_path / "a.h5")
+    assert not report.ok and len(report.problems) < 10
+
+
+def test_a_pyramid_of_bigdataviewer_is_one_image(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for level, step in enumerate((1, 2)):
+            file[f"t00000/s00/{level}/cells"] = VALUES[::step, ::step, ::step].astype("i2")
+        file["s00/resolutions"] = np.array([[1, 1, 1], [2, 2, 2.0]])
+        file["s00/subdivisions"] = np.array([[16, 16, 16], [16, 16, 16]])
+    place = f"{tmp_path}/a.h5:/t00000/s00"
+    assert zvcore.open(place).kind == "image"
+    zvcore.convert(place, tmp_path / "out", format="precomputed", verify=True)
+    found = zvcore.open(tmp_path / "out")
+    assert len(found) == 2 and np.array_equal(found[1][..., 0].T, VALUES[::2, ::2, ::2].astype("i2"))
+
+
+def files_that_lie(good: bytes) -> list[bytes]:
+    random = np.random.default_rng(0)
+    found = [b"", good[:8], good[:96], good[: len(good) // 2], b"x" * 5000, good[:-1]]
+    for _ in range(40):
+        raw = bytearray(good)
+        for at in random.integers(8, min(len(raw), 6000), 6):
+            raw[at] = random.integers(256)
+        found.append(bytes(raw))
+    return found
+
+
+def test_a_file_that_lies_is_an_error_of_zvcore(path: Path) -> None:
+    for number, raw in enumerate(files_that_lie(path.read_bytes())):
+        other = path.parent / f"{number}.h5"
+        other.write_bytes(raw)
+        zvcore.verify(other)  # raises nothing, whatever it finds
+        try:
+            node: Any = zvcore.open(other)
+            for name in node:
+                node[name]
+        except ZvcoreError:
+            pass
+        other.unlink()

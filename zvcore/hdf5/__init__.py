@@ -1,0 +1,1 @@
+"""HDF5: arrays in groups, read by h5py."""

@@ -1,0 +1,110 @@
+"""Groups and data sets of HDF5, as h5py finds them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.borrowed.array import BorrowedArray, BorrowedGroup, reopened_blocks
+from zvcore.borrowed.blocks import BlockLayout, block_shape
+from zvcore.borrowed.file import library, readable, reading
+from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of
+from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.hdf5.pyramids import image_of
+from zvcore.stores.single_file import SingleFileStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zvcore.format import Node
+    from zvcore.stores import Store
+
+__all__ = ["read"]
+
+_FORMAT, _TITLE = "hdf5", "HDF5"
+# How deep groups may lie in each other: links may lead in circles.
+_DEEPEST = 64
+
+
+def read(store: Store) -> Any:
+    """What lies at the root of a file, or at the path in it that the store names."""
+    assert isinstance(store, SingleFileStore)
+    file = _opened(store)
+    return _node(file, store)
+
+
+def _opened(store: SingleFileStore) -> Any:
+    h5py = library("h5py", "hdf5", _TITLE)
+    with reading(store.root, _TITLE):
+        return h5py.File(readable(store), "r")
+
+
+def _node(file: Any, place: SingleFileStore) -> Node:
+    """The group or data set at a path of a file. Nothing is followed that leads out of the file."""
+    h5py = library("h5py", "hdf5", _TITLE)
+    parts = [part for part in place.inside.split("/") if part]
+    if len(parts) > _DEEPEST:
+        raise UnsupportedError("groups in groups as deep as this", key=place.root, expected=f"at most {_DEEPEST}")
+    with reading(place.root, _TITLE):
+        here = file["/"]
+        for part in parts:
+            if not isinstance(here, h5py.Group) or here.get(part, getlink=True) is None:
+                raise NotFoundError("there is nothing of this name in the file", key=place.root)
+            if isinstance(here.get(part, getlink=True), h5py.ExternalLink):
+                raise UnsupportedError("a link into another file, which is not followed", key=place.root)
+            here = here[part]
+            if isinstance(here, h5py.Group) and h5py.h5o.get_info(here.id).rc > 1:
+                raise UnsupportedError("a group with several names, which may lie in itself", key=place.root)
+        if isinstance(here, h5py.Dataset):
+            return _array(here, place)
+        if not isinstance(here, h5py.Group):
+            raise UnsupportedError("neither a group nor a data set", key=place.root, found=type(here).__name__)
+        return _group(file, here, place)
+
+
+def _group(file: Any, group: Any, place: SingleFileStore) -> BorrowedGroup:
+    h5py = library("h5py", "hdf5", _TITLE)
+    members: dict[str, Callable[[], Node]] = {}
+    for name in group:
+        link = group.get(name, getlink=True)
+        # Soft links are other names of what is there, or lead in circles.
+        if isinstance(link, h5py.HardLink) and group.get(name, getclass=True) is not h5py.Datatype:
+            members[name] = partial(_node, file, place.within(f"{place.inside}/{name}"))
+    return BorrowedGroup(_FORMAT, place, members, attributes_of(group), image_of(group))
+
+
+def _array(dataset: Any, place: SingleFileStore) -> BorrowedArray:
+    if dataset.shape is None:
+        raise UnsupportedError("a data set without values", key=place.root)
+    if dataset.is_virtual or dataset.external:
+        raise UnsupportedError("values that lie in other files, which are not read", key=place.root)
+    blocks = DatasetBlocks(dataset, place)
+    layout = BlockLayout(place.root, blocks, block_shape(blocks.shape, blocks.dtype.itemsize, dataset.chunks))
+    attrs = attributes_of(dataset)
+    return BorrowedArray(
+        layout, format=_FORMAT, store=place, attrs=attrs, axes=axes_of(dataset, attrs), whole=dataset.chunks
+    )
+
+
+class DatasetBlocks:
+    """Parts of a data set. h5py lets one thread at a time into HDF5."""
+
+    parallel = False
+
+    def __init__(self, dataset: Any, place: SingleFileStore) -> None:
+        self.dataset, self.place, self.name = dataset, place, place.root
+        self.shape = tuple(dataset.shape)
+        self.dtype: np.dtype[Any] = dataset.dtype
+        if self.dtype.hasobject:
+            raise UnsupportedError("items without a size of their own", key=place.root, found=str(self.dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (reopened_blocks, (_FORMAT, self.place))
+
+    def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
+        with reading(self.name, _TITLE):
+            values: npt.NDArray[Any] = np.asarray(self.dataset[region])
+            return values
