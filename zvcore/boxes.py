@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Box", "box_of", "count_of", "slices", "without"]
+__all__ = ["CHUNK_BYTES", "Box", "box_of", "count_of", "default_chunks", "slices", "without"]
 
 # Where a part of an array begins and ends along each axis.
 Box: TypeAlias = tuple[tuple[int, int], ...]
+# The size of a chunk by default.
+CHUNK_BYTES = 1 << 20
 
 
 def count_of(shape: Sequence[int], extents: Sequence[int]) -> tuple[int, ...]:
@@ -25,6 +27,15 @@ def box_of(place: Sequence[int], extents: Sequence[int], shape: Sequence[int]) -
         (int(i) * extent, min((int(i) + 1) * extent, bound))
         for i, extent, bound in zip(place, extents, shape, strict=True)
     )
+
+
+def default_chunks(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Chunks of about a megabyte, as close to cubes as the array allows."""
+    chunks = [max(1, n) for n in shape]
+    while math.prod(chunks) * itemsize > CHUNK_BYTES and max(chunks) > 1:
+        axis = max(range(len(chunks)), key=lambda i: chunks[i])
+        chunks[axis] = -(-chunks[axis] // 2)
+    return tuple(chunks)
 
 
 def slices(box: Box, frame: Box | None = None) -> tuple[slice, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.codecs.small_numbers import kind_of, limits_of
 from zvcore.converting.sources import Leaf, Node, Pyramid
 from zvcore.errors import UnsupportedError
 from zvcore.format import get_format
@@ -188,11 +189,11 @@ def window(array: Array, place: int | None, channel: int) -> dict[str, float]:
         first = (bound - extent) // 2
         region.insert(0, slice(first, first + extent))
     values = np.asarray(array[tuple(region)])
-    if array.dtype.kind in "iu":
-        bounds = np.iinfo(array.dtype)
-        low, high = float(bounds.min), float(bounds.max)
+    kind = kind_of(array.dtype)
+    if kind in "iu":
+        low, high = (float(bound) for bound in limits_of(array.dtype))
     else:
-        values = values[np.isfinite(values)] if array.dtype.kind == "f" else values
+        values = values[np.isfinite(values)] if kind == "f" else values
         low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     start, end = (float(n) for n in np.percentile(values, _SHOWN)) if values.size else (low, high)
     return {"min": low, "max": high, "start": start, "end": end if end > start else high}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.boxes import box_of, count_of
+from zvcore.codecs.small_numbers import kind_of
 from zvcore.converting.parts import nbytes_of
 from zvcore.converting.present import Units, compared_units
 from zvcore.errors import ZvcoreError
@@ -92,7 +93,7 @@ def compare(ours: npt.NDArray[Any], target: Array, box: Box, threads: int | None
     if first == second:
         return []
     different = expected != theirs
-    if target.dtype.kind in "fc":
+    if kind_of(target.dtype) in "fc":
         different &= ~(np.isnan(expected) & np.isnan(theirs))
     at = np.argwhere(different)
     if not len(at):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zvcore import transfer
 from zvcore.boxes import Box
+from zvcore.codecs.small_numbers import kind_of, limits_of
 from zvcore.engine.fetching import reachable
 from zvcore.engine.work import Work
 from zvcore.format import get_format
@@ -152,20 +153,23 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], clip: bool, box: Box = 
 
     Unless `clip`, whole numbers that the dtype cannot hold, and NaN for a dtype of whole numbers, raise OverflowError.
     """
-    if dtype.kind not in "iu" or values.dtype.kind not in "iuf":
+    kind = kind_of(values.dtype)
+    if kind_of(dtype) not in "iu" or kind not in "iuf":
         return values.astype(dtype)
-    bounds = np.iinfo(dtype)
-    if values.dtype.kind in "iu":
-        own = np.iinfo(values.dtype)
-        if own.min >= bounds.min and own.max <= bounds.max:
+    least, most = limits_of(dtype)
+    if kind in "iu":
+        own_least, own_most = limits_of(values.dtype)
+        if own_least >= least and own_most <= most:
             return values.astype(dtype)
+        if values.dtype.isbuiltin == 2:
+            values = values.astype("i1" if kind == "i" else "u1")
         # Comparisons of Python numbers with numpy's are exact.
-        low, high = values < max(bounds.min, own.min), values > min(bounds.max, own.max)
-        bad = (low if own.min < bounds.min else np.False_) | (high if own.max > bounds.max else np.False_)
+        low, high = values < max(least, own_least), values > min(most, own_most)
+        bad = (low if own_least < least else np.False_) | (high if own_most > most else np.False_)
     else:
-        values = np.rint(values)
+        values = np.rint(values.astype("f4") if values.dtype.isbuiltin == 2 else values)
         # The largest whole number of 64 bits is no float; the next power of two is one.
-        low, high = values < float(bounds.min), values >= float(bounds.max + 1)
+        low, high = values < float(least), values >= float(most + 1)
         bad = low | high | np.isnan(values)
     if not bad.any():
         return values.astype(dtype)
@@ -177,9 +181,9 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], clip: bool, box: Box = 
         )
     with np.errstate(invalid="ignore"):
         answer = values.astype(dtype)
-    answer[low] = bounds.min
-    answer[high] = bounds.max
-    if values.dtype.kind == "f":
+    answer[low] = least
+    answer[high] = most
+    if kind == "f":
         answer[np.isnan(values)] = 0
     return answer
 

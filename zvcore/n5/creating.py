@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import zvcore.codecs
+from zvcore.boxes import default_chunks
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.n5.array import N5Array
@@ -18,10 +18,8 @@ from zvcore.n5.documents import change_document, read_document
 from zvcore.n5.metadata import NUMERIC, RESERVED, VERSION, DatasetMetadata, check_version, is_dataset, version_text
 from zvcore.stores import LocalStore, Store
 
-__all__ = ["create_dataset", "create_group", "default_chunks", "in_container"]
+__all__ = ["create_dataset", "create_group", "in_container"]
 
-# The size of a block by default.
-_BLOCK_BYTES = 1 << 20
 # How far up a container's root is looked for.
 _DEPTH = 32
 
@@ -176,12 +174,3 @@ def compression_of(codec: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
     else:
         made = zvcore.codecs.as_codec(codec)
     return made.for_dtype(dtype).to_n5()
-
-
-def default_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Blocks of about a megabyte, as close to cubes as the array allows."""
-    chunks = [max(1, n) for n in shape]
-    while math.prod(chunks) * itemsize > _BLOCK_BYTES and max(chunks) > 1:
-        axis = max(range(len(chunks)), key=lambda i: chunks[i])
-        chunks[axis] = -(-chunks[axis] // 2)
-    return tuple(chunks)

@@ -76,9 +76,6 @@ class Zarr2Array(Array):
     def _laid_out(self, content: dict[str, Any]) -> Layout:
         return ChunkLayout(self._layout.store, parse_array(content, DOCUMENT), self._store_empty)
 
-    def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-        return {**content, "shape": list(shape)}
-
 
 def misplaced(store: Store, metadata: ArrayMetadata) -> str | None:
     """What is odd where chunks lie in folders and the document does not say so: readers look for others, and find none.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import zvcore.codecs
+from zvcore.boxes import default_chunks
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.zarr2.array import Zarr2Array
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["create_array", "make_room"]
 
-# The size of a chunk by default.
-_CHUNK_BYTES = 1 << 20
 # What the size of an item of any length is taken for.
 _ITEM_BYTES = 64
 
@@ -64,7 +62,7 @@ def create_array(
     shape = tuple(int(n) for n in shape)
     data_type, codecs = _typed(dtype, endian, _listed(filters), chosen(codec, "zstd"))
     if chunks is None:
-        chunks = default_chunks(shape, data_type)
+        chunks = default_chunks(shape, data_type.dtype.itemsize if data_type.kind == "fixed" else _ITEM_BYTES)
     before, compressor = _spelled(codecs, data_type)
     values = {
         "shape": shape,
@@ -178,13 +176,3 @@ def _named(names: Sequence[str] | None, rank: int) -> dict[str, Any]:
     if len(names) != rank or not all(isinstance(name, str) for name in names):
         raise MetadataError("dimension_names has a name for each axis", expected=f"{rank} names", found=repr(names))
     return {DIMENSIONS: list(names)}
-
-
-def default_chunks(shape: tuple[int, ...], data_type: DataType) -> tuple[int, ...]:
-    """Chunks of about a megabyte, as close to cubes as the array allows."""
-    size = data_type.dtype.itemsize if data_type.kind == "fixed" else _ITEM_BYTES
-    chunks = [max(1, n) for n in shape]
-    while math.prod(chunks) * size > _CHUNK_BYTES and max(chunks) > 1:
-        axis = max(range(len(chunks)), key=lambda i: chunks[i])
-        chunks[axis] = -(-chunks[axis] // 2)
-    return tuple(chunks)

@@ -88,9 +88,6 @@ class Zarr3Array(Array):
             raise NotFoundError("the array is gone: a group is here", key=self._layout.store.root)
         return self._lay_out(self._layout.store, metadata)
 
-    def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-        return {**content, "shape": list(shape)}
-
     def inspect(self) -> dict[str, Any]:
         """What is stored: objects, bytes, ratio, and for each shard its live and dead bytes."""
         return inspect_array(self)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import zvcore.codecs
+from zvcore.boxes import CHUNK_BYTES, default_chunks
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.zarr3.array import Zarr3Array, array_of
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["create_array"]
 
-# The size of a chunk by default.
-_CHUNK_BYTES = 1 << 20
+# What the size of an item of any length is taken for.
+_ITEM_BYTES = 64
 _INDEX_CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
 
 
@@ -61,7 +62,7 @@ def create_array(
     shape = tuple(int(n) for n in shape)
     data_type = data_type_of(dtype)
     if chunks is None:
-        chunks = default_chunks(shape, data_type, shards)
+        chunks = _default_chunks(shape, data_type, shards)
     chunks = _shape(chunks, "chunks", shape, listed=shards is None)
     codecs = chunk_codecs(data_type, chosen(codec, "zstd"), filters, endian)
     outer = chunks
@@ -132,20 +133,17 @@ def _codec(given: Any) -> zvcore.codecs.Codec:
     return zvcore.codecs.as_codec(given)
 
 
-def default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequence[Any] | None) -> tuple[int, ...]:
+def _default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequence[Any] | None) -> tuple[int, ...]:
     """Chunks of about a megabyte, as close to cubes as the array allows; with shards, ones that divide them."""
-    size = data_type.dtype.itemsize if data_type.kind == "fixed" else 64
-    if shards is not None and not all(isinstance(n, int) for n in shards):
+    size = data_type.dtype.itemsize if data_type.kind == "fixed" else _ITEM_BYTES
+    if shards is None:
+        return default_chunks(shape, size)
+    if not all(isinstance(n, int) for n in shards):
         raise MetadataError("shards of different lengths need chunks=", found=shards)
-    bounds = tuple(shards) if shards is not None else shape
-    chunks = [max(1, n) for n in bounds]
-    while math.prod(chunks) * size > _CHUNK_BYTES and max(chunks) > 1:
+    chunks = [max(1, n) for n in shards]
+    while math.prod(chunks) * size > CHUNK_BYTES and max(chunks) > 1:
         axis = max(range(len(chunks)), key=lambda i: chunks[i])
-        if shards is None:
-            chunks[axis] = -(-chunks[axis] // 2)
-        else:
-            divisors = [d for d in range(1, chunks[axis]) if chunks[axis] % d == 0]
-            chunks[axis] = divisors[-1]
+        chunks[axis] = next(d for d in range(chunks[axis] // 2, 0, -1) if chunks[axis] % d == 0)
     return tuple(chunks)
 
 

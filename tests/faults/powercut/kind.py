@@ -184,6 +184,15 @@ def step_delete_member(store: LocalStore, value: int) -> None:
     del group[f"a/{value}"]
 
 
+def kinds_of_groups(said: str, format: str) -> list[Kind]:
+    """Writes of groups and of their members."""
+    return [
+        Kind(f"{said} dataset deep in groups", begin_group(format), step_deep, check_deep),
+        Kind(f"{said} array, created", nothing, step_create(format), check_create),
+        Kind(f"{said} member, removed", begin_members(format), step_delete_member, check_members),
+    ]
+
+
 def check_members(path: Path) -> list[int]:
     """A member that is there is whole."""
     group = zvcore.open(path)

@@ -10,20 +10,12 @@ import zvcore
 from tests.faults.powercut.kind import (
     Kind,
     array_of,
-    begin_group,
-    begin_members,
     by_unit,
     check_attributes,
-    check_create,
-    check_deep,
-    check_members,
+    kinds_of_groups,
     new,
-    nothing,
     rewritten,
     step_attributes,
-    step_create,
-    step_deep,
-    step_delete_member,
     value_of,
 )
 
@@ -58,7 +50,5 @@ def kinds() -> list[Kind]:
         Kind("n5 write_block", array_of(**blocks), step_block, by_unit((16, 16), corner)),
         Kind("n5 delete_block", array_of(**rows), step_delete_block, check_deleted),
         Kind("n5 attributes", array_of(**rows), step_attributes, check_attributes),
-        Kind("n5 dataset deep in groups", begin_group("n5"), step_deep, check_deep),
-        Kind("n5 array, created", nothing, step_create("n5"), check_create),
-        Kind("n5 member, removed", begin_members("n5"), step_delete_member, check_members),
+        *kinds_of_groups("n5", "n5"),
     ]
