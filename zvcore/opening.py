@@ -109,7 +109,8 @@ def open(
     storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
     fsync            every write to a folder is durable before it returns, file and folders; None: if ZVCORE_FSYNC=1
                      stands in the environment
-    durability       for folders: "none", "rename" (the default) or "fsync", see docs/guarantees.md; `fsync` is the last
+    durability       for folders: "none", "late", "rename" (the default) or "fsync", see docs/guarantees.md; `fsync` is
+                     the last
     options          options of the format, such as `scale=` for precomputed volumes and `order="C"` for N5
 
     The destination of a conversion that has not ended, and what lies in one, is opened with an

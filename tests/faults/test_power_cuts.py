@@ -19,6 +19,7 @@ from tests.faults.powercut.disk import Disk
 from tests.faults.powercut.kinds import KINDS, folder_of
 from tests.faults.powercut.recording import Call, record, record_run
 from tests.faults.powercut.trials import cuts, moments, try_kind
+from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +68,7 @@ REPLACING = [
 def replaced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
     """The same writes without syncs, by each way to replace a file."""
     folder = tmp_path_factory.mktemp("replaced")
-    return {one: Recorded(record(folder / one, REPLACING, one)) for one in ("none", "rename")}
+    return {one: Recorded(record(folder / one, REPLACING, one)) for one in ("none", "late", "rename")}
 
 
 @pytest.mark.parametrize("name", REPLACING)
@@ -87,6 +88,18 @@ def test_with_none_ext4_leaves_the_old_the_new_or_an_error(replaced: dict[str, R
         assert set(outcome.counts) <= {"sound", "gone", "told"}, outcome
         told += outcome.counts["told"]
     assert bool(told) == ("attributes" not in name), "an exchange writes nothing out, a rename does"
+
+
+@pytest.mark.parametrize("name", REPLACING)
+def test_with_late_ext4_leaves_what_can_be_put_back(replaced: dict[str, Recorded], name: str) -> None:
+    """Until then a file of values may be short, which is told; afterwards all are the old or the new."""
+    kept: list[str] = []
+    for chances in (0, CHANCES):
+        states = [*cuts(replaced["late"], name, True, chances, most=CUTS)]
+        assert set(try_kind(name, states).counts) <= {"sound", "gone", "told"}
+        outcome = try_kind(name, states, first=lambda path: kept.extend(LocalStore(path).put_back()))
+        assert set(outcome.counts) <= {"sound", "gone"}, outcome
+    assert bool(kept) == ("attributes" not in name), "what is exchanged may be cut short, what is renamed may not"
 
 
 @needs_peers

@@ -73,16 +73,22 @@ def test_old_files_are_replaced_in_the_way_that_was_asked_for(tmp_path: Path, du
     kinds = [call.kind for call in calls]
     objects = 4 if way == "chunks" else 1
     # Documents come by `put`: a dataset is not lost for speed.
-    exchanged = objects if durability == "none" and way != "put" else 0
+    exchanged = objects if durability in ("none", "late") and way != "put" else 0
     assert kinds.count("x") == exchanged
     assert kinds.count("u") == exchanged
-    # New files are renamed, whatever is asked for: they replace nothing.
-    assert kinds.count("r") == 2 * objects - exchanged
-    assert ("s" in kinds) == (durability == "fsync")
+    # New files are renamed, whatever is asked for: they replace nothing. Old ones that are kept have a name for that.
+    assert kinds.count("r") == 2 * objects - (exchanged if durability == "none" else 0)
+    assert ("s" in kinds) == (durability == "fsync" or (durability == "late" and way != "put"))
+    if durability == "late" and exchanged:
+        # An old version goes after the new one is on the disk.
+        assert kinds.index("s") < kinds.index("u")
 
 
+@pytest.mark.parametrize("durability", ["none", "late"])
 @pytest.mark.parametrize("way", WAYS)
-def test_without_an_exchange_files_are_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_without_an_exchange_files_are_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, durability: str
+) -> None:
     source = tmp_path / "old.c"
     source.write_text(
         "#include <errno.h>\nint renameat2(int a, const char *b, int c, const char *d, unsigned e)"
@@ -91,8 +97,9 @@ def test_without_an_exchange_files_are_renamed(tmp_path: Path, monkeypatch: pyte
     compiler = (sysconfig.get_config_var("CC") or "cc").split()
     subprocess.run([*compiler, "-shared", "-fPIC", "-o", tmp_path / "old.so", source], check=True)
     monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "old.so"))
-    kinds = [call.kind for call in written_twice(tmp_path / "folder", "none", way)]
-    assert kinds.count("r") == 2 * (4 if way == "chunks" else 1)
+    kinds = [call.kind for call in written_twice(tmp_path / "folder", durability, way)]
+    objects = 4 if way == "chunks" else 1
+    assert kinds.count("r") == 2 * objects + (objects if durability == "late" and way != "put" else 0)
     assert "x" not in kinds
 
 
@@ -135,14 +142,14 @@ def test_arguments_come_before_the_environment(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_is_no_durability_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="'none', 'rename', 'fsync', not 'sometimes'"):
+    with pytest.raises(ValueError, match="'none', 'late', 'rename', 'fsync', not 'sometimes'"):
         LocalStore(tmp_path, durability="sometimes")
     with pytest.raises(ValueError, match="contradict"):
         LocalStore(tmp_path, fsync=True, durability="none")
     with pytest.raises(ValueError, match="for stores in folders"):
         zvcore.open(MemoryStore(), durability="none")
     monkeypatch.setenv("ZVCORE_DURABILITY", "sometimes")
-    with pytest.raises(ValueError, match="ZVCORE_DURABILITY is one of none, rename, fsync"):
+    with pytest.raises(ValueError, match="ZVCORE_DURABILITY is one of none, late, rename, fsync"):
         LocalStore(tmp_path)
 
 

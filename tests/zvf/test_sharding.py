@@ -305,7 +305,7 @@ def test_where_paths_cannot_be_swapped_a_death_between_two_renames_is_mended(
     from zvcore.stores import staging
 
     before = content(store)
-    monkeypatch.setattr(staging, "_swap", lambda first, second: False)
+    monkeypatch.setattr(staging, "exchange", lambda first, second: False)
     zvf.shard_store(store, shard_shape=2)
     assert content(store) == before
     renames = 0

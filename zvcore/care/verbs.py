@@ -218,6 +218,7 @@ def repair(
 
     With `out`, a sound copy of everything is made there, and nothing is changed here. Without it, whatever is replaced
     or removed is kept beside its place with `.bak` behind its name. What cannot be proved good is left out.
+    What a power cut has cut short first gets its version before back, if it was written with `durability="late"`.
     `fsync` is as in `zvcore.open`.
     """
     here, there = shared_options(storage_options, path, path if out is None else out)
@@ -234,7 +235,11 @@ def repair(
             raise UnsupportedError("a copy is made of whole datasets; give the path of the dataset", key=only)
         options["only"] = [only]
     target = None if out is None else store_at(out, "w", there, found.name).durable(fsync)
+    # Before anything is given up: it may be there still.
+    returned = [] if out is not None else store.put_back()
     report: Report = found.care().repair(store, target, threads=threads, **options)
+    if returned:
+        report.count("old versions put back", len(returned))
     if _log.tells:
         for loss in report.losses:
             _log.info("repaired %s: %s", store.root, loss)

@@ -43,7 +43,7 @@ COMMANDS = (
 # Those that change stores.
 WRITING = ("convert", "downsample", "mesh", "skeletonize", "migrate", "manifest", "repair", "compact")
 # As `zvcore.stores.durability` names them, which takes numpy to import.
-DURABILITIES = ("none", "rename", "fsync")
+DURABILITIES = ("none", "late", "rename", "fsync")
 
 
 class FormatNames:

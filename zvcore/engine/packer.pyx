@@ -14,7 +14,6 @@ from libc.errno cimport EIO, ENOENT, ENOMEM, errno
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, strlen
-from posix.fcntl cimport AT_FDCWD
 from posix.types cimport off_t
 from posix.uio cimport iovec
 from posix.unistd cimport SEEK_SET, close, lseek, unlink
@@ -26,13 +25,17 @@ from zvcore.engine.failures cimport MEMORY_FAILURE
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.slots cimport Slot, fail, fail_system
-from zvcore.stores.file_writes cimport DURABILITY_FSYNC, begin_file, finish_file, make_folders, write_all
+from zvcore.stores.file_writes cimport (
+    DURABILITY_FSYNC, DURABILITY_LATE, begin_file, finish_file, make_folders, write_all,
+)
 from zvcore.system.atomics cimport zv_fetch_add, zv_load64
 from zvcore.system.mutex cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 
 import os
+
+from zvcore.stores.late_writes import start
 
 
 cdef enum:
@@ -55,6 +58,8 @@ cdef class Packer(Sink):
                   work_bounds=None):
         self.paths = Paths(keys, prepared.root)
         self.durability = prepared.durability
+        if self.durability == DURABILITY_LATE:
+            start()
         self.head = head
         self.order = np.ascontiguousarray(order, np.int64)
         self.work = self.order if work is None else np.ascontiguousarray(work, np.int64)
@@ -243,11 +248,11 @@ cdef class Packer(Sink):
             packed.temporary = <char *> calloc(strlen(path) + 32, 1)
             if packed.temporary == NULL:
                 return ENOMEM
-        fd = begin_file(AT_FDCWD, path, packed.temporary, strlen(path) + 32)
+        fd = begin_file(NULL, path, packed.temporary, strlen(path) + 32)
         if fd == -ENOENT:
             fd = -make_folders(path, self.paths.length, self.durability == DURABILITY_FSYNC)
             if fd == 0:
-                fd = begin_file(AT_FDCWD, path, packed.temporary, strlen(path) + 32)
+                fd = begin_file(NULL, path, packed.temporary, strlen(path) + 32)
         if fd < 0:
             packed.temporary[0] = 0
             return -fd
@@ -285,7 +290,7 @@ cdef class Packer(Sink):
                 else:
                     code = write_all(packed.fd, &part, 1)
             if code == 0:
-                code = finish_file(packed.fd, AT_FDCWD, packed.temporary, where, self.durability, False)
+                code = finish_file(packed.fd, NULL, packed.temporary, where, self.durability, False)
                 packed.fd = -1
                 packed.temporary[0] = 0
         abandon(packed)

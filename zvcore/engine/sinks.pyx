@@ -10,7 +10,9 @@ from zvcore.engine.failures cimport MEMORY_FAILURE
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.slots cimport Slot, fail, fail_system
-from zvcore.stores.file_writes cimport DURABILITY_FSYNC, remove_file, replace_in_folder
+from zvcore.stores.file_writes cimport DURABILITY_FSYNC, DURABILITY_LATE, remove_file, replace_in_folder
+
+from zvcore.stores.late_writes import start
 
 
 cdef class Sink:
@@ -54,6 +56,8 @@ cdef class Files(Sink):
     def __cinit__(self, Keys keys, Prepared prepared not None):
         self.paths = Paths(keys, prepared.root)
         self.durability = prepared.durability
+        if self.durability == DURABILITY_LATE:
+            start()
 
     cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1:
         if chunks != len(self.paths):

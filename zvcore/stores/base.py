@@ -289,6 +289,12 @@ class Store(ABC):
     def finish(self) -> None:
         """Let others see what was written, where they do not see it at once. More can be written afterwards."""
 
+    def put_back(self) -> builtins.list[str]:
+        """Undo what a power cut has left of writes with `durability="late"`: the keys of the objects that are now what
+        they were before. Writes that were whole stay.
+        """
+        return []
+
     def durable(self, fsync: bool | None, durability: str | None = None) -> Store:
         """This store, with writes that are durable before they return, or not; None: as it is. `durability` says more
         closely how files take the place of older ones: see `zvcore.stores.durability`.

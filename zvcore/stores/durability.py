@@ -1,8 +1,10 @@
 """How a file takes the place of an older one: what is promised of it when the machine, not the process, dies.
 
 none    exchanged with the old one, which goes at once: nothing waits for the disk, and nothing says what of the last
-        half minute is on it. This is for what there are many of, chunks and shards; single objects, such as documents,
-        are renamed
+        half minute is on it. This, and "late", is for what there are many of, chunks and shards; single objects, such
+        as documents, are renamed
+late    exchanged, too; the old one stays beside it until a thread has brought the new one to the disk. If power fails
+        before, `zvcore repair` puts it back: see `late_writes.pyx` and `kept_versions.py`
 rename  renamed over the old one: file systems such as ext4 write the new one out before the old one is given up
 fsync   and on the disk, file and folders, before the call returns
 """
@@ -14,7 +16,7 @@ import os
 __all__ = ["DURABILITIES", "chosen_durability", "durability_code", "single_object_code"]
 
 # By the numbers that `file_writes.pxd` gives them.
-DURABILITIES = ("none", "rename", "fsync")
+DURABILITIES = ("none", "late", "rename", "fsync")
 
 
 def durability_code(durability: str) -> int:
@@ -24,7 +26,7 @@ def durability_code(durability: str) -> int:
 
 def single_object_code(durability: str) -> int:
     """The same for single objects, such as documents, without which nothing of what they tell of can be read."""
-    return durability_code("rename" if durability == "none" else durability)
+    return durability_code("rename" if durability in ("none", "late") else durability)
 
 
 def chosen_durability(durability: str | None, fsync: bool | None) -> str:

@@ -5,8 +5,9 @@ from posix.uio cimport iovec
 # How a file takes the place of an older one; what each means, and its name, stands in zvcore/stores/durability.py.
 cdef enum:
     DURABILITY_NONE = 0
-    DURABILITY_RENAME = 1
-    DURABILITY_FSYNC = 2
+    DURABILITY_LATE = 1
+    DURABILITY_RENAME = 2
+    DURABILITY_FSYNC = 3
 
 
 cdef enum:
@@ -30,10 +31,10 @@ cdef int replace_in_folder(
 
 # The two halves of putting a file in place: an empty file beside `path`, whose name goes to `temporary` (the
 # descriptor, or minus errno; ENOENT: the folder is missing); and what was written there in its place (0 or errno; the
-# descriptor is closed, a failure leaves no file). Relative paths begin in `folder`, a descriptor; others need AT_FDCWD.
-cdef int begin_file(int folder, const char *path, char *temporary, Py_ssize_t room) noexcept nogil
+# descriptor is closed, a failure leaves no file). Relative paths begin in `folder`; absolute ones need none (NULL).
+cdef int begin_file(const Folder *folder, const char *path, char *temporary, Py_ssize_t room) noexcept nogil
 cdef int finish_file(
-    int descriptor, int folder, const char *temporary, const char *path, int durability, bint exclusive
+    int descriptor, const Folder *folder, const char *temporary, const char *path, int durability, bint exclusive
 ) noexcept nogil
 
 # Make the folders above an absolute path whose first `root` bytes name the store's folder: 0 or errno. The path is

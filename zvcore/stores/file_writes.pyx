@@ -17,11 +17,13 @@ from posix.uio cimport iovec, writev
 from posix.unistd cimport SEEK_SET, close, fsync, ftruncate, lseek
 
 from zvcore.stores.files cimport absent, failure, last_error, read_at
+from zvcore.stores.late_writes cimport name_kept, settle_later
 from zvcore.system.files cimport (
     file_stamp, linkat, renameat, unlinkat, zv_exchange_at, zv_fstat, zv_is_file_at, zv_make_parents, zv_open,
     zv_open_at, zv_random_name, zv_touch,
 )
 
+import errno as errors
 import os
 
 
@@ -178,7 +180,11 @@ cdef int sync_names(int folder, const char *path) noexcept nogil:
 
 # --- whole files
 
-cdef int begin_file(int folder, const char *path, char *temporary, Py_ssize_t room) noexcept nogil:
+cdef int descriptor_of(const Folder *folder) noexcept nogil:
+    return AT_FDCWD if folder == NULL else folder.descriptor
+
+
+cdef int begin_file(const Folder *folder, const char *path, char *temporary, Py_ssize_t room) noexcept nogil:
     cdef Py_ssize_t end = name_starts(path)
     cdef int descriptor, code
     cdef bint taken = False
@@ -189,7 +195,7 @@ cdef int begin_file(int folder, const char *path, char *temporary, Py_ssize_t ro
         code = zv_random_name(temporary + end, taken)
         if code != 0:
             return -code
-        descriptor = zv_open_at(folder, temporary, O_WRONLY | O_CREAT | O_EXCL)
+        descriptor = zv_open_at(descriptor_of(folder), temporary, O_WRONLY | O_CREAT | O_EXCL)
         if descriptor >= 0:
             return descriptor
         if errno != EEXIST:
@@ -209,35 +215,67 @@ cdef int take_place(int folder, const char *temporary, const char *path, int dur
     return 0 if renameat(folder, temporary, folder, path) == 0 else last_error()
 
 
-cdef int finish_file(
-    int descriptor, int folder, const char *temporary, const char *path, int durability, bint exclusive
+cdef int take_place_late(
+    const Folder *folder, const char *temporary, const char *path, const char *kept, uint64_t size
 ) noexcept nogil:
-    cdef int code = 0
+    """The same; the old file stays, under the name `kept`, until the new one is on the disk."""
+    cdef int within = descriptor_of(folder), code
+    if kept[0] == 0 or not zv_is_file_at(within, path):
+        return take_place(within, temporary, path, DURABILITY_RENAME)
+    # Before the exchange, so that the old file never has another name than one that tells of the new.
+    if renameat(within, temporary, within, kept) != 0:
+        return last_error()
+    if zv_exchange_at(within, kept, path) == 0:
+        if zv_is_file_at(within, kept):
+            if folder == NULL:
+                settle_later(b"", path, kept, size)
+            else:
+                settle_later(folder.path, path, kept, size)
+            return 0
+        # Somebody has put a folder there just now, or removed a file that a link led to: as above.
+        if zv_exchange_at(within, kept, path) != 0:
+            return 0
+    code = take_place(within, kept, path, DURABILITY_RENAME)
+    if code != 0:
+        unlinkat(within, kept, 0)
+    return code
+
+
+cdef int finish_file(
+    int descriptor, const Folder *folder, const char *temporary, const char *path, int durability, bint exclusive
+) noexcept nogil:
+    cdef int code = 0, within = descriptor_of(folder)
     cdef bint sync = durability == DURABILITY_FSYNC
+    cdef char kept[LONGEST_PATH]
+    cdef uint64_t size = 0
     zv_touch(descriptor)
+    if durability == DURABILITY_LATE:
+        name_kept(descriptor, path, kept, LONGEST_PATH, &size)
     if sync and fsync(descriptor) != 0:
         code = last_error()
     # Some file systems tell only here that there was no room.
     if close(descriptor) != 0 and code == 0 and errno != EINTR:
         code = last_error()
     if code == 0 and exclusive:
-        if linkat(folder, temporary, folder, path, 0) != 0:
+        if linkat(within, temporary, within, path, 0) != 0:
             code = last_error()
-        elif unlinkat(folder, temporary, 0) != 0:
+        elif unlinkat(within, temporary, 0) != 0:
             pass
+    elif code == 0 and durability == DURABILITY_LATE:
+        code = take_place_late(folder, temporary, path, kept, size)
     elif code == 0:
-        code = take_place(folder, temporary, path, durability)
+        code = take_place(within, temporary, path, durability)
     if code != 0:
-        unlinkat(folder, temporary, 0)
+        unlinkat(within, temporary, 0)
     elif sync:
-        code = sync_names(folder, path)
+        code = sync_names(within, path)
     return code
 
 
 cdef int replace_file(
-    int folder, const char *path, const iovec *parts, Py_ssize_t count, int durability, bint exclusive
+    const Folder *folder, const char *path, const iovec *parts, Py_ssize_t count, int durability, bint exclusive
 ) noexcept nogil:
-    """`folder` is AT_FDCWD, or the open folder that a relative path begins in: as in `begin_file`."""
+    """The folder is as in `begin_file`."""
     cdef char temporary[LONGEST_PATH]
     cdef int descriptor = begin_file(folder, path, temporary, LONGEST_PATH), code
     if descriptor < 0:
@@ -245,7 +283,7 @@ cdef int replace_file(
     code = write_all(descriptor, parts, count)
     if code != 0:
         close(descriptor)
-        unlinkat(folder, temporary, 0)
+        unlinkat(descriptor_of(folder), temporary, 0)
         return code
     return finish_file(descriptor, folder, temporary, path, durability, exclusive)
 
@@ -257,13 +295,13 @@ cdef int replace_in_folder(
     for _attempt in range(10):
         code = reach_folder(folder, path)
         if code == 0:
-            code = replace_file(folder.descriptor, path + folder.length, parts, count, durability, False)
+            code = replace_file(folder, path + folder.length, parts, count, durability, False)
             if code != ENOENT:
                 return code
             leave_folder(folder)        # somebody has removed it, and perhaps made another
         elif code != ENOENT:
             # What cannot be opened for listing, or for lack of descriptors, may be written to all the same.
-            return replace_file(AT_FDCWD, path, parts, count, durability, False)
+            return replace_file(NULL, path, parts, count, durability, False)
         else:
             code = make_folders(path, root, durability == DURABILITY_FSYNC)
             if code != 0:
@@ -309,7 +347,7 @@ def replace(path: bytes, parts: tuple, int durability, exclusive: bool) -> None:
     cdef bint new = exclusive
     cdef int code
     with nogil:
-        code = replace_file(AT_FDCWD, where, held.vectors, held.count, durability, new)
+        code = replace_file(NULL, where, held.vectors, held.count, durability, new)
     if code != 0:
         raise failure(code, path)
 
@@ -322,9 +360,23 @@ def finish(int descriptor, temporary: bytes, path: bytes, int durability) -> Non
     cdef const char *there = PyBytes_AS_STRING(path)
     cdef int code
     with nogil:
-        code = finish_file(descriptor, AT_FDCWD, here, there, durability, False)
+        code = finish_file(descriptor, NULL, here, there, durability, False)
     if code != 0:
         raise failure(code, path)
+
+
+def exchange(first: bytes, second: bytes) -> bool:
+    """Exchange two files or folders, each in place of the other, in one step; False where that cannot be."""
+    cdef const char *one = PyBytes_AS_STRING(first)
+    cdef const char *other = PyBytes_AS_STRING(second)
+    cdef int code
+    with nogil:
+        code = 0 if zv_exchange_at(AT_FDCWD, one, other) == 0 else last_error()
+    if code in (errors.EINVAL, errors.ENOSYS, errors.ENOTSUP, errors.EOPNOTSUPP):
+        return False
+    if code != 0:
+        raise failure(code, second)
+    return True
 
 
 def make_folder(path: bytes, root: bytes, sync: bool) -> None:

@@ -16,6 +16,8 @@ from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.durability import chosen_durability, durability_code, single_object_code
 from zvcore.stores.growing import Growth
+from zvcore.stores.kept_versions import kept_version, settle_kept
+from zvcore.stores.late_writes import settle
 from zvcore.stores.lock_names import too_long
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.open_files import pool
@@ -46,10 +48,11 @@ class LocalStore(Store):
     What other programs see under an object's name is never incomplete, except by `append` and `patch`, which change the
     file itself.
 
-    What a power cut leaves, `durability` decides: "none" leaves it to chance (but not for `put`), with "rename" the
-    file system writes the new file out before the old one goes (ext4 does), with "fsync" every write, file and folders,
-    is on the disk before it returns. `fsync=True` is "fsync". Where nothing is said, the environment variables
-    ZVCORE_FSYNC=1 and ZVCORE_DURABILITY do; else it is "rename".
+    What a power cut leaves, `durability` decides: "none" leaves it to chance (but not for `put`), with "late" old
+    versions stay until new ones are on the disk and can be `put_back`, with "rename" the file system writes the new
+    file out before the old one goes (ext4 does), with "fsync" every write, file and folders, is on the disk before it
+    returns. `fsync=True` is "fsync". Where nothing is said, the environment variables ZVCORE_FSYNC=1 and
+    ZVCORE_DURABILITY do; else it is "rename".
 
     Names that begin with a dot and end with `.zvtmp` or `.zvlock` are the store's own and never listed; what a killed
     writer leaves of them harms nothing, and `clean` removes it.
@@ -319,6 +322,9 @@ class LocalStore(Store):
         self._refuse_if_read_only(key)
         if not 0 <= offset < 2**63:
             raise ValueError(f"{key}: no object has an offset {offset}")
+        if self.durability == "late":
+            # What is changed here has another time than the version before it is kept for.
+            settle()
         return files.join(self._folder, key)
 
     @contextmanager
@@ -402,6 +408,10 @@ class LocalStore(Store):
         self._refuse_if_read_only("")
         removed = 0
         for folder, below, names in os.walk(self.local_root):
+            kept = {name for name in names if kept_version(name) is not None}
+            settle_kept(folder, kept)
+            removed += len(kept)
+            names = [name for name in names if name not in kept]
             for name in below:
                 if name.startswith(b".") and name.endswith(b".zvtmp"):
                     _remove_tree(os.path.join(folder, name))
@@ -419,6 +429,16 @@ class LocalStore(Store):
                         pass
         return removed
 
+    def put_back(self) -> builtins.list[str]:
+        self._refuse_if_read_only("")
+        found: builtins.list[str] = []
+        for folder, _, names in os.walk(self.local_root):
+            for name in settle_kept(folder, names):
+                path = os.path.join(folder, name)
+                pool.drop(path)
+                found.append(os.fsdecode(path.removeprefix(self._folder)))
+        return sorted(found)
+
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
         self._refuse_if_read_only(key)
         return FileLock(files.join(self._folder, key), key, timeout, self._make_folder)
@@ -432,8 +452,13 @@ class LocalStore(Store):
         return LocalStore(os.fsdecode(self._prefix_folder(prefix)), self.read_only, durability=self.durability)
 
     def close(self) -> None:
-        """Close the files kept open below this folder: some network file systems cannot remove a folder before."""
+        """Close the files kept open below this folder: some network file systems cannot remove a folder before.
+
+        What was written with `durability="late"` is on the disk when this returns.
+        """
         pool.drop_below(self._folder)
+        if self.durability == "late":
+            settle()
 
 
 def sync_folder(folder: bytes) -> None:

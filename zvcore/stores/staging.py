@@ -5,16 +5,14 @@ Everything is made below `.zvstage` in the store's root, which no reader looks i
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import os
 import shutil
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
+from zvcore.stores.file_writes import exchange
 from zvcore.stores.files import encode_key
 from zvcore.stores.local import LocalStore, sync_folder
 
@@ -27,24 +25,6 @@ __all__ = ["Staging", "staging"]
 
 FOLDER = ".zvstage"
 _LONGEST_PATH = 4096
-_AT_FDCWD = -100
-_EXCHANGE = 2
-
-
-def _swap(first: bytes, second: bytes) -> bool:
-    """Exchange two paths in one step; False where the system or the file system cannot."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if sys.platform == "darwin":
-        swapped = bool(libc.renamex_np(first, second, ctypes.c_uint(_EXCHANGE)) == 0)
-    elif hasattr(libc, "renameat2"):
-        swapped = bool(libc.renameat2(_AT_FDCWD, first, _AT_FDCWD, second, ctypes.c_uint(_EXCHANGE)) == 0)
-    else:
-        return False
-    if not swapped:
-        code = ctypes.get_errno()
-        if code not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP):
-            raise OSError(code, os.strerror(code), os.fsdecode(second))
-    return swapped
 
 
 def _noted_place(store: LocalStore, name: bytes) -> bytes | None:
@@ -100,7 +80,7 @@ class Staging:
         if not os.path.exists(place):
             os.makedirs(os.path.dirname(place), exist_ok=True)
             os.rename(new, place)
-        elif not _swap(new, place):
+        elif not exchange(new, place):
             # Two steps; `recover` undoes the first if the second never comes.
             os.rename(place, os.path.join(folder, b"old"))
             os.rename(new, place)

@@ -10,7 +10,9 @@ import tempfile
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Self
 
+from zvcore.stores.durability import DURABILITIES
 from zvcore.stores.file_writes import finish
+from zvcore.stores.late_writes import start
 from zvcore.stores.lock_names import LONGEST_NAME, too_long
 from zvcore.stores.open_files import pool
 
@@ -116,6 +118,8 @@ class FileWriter(ObjectWriter):
         if len(os.path.basename(path)) > LONGEST_NAME:
             # Before it is written, and not when it gets its name.
             raise too_long(path)
+        if DURABILITIES[durability] == "late":
+            start()
         self._path = path
         self._durability = durability
         self._temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.zvtmp".encode())

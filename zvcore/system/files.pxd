@@ -24,6 +24,7 @@ cdef extern from "zv_files.h" nogil:
     uint64_t zv_stamp_clock()
     int zv_random_name(char *out, int taken)
     int zv_exchange_at(int folder, const char *first, const char *second)
+    void zv_begin_writing(int descriptor)
     int zv_make_parents(char *path, size_t *made)
 
 

@@ -8,3 +8,9 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_destroy(pthread_mutex_t *lock)
     int pthread_mutex_lock(pthread_mutex_t *lock)
     int pthread_mutex_unlock(pthread_mutex_t *lock)
+
+    ctypedef struct pthread_cond_t:
+        pass
+    int pthread_cond_init(pthread_cond_t *condition, void *attributes)
+    int pthread_cond_signal(pthread_cond_t *condition)
+    int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)

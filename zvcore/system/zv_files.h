@@ -153,6 +153,15 @@ static inline int zv_exchange_at(int folder, const char *first, const char *seco
     return -1;
 }
 
+/* Has the system begin to write out a file, without waiting for it. */
+static inline void zv_begin_writing(int descriptor) {
+#if defined(SYNC_FILE_RANGE_WRITE)
+    (void)!sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)descriptor;
+#endif
+}
+
 /* A name for a file that is being written; `LocalStore` knows what ends in .zvtmp. */
 /* Chance is asked once for each thread, and again where a name is `taken`, as by the twin of a thread that forked; else
  * names are counted. */

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from zvcore.stores import partial_writes
+from zvcore.stores.kept_versions import kept_version
 
 if TYPE_CHECKING:
     import random
@@ -49,11 +50,14 @@ class Change:
 
 @dataclass(frozen=True)
 class State:
-    """What is found afterwards: files by their paths, and the folders; `inodes` is of files, when it was recorded."""
+    """What is found afterwards: files by their paths, and the folders; `inodes` is of files, when it was recorded, and
+    `times`, in nanoseconds, of those that took the place of a version that is kept.
+    """
 
     files: Mapping[str, bytes]
     folders: frozenset[str]
     inodes: Mapping[str, int] = field(compare=False)
+    times: Mapping[str, int] = field(compare=False, default_factory=dict)
 
     def key(self) -> int:
         return hash((frozenset(self.files.items()), self.folders))
@@ -67,6 +71,8 @@ class State:
         for name, data in self.files.items():
             if name.endswith(".zvlock") and (note := partial_writes.Note.parse(data)) is not None:
                 self._renumber(at, name, note)
+        for name, modified in self.times.items():
+            os.utime(at / name, ns=(modified, modified))
 
     def _renumber(self, at: Path, name: str, note: partial_writes.Note) -> None:
         """Notes name a file by the number that it has: here it has another."""
@@ -88,6 +94,7 @@ class Disk:
         self._names: dict[int, dict[str, int]] = {0: {}}  # as processes see it
         self._by_inode: dict[int, int] = {}
         self._inode_of: dict[int, int] = {}
+        self._modified: dict[int, int] = {}
         self._next = 1
 
     # --- calls
@@ -119,6 +126,10 @@ class Disk:
             node = self._find(call.first)
             self._name(call.second, node)
             self._name(call.first, None)
+            # For a moment, a new file has the name that tells of it.
+            kept = kept_version(os.fsencode(os.path.basename(call.second)))
+            if kept is not None:
+                self._modified[node] = kept.modified
         elif call.kind == "x":
             first, second = self._find(call.first), self._find(call.second)
             self._name(call.second, first, exchanged=True)
@@ -201,6 +212,7 @@ class Disk:
                 self._apply(files, folders, change, fate)
         found: dict[str, bytes] = {}
         inodes: dict[str, int] = {}
+        times: dict[str, int] = {}
         seen = {below}
         start = 0
         for part in below.split("/") if below else ():
@@ -218,7 +230,9 @@ class Disk:
                 else:
                     found[path] = files[child]
                     inodes[path] = self._inode_of[child]
-        return State(found, frozenset(seen - {below} | {""}), inodes)
+                    if child in self._modified:
+                        times[path] = self._modified[child]
+        return State(found, frozenset(seen - {below} | {""}), inodes, times)
 
     def live(self, below: str = "") -> State:
         return self.state([KEPT] * len(self.pending), below)

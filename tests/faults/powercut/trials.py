@@ -17,7 +17,7 @@ from tests.faults.powercut.kinds import KINDS, folder_of
 from zvcore.errors import UnfinishedConversionWarning, ZvcoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.faults.powercut.disk import State
     from tests.faults.powercut.recording import Call
@@ -96,10 +96,12 @@ def cuts(calls: Sequence[Call], name: str, ordered: bool, chances: int = 0, most
                 yield Cut(state, written, begun)
 
 
-def judge(name: str, cut: Cut, folder: Path) -> tuple[str, str]:
+def judge(name: str, cut: Cut, folder: Path, first: Callable[[Path], object] | None) -> tuple[str, str]:
     """What there is to say of a state: a word of `Outcome`, and the reason."""
     folder.mkdir()
     cut.state.build(folder)
+    if first is not None:
+        first(folder)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnfinishedConversionWarning)
@@ -121,13 +123,16 @@ def judge(name: str, cut: Cut, folder: Path) -> tuple[str, str]:
     return "gone", f"{found}, where {sorted(allowed)} may be"
 
 
-def try_kind(name: str, states: Sequence[Cut] | Iterator[Cut]) -> Outcome:
+def try_kind(
+    name: str, states: Sequence[Cut] | Iterator[Cut], first: Callable[[Path], object] | None = None
+) -> Outcome:
+    """`first` is done with each state before it is read."""
     outcome = Outcome()
     above = Path(tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         for number, cut in enumerate(states):
             folder = above / str(number)
-            outcome.add(*judge(name, cut, folder))
+            outcome.add(*judge(name, cut, folder, first))
             shutil.rmtree(folder)
     finally:
         shutil.rmtree(above)
