@@ -1,17 +1,21 @@
 """As much of S3 as reading and writing single objects needs, in memory: about 20 us of processor time per request.
 
-A complete server spends more on a request than its clients do, and a benchmark would time that.
+A complete server spends more on a request than its clients do, and a benchmark would time that. Answers to GET and HEAD
+may come later, each by the same time, as from far away.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import heapq
+import itertools
 import re
 import selectors
 import socket
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,11 +31,13 @@ _FACTS = b"\r\nLast-Modified: Sat, 01 Nov 2025 10:00:00 GMT\r\nAccept-Ranges: by
 
 
 @contextlib.contextmanager
-def running() -> Iterator[str]:
-    """The address of such a server, in a process of its own."""
+def running(delay: float = 0.0) -> Iterator[str]:
+    """The address of such a server, in a process of its own, whose answers take so many seconds."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        process = subprocess.Popen([sys.executable, __file__, str(listening.fileno())], pass_fds=[listening.fileno()])
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(listening.fileno()), str(delay)], pass_fds=[listening.fileno()]
+        )
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -40,7 +46,11 @@ def running() -> Iterator[str]:
 
 
 class _Server:
-    def __init__(self) -> None:
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+        # When to send what to whom; numbered, because connections have no order.
+        self.late: list[tuple[float, int, socket.socket, bytes]] = []
+        self.numbers = itertools.count()
         self.objects: dict[bytes, tuple[bytes, bytes]] = {}
 
     def answer(self, head: bytes, body: bytes) -> bytes:
@@ -75,7 +85,7 @@ class _Server:
         waiting = selectors.DefaultSelector()
         waiting.register(listening, selectors.EVENT_READ)
         while True:
-            for ready, _ in waiting.select():
+            for ready, _ in waiting.select(self.send_late()):
                 if ready.data is None:
                     connection, _ = listening.accept()
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -83,6 +93,14 @@ class _Server:
                 elif not self.hear(ready.fileobj, ready.data):
                     waiting.unregister(ready.fileobj)
                     ready.fileobj.close()
+
+    def send_late(self) -> float | None:
+        """Send what is due: in how many seconds the next is."""
+        while self.late and self.late[0][0] <= time.monotonic():
+            _, _, connection, data = heapq.heappop(self.late)
+            with contextlib.suppress(OSError):  # the client has left
+                connection.sendall(data)
+        return max(0.0, self.late[0][0] - time.monotonic()) if self.late else None
 
     def hear(self, connection: Any, buffer: bytearray) -> bool:
         """Whether the connection stays open."""
@@ -108,8 +126,12 @@ class _Server:
                 buffer += got
             body = bytes(buffer[end + 4 : stop])
             del buffer[:stop]
-            connection.sendall(self.answer(head, body))
+            answer = self.answer(head, body)
+            if self.delay and not head.startswith(b"PUT"):
+                heapq.heappush(self.late, (time.monotonic() + self.delay, next(self.numbers), connection, answer))
+            else:
+                connection.sendall(answer)
 
 
 if __name__ == "__main__":
-    _Server().serve(socket.socket(fileno=int(sys.argv[1])))
+    _Server(float(sys.argv[2])).serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,7 +1,8 @@
 """Chunks here and there of a sharded array behind S3 on this machine, beside tensorstore.
 
-The server is a small one that costs next to nothing, and, where `make s3-server` has built it, versitygw as well: a
-complete server, which spends several times as much on a request as both clients do, on the same processors.
+The server is a small one that costs next to nothing and answers at once, after 5 ms or after 30 ms, and, where `make
+s3-server` has built it, versitygw as well: a complete server, which spends several times as much on a request as both
+clients do, on the same processors.
 
 Each round reads other chunks. tensorstore runs without a cache, which is its default: with one as large as the volume
 it would soon read nothing. Both warm up first (zvcore asks for many ranges in one call once it has known an object for
@@ -40,8 +41,8 @@ Positions = list[tuple[int, int, int]]
 
 
 @contextlib.contextmanager
-def small_server() -> Iterator[servers.S3]:
-    with bench.s3_server.running() as endpoint:
+def small_server(delay: float) -> Iterator[servers.S3]:
+    with bench.s3_server.running(delay) as endpoint:
         yield servers.S3("small", int(endpoint.rpartition(":")[2]))
 
 
@@ -85,8 +86,11 @@ def region(position: tuple[int, int, int]) -> tuple[slice, ...]:
     return tuple(slice(i * CHUNK, (i + 1) * CHUNK) for i in position)
 
 
-def readers(running: Callable[[], contextlib.AbstractContextManager[servers.S3]]) -> dict[str, Callable[[], list[Any]]]:
+def readers(
+    running: Callable[[], contextlib.AbstractContextManager[servers.S3]], names: tuple[str, ...]
+) -> dict[str, Callable[[], list[Any]]]:
     ours, theirs = arrays(running)
+    expected = ours[...]
     rng = np.random.default_rng(0)
     rounds = [[tuple(one) for one in rng.integers(0, SIDE // CHUNK, (COUNT, 3)).tolist()] for _ in range(16)]
 
@@ -106,10 +110,10 @@ def readers(running: Callable[[], contextlib.AbstractContextManager[servers.S3]]
         "zvcore, one by one": lambda positions: [ours[region(one)] for one in positions],
         "tensorstore, one by one": lambda positions: [theirs[region(one)].read().result() for one in positions],
     }
-    for way in ways.values():
-        for found, position in zip(way(rounds[0]), rounds[0], strict=True):
-            np.testing.assert_array_equal(found, ours[region(position)])
-    return {name: _rounds(way, rounds) for name, way in ways.items()}
+    for name in names:
+        for found, position in zip(ways[name](rounds[0]), rounds[0], strict=True):
+            np.testing.assert_array_equal(found, expected[region(position)])
+    return {name: _rounds(ways[name], rounds) for name in names}
 
 
 def _rounds(way: Callable[[Positions], list[Any]], rounds: list[Positions]) -> Callable[[], list[Any]]:
@@ -119,9 +123,16 @@ def _rounds(way: Callable[[Positions], list[Any]], rounds: list[Positions]) -> C
 
 NAMES = ("zvcore", "tensorstore", "tensorstore, Batch", "zvcore, one by one", "tensorstore, one by one")
 TASK = f"{COUNT} chunks of {CHUNK}^3"
-CONTESTS = [Contest(TASK, NAMES, partial(readers, small_server))]
+# One by one, what is far away takes seconds for each of the rounds.
+TOGETHER = NAMES[:3]
+DISTANCES = {TASK: 0.0, f"{TASK}, 5 ms away": 0.005, f"{TASK}, 30 ms away": 0.03}
+CONTESTS = [
+    Contest(task, names, partial(readers, partial(small_server, delay), names))
+    for task, delay in DISTANCES.items()
+    for names in (TOGETHER if delay else NAMES,)
+]
 if servers.versitygw() is not None:
-    CONTESTS.append(Contest(f"{TASK}, versitygw", NAMES, partial(readers, versitygw)))
+    CONTESTS.append(Contest(f"{TASK}, versitygw", NAMES, partial(readers, versitygw, NAMES)))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -418,12 +418,15 @@ def test_chunks_here_and_there(s3: S3, url: str, kind: str) -> None:
     assert array.read_blocks([]) == []
 
 
-def test_many_ranges_by_one_call_are_of_one_version(
-    s3: S3, url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("own", [True, False], ids=["own connections", "one call"])
+def test_many_ranges_at_once_are_of_one_version(
+    s3: S3, url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
     monkeypatch.setattr("zvcore.stores.remote._SETTLED_AFTER", -1.0)
     monkeypatch.setattr("zvcore.stores.remote._NEAR", 60.0)
     store = open_store(url, "w", s3.options)
+    assert store._client._signs  # type: ignore[attr-defined]
+    store._client._signs = own  # type: ignore[attr-defined]
     data = np.random.default_rng(1).bytes(1 << 20)
     store.put("x", data)
     found = store.snapshot("x", -10)
@@ -432,8 +435,9 @@ def test_many_ranges_by_one_call_are_of_one_version(
     proxy.forget()
     assert store.get_ranges("x", ranges, stamp=found.stamp) == [data[start : start + 100] for start, _ in ranges]
     assert len(proxy.requests) == len(ranges)
-    # All but the last ask for no version; the last shows that none of them was of another.
-    assert sum("if-match" in one.headers for one in proxy.requests) == 1
+    # Of one call, all but the last ask for no version; the last shows that none of them was of another.
+    assert sum("if-match" in one.headers for one in proxy.requests) == (len(ranges) if own else 1)
+    assert all(one.headers.get("user-agent") == "zvcore" for one in proxy.requests) == own
 
     def spoil(request: Request) -> None:
         proxy.spoil = None

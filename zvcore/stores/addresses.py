@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies
 
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.stores.files import encode_key
@@ -34,6 +35,9 @@ _CONNECTION = {
     "http2_keep_alive_while_idle", "pool_idle_timeout", "pool_max_idle_per_host", "proxy_url", "proxy_ca_certificate",
     "proxy_excludes", "randomize_addresses", "read_timeout", "root_certificate", "timeout", "user_agent",
 }  # fmt: skip
+# Those that requests over connections of our own may go without.
+_PLAIN = {"allow_http", "connect_timeout", "http1_only", "pool_idle_timeout", "pool_max_idle_per_host", "read_timeout",
+          "timeout", "user_agent"}  # fmt: skip
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 # A server that fails all the time is given up after about ten seconds of waiting.
 _RETRIES: dict[str, Any] = {
@@ -128,10 +132,23 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
         check_options(url, settings, {*_CONNECTION, "retry_config"})
     maker = ObstoreMaker(kind, root, {**settings, "client_options": connection})
     try:
-        client = ObstoreClient(maker, is_http=kind == "HTTPStore")
+        client = ObstoreClient(maker, is_http=kind == "HTTPStore", signs=_plain(kind, settings, connection))
     except Exception as error:
         raise ValueError(f"{url} cannot be opened with these storage_options: {error}") from error
     return RemoteStore(client, url, prefix, place=(kind, root, endpoint), read_only=mode == "r")
+
+
+def _plain(kind: str, settings: dict[str, Any], connection: dict[str, Any]) -> bool:
+    """Whether an address with a signature is all that a request needs: nothing was said of connections that only
+    obstore knows, there is no proxy, and nothing of encryption or payment has to be sent along.
+    """
+    return (
+        kind != "HTTPStore"
+        and connection.keys() <= _PLAIN
+        and not any(word in name.lower() for name in settings for word in ("sse", "encryption", "request_payer"))
+        and str(settings.get("skip_signature", settings.get("aws_skip_signature", False))).lower() in ("false", "0", "")
+        and not getproxies().keys() - {"no"}
+    )
 
 
 def _checked(prefix: str, url: str) -> str:

@@ -59,6 +59,16 @@ class Client(ABC):
         Ranges may reach beyond the end. ChangedError if the object has another version; None if there is none.
         """
 
+    def get_each(
+        self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int
+    ) -> builtins.list[memoryview | None] | None:
+        """`get` for each (path, start, stop, version), all ranges not empty and within the object, `at_once` of them at
+        the same time. None for what did not come, for whatever reason: then `get` says why.
+
+        None where the library has no such way.
+        """
+        return None
+
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version
     ) -> builtins.list[memoryview] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,11 +14,12 @@ from obstore import exceptions
 
 from zvcore.errors import NotFoundError, StoreError, UnsupportedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
+from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
 from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from obstore import GetOptions, GetResult, ObjectMeta
     from typing_extensions import Buffer
@@ -33,6 +35,8 @@ _MOST_PARTS = 9_000
 _REQUESTS = 4
 _LISTED_AT_ONCE = 1000
 _NOTHING = memoryview(b"")
+_SIGNED_FOR = timedelta(minutes=10)
+_MOST_SIGNED = 4096
 
 # How servers or obstore refuse ranges that begin beyond the end (some servers send an empty object as a whole).
 _BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting", "non-partial response")
@@ -67,10 +71,15 @@ os.register_at_fork(after_in_child=_after_fork)
 class ObstoreClient(Client):
     """`make(writing, **options)` makes obstore's store, at the root of a bucket or server."""
 
-    def __init__(self, make: Callable[..., Any], *, is_http: bool = False) -> None:
+    def __init__(self, make: Callable[..., Any], *, is_http: bool = False, signs: bool = False) -> None:
+        """`signs`: addresses that obstore signs may be asked for over connections of our own."""
         self._make = make
         self._store = make(False)
         self._is_http = is_http
+        self._signs = signs
+        self._in_vain = 0
+        # Path -> its signed address, and until when that is used.
+        self._signed: dict[str, tuple[Address, float]] = {}
         # What some servers do not do, once that has shown.
         self._takes_ranges = True
         self._takes_suffixes = True
@@ -85,7 +94,7 @@ class ObstoreClient(Client):
         return self._make(False, retry_config={"max_retries": 0}) if self._is_http else self._store
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._make, self._is_http))
+        return (_rebuild, (self._make, self._is_http, self._signs))
 
     # --- reading
 
@@ -128,7 +137,7 @@ class ObstoreClient(Client):
                 options["range"] = {"offset": start}
             else:
                 options["range"] = (start, min(stop, 1 << 62))
-        if version is not None and version.e_tag is not None and not version.e_tag.startswith("W/"):
+        if version is not None and version.e_tag is not None and _is_strong(version):
             options["if_match"] = version.e_tag
         result: GetResult = obstore.get(self._store, path, options=options or None)
         # Servers need not heed conditions, and some have only dates to tell versions apart.
@@ -147,6 +156,43 @@ class ObstoreClient(Client):
         # may have different times.
         timed = not self._is_http or (e_tag is None and number is None)
         return Version(e_tag, number, meta["last_modified"].timestamp() if timed else None, meta["size"])
+
+    def get_each(
+        self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int
+    ) -> builtins.list[memoryview | None] | None:
+        if not self._signs or not wanted:
+            return None
+        _with_threads(wanted[0][0])
+        asked = [place for place, (_, _, _, version) in enumerate(wanted) if _is_strong(version)]
+        try:
+            addresses = self._addresses({wanted[place][0] for place in asked})
+        except (exceptions.BaseError, OSError, ValueError, NotImplementedError):
+            self._signs = False  # nothing to sign with, or no way to
+            return None
+        requests = [
+            Wanted(addresses[path], start, stop, cast("str", version.e_tag), version.size)
+            for path, start, stop, version in (wanted[place] for place in asked)
+        ]
+        results: builtins.list[memoryview | None] = [None] * len(wanted)
+        found, refused = fetch_ranges(requests, at_once)
+        # Where nothing gets through, as from behind a firewall, it is not tried for ever.
+        self._in_vain = 0 if any(data is not None for data in found) else self._in_vain + 1
+        self._signs = not refused and self._in_vain < _REQUESTS
+        for place, data in zip(asked, found, strict=True):
+            results[place] = data
+        return results
+
+    def _addresses(self, paths: Collection[str]) -> dict[str, Address]:
+        now = time.monotonic()
+        known = {path: one[0] for path in paths if (one := self._signed.get(path)) is not None and one[1] > now}
+        missing = [path for path in paths if path not in known]
+        if missing:
+            if len(self._signed) + len(missing) > _MOST_SIGNED:
+                self._signed.clear()
+            for path, url in zip(missing, obstore.sign(self._store, "GET", missing, _SIGNED_FOR), strict=True):
+                known[path] = address_of(url)
+                self._signed[path] = (known[path], now + _SIGNED_FOR.total_seconds() / 2)
+        return known
 
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version
@@ -301,14 +347,19 @@ class ObstoreClient(Client):
         return failure(error, folder)
 
 
-def _rebuild(make: Callable[..., Any], is_http: bool) -> ObstoreClient:
-    return ObstoreClient(make, is_http=is_http)
+def _rebuild(make: Callable[..., Any], is_http: bool, signs: bool) -> ObstoreClient:
+    return ObstoreClient(make, is_http=is_http, signs=signs)
 
 
 def _same(found: Version, wanted: Version | None, path: str) -> Version:
     if wanted is not None and found != wanted:
         raise ChangedError("the object has changed", key=path)
     return found
+
+
+def _is_strong(version: Version) -> bool:
+    """Whether the server can be asked for just this version."""
+    return version.e_tag is not None and not version.e_tag.startswith("W/")
 
 
 def _cut(views: Sequence[memoryview], size: int) -> Iterator[bytes]:

@@ -38,6 +38,10 @@ _LARGEST_SPAN = 8 << 20
 _HULL = 1 << 20
 # What a request costs this machine, in seconds. Where answers come as fast, waiting for several at once gains nothing.
 _OWN_WORK = 0.0002
+# The same where a thread sends all requests itself; and how many it may have under way, few if they are large.
+_SMALL_WORK = 0.00003
+_FEW_SMALL, _MOST_SMALL = 8, 128
+_BYTES_UNDER_WAY = 64 << 20
 # How much slower the quickest answer is thought to have become with each one that is slower.
 _SLOWER = 1.002
 # What answers as fast as this is asked for many ranges by one call.
@@ -95,6 +99,11 @@ class _Shared:
         if self.seconds is None:
             return LIMIT
         return max(1, min(LIMIT, int(self.seconds / _OWN_WORK)))
+
+    def small_requests(self, longest: int) -> int:
+        """The same for requests that cost little here, of at most so many bytes."""
+        most = max(_FEW_SMALL, min(_MOST_SMALL, _BYTES_UNDER_WAY // max(1, longest)))
+        return most if self.seconds is None else max(_FEW_SMALL, min(most, int(self.seconds / _SMALL_WORK)))
 
 
 class _Near:
@@ -294,9 +303,21 @@ class RemoteStore(Store):
         return result
 
     def _read_parts(self, parts: builtins.list[_Span]) -> builtins.list[memoryview]:
-        if len(parts) < _TOGETHER_FROM or not self._shared.is_near():
+        if len(parts) < _TOGETHER_FROM:
             return self.each(self._read_span, parts)
+        longest = max(part.stop - part.start for part in parts)
+        wanted = [(part.path, part.start, part.stop, part.version) for part in parts]
+        result = self._client.get_each(wanted, self._shared.small_requests(longest)) or self._read_together(parts)
+        others = [place for place, data in enumerate(result) if data is None]
+        for place, data in zip(others, self.each(self._read_span, [parts[place] for place in others]), strict=True):
+            result[place] = data
+        return cast("builtins.list[memoryview]", result)
+
+    def _read_together(self, parts: builtins.list[_Span]) -> builtins.list[memoryview | None]:
+        """What one call for several ranges gives, where that is quicker than several at once."""
         result: builtins.list[memoryview | None] = [None] * len(parts)
+        if not self._shared.is_near():
+            return result
         groups: dict[tuple[str, Version], builtins.list[int]] = {}
         for place, part in enumerate(parts):
             groups.setdefault((part.path, part.version), []).append(place)
@@ -310,10 +331,7 @@ class RemoteStore(Store):
                 raise changed(parts[places[0]].key, version) from None
             for place, data in zip(places, found or (), strict=False):
                 result[place] = data
-        others = [place for place, data in enumerate(result) if data is None]
-        for place, data in zip(others, self.each(self._read_span, [parts[place] for place in others]), strict=True):
-            result[place] = data
-        return cast("builtins.list[memoryview]", result)
+        return result
 
     def _read_span(self, span: _Span) -> memoryview:
         found = self._fetch(span.path, span.key, span.start, span.stop, span.version)
