@@ -178,7 +178,7 @@ class _Connection:
 
 def _checked(head: bytes, end: int, wanted: Wanted) -> bool:
     """Whether this is the last answer on its connection; `_UnexpectedError` unless it has just what is wanted."""
-    fields = {name.lower(): value for name, value in _FIELD.findall(head, 0, end + 2)}
+    fields: dict[bytes, bytes] = {name.lower(): value for name, value in _FIELD.findall(head, 0, end + 2)}
     span = b"bytes %d-%d/%d" % (wanted.start, wanted.stop - 1, wanted.size)
     if (
         not head.startswith(b"HTTP/1.1 206")
