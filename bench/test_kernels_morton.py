@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 GRID = (538, 618, 805)
 
 
-def positions(count: int, dtype: str, order: str) -> npt.NDArray[Any]:
+def positions(count: int, dtype: str, order: Any) -> npt.NDArray[Any]:
     """Positions as a reader asks for them: boxes of the grid, in C order."""
     side = round(count ** (1 / 3))
     corner = np.array([117, 260, 391])
     box = np.indices((side, side, side)).reshape(3, -1).T + corner
-    return np.array(box, dtype=dtype, order=order)  # type: ignore[call-overload]
+    return np.array(box, dtype=dtype, order=order)
 
 
 def codes(count: int, dtype: str, order: str) -> dict[str, Callable[[], Any]]:

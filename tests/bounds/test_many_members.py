@@ -166,8 +166,13 @@ def test_members_that_are_told_of_and_not_there_are_not_looked_for(
         put(store, ".zgroup", {"zarr_format": 2})
         told = {f"m{i}/.zarray": ARRAY_2 for i in range(5000)}
         put(store, ".zmetadata", {"zarr_consolidated_format": 1, "metadata": told})
-    asked = []
-    monkeypatch.setattr(LocalStore, "get", lambda self, key, *rest, get=LocalStore.get, **o: asked.append(key) or get(self, key, *rest, **o))  # fmt: skip # noqa: E501
+    asked, get = [], LocalStore.get
+
+    def counted(self, key, *rest, **options):
+        asked.append(key)
+        return get(self, key, *rest, **options)
+
+    monkeypatch.setattr(LocalStore, "get", counted)
     report = zvcore.verify(tmp_path)
     assert len(asked) < 50
     assert report.status == "damaged"

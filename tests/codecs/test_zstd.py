@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numcodecs
 import numpy as np
 import pytest
@@ -58,7 +60,7 @@ def test_golden_bytes() -> None:
 
 
 @pytest.mark.parametrize("without_size", [streaming, zstandard.ZstdCompressor(write_content_size=False).compress])
-def test_frames_without_content_size(without_size) -> None:  # type: ignore[no-untyped-def]
+def test_frames_without_content_size(without_size: Any) -> None:
     codec = codecs.get("zstd")
     for data in (b"", b"x", DATA, bytes(5_000_000)):
         stored = without_size(data)
@@ -131,7 +133,7 @@ def test_wrong_levels(level: object) -> None:
 
 
 @given(st.binary(max_size=300), st.integers(-5, 9), st.booleans(), st.data())
-def test_damaged_streams_decode_as_zstandard_decodes_them(data, level, checksum, draw):  # type: ignore[no-untyped-def]
+def test_damaged_streams_decode_as_zstandard_decodes_them(data: Any, level: Any, checksum: Any, draw: Any) -> None:
     codec = codecs.get("zstd", level=level, checksum=checksum)
     data *= draw.draw(st.sampled_from([1, 1, 50]))
     stored = codec.encode(data)

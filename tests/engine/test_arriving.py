@@ -155,9 +155,9 @@ def test_an_error_leaves_nothing_under_way(store: Far, broken: int) -> None:
     assert broken not in come
     # A caller that does not want the rest may leave.
     store.fails = lambda key: False
-    parts = arriving(store, ranges(rows), 6, 100, Work())
+    parts: Any = arriving(store, ranges(rows), 6, 100, Work())
     next(parts)
-    parts.close()  # type: ignore[attr-defined]
+    parts.close()
     assert store.inside == 0
 
 

@@ -10,7 +10,7 @@ import socket
 import threading
 import zlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def served(root: Path, **options: object) -> Iterator[DataServer]:
-    with make_server(root, **options) as server:  # type: ignore[arg-type]
+def served(root: Path, **options: Any) -> Iterator[DataServer]:
+    with make_server(root, **options) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
