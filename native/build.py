@@ -167,7 +167,9 @@ LIBRARIES = (
 
 
 def run(command: list[str], **options: Any) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command, capture_output=True, text=True, check=False, **options
+    )
     if done.returncode:
         sys.exit(f"{shlex.join(command)}\n{done.stdout}{done.stderr}native: this command failed")
     return done.stdout

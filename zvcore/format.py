@@ -271,9 +271,14 @@ class Format(ABC):
 
     # --- looking after data
 
-    @abstractmethod
     def care(self) -> Care:
-        """The object that verifies and repairs data of this format; it may be a module."""
+        """The object that verifies and repairs data of this format; it may be a module.
+
+        This one reads everything once, which is enough for files that are verified and described, but not repaired.
+        """
+        from zvcore.borrowed.care import ReadingCare
+
+        return ReadingCare(self)
 
     # --- showing
 

@@ -25,7 +25,7 @@ _TOLD = 100
 
 
 class ReadingCare:
-    """The care of a format that is only read."""
+    """The care of a format of which all can be read and nothing repaired."""
 
     def __init__(self, format: Format) -> None:
         self.format = format
@@ -54,10 +54,10 @@ class ReadingCare:
     def repair(
         self, store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
     ) -> Report:
-        raise UnsupportedError(f"{self.format.title} is read here, and not repaired", key=store.root)
+        raise UnsupportedError(f"{self.format.title}: nothing of it can be repaired", key=store.root)
 
     def compact(self, store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
-        raise UnsupportedError(f"{self.format.title} is read here, and not rewritten", key=store.root)
+        raise UnsupportedError(f"{self.format.title}: nothing of it can be made smaller", key=store.root)
 
     def inspect(self, store: Store, *, only: str | None = None) -> dict[str, Any]:
         self._in_words(store, None if only is None else [only])

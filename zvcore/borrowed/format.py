@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.errors import ZvcoreError
     from zvcore.exchange import Exchange
-    from zvcore.format import Care
     from zvcore.images import Axes, Image
     from zvcore.stores import Store
 
@@ -80,11 +79,6 @@ class ReadOnlyFormat(Format):
         from zvcore.borrowed.exchange import BorrowedExchange
 
         return BorrowedExchange(self)
-
-    def care(self) -> Care:
-        from zvcore.borrowed.care import ReadingCare
-
-        return ReadingCare(self)
 
 
 class Borrowed(ReadOnlyFormat):
