@@ -136,7 +136,7 @@ class Shards(Placement):
 
 
 class Packed(Shards):
-    """Shards that the engine can write while it encodes their chunks, all of them behind each other.
+    """Shards that the engine can write while it encodes their chunks, all of them one after the other.
 
     pack_head  the bytes of a shard before its first chunk
     """
@@ -145,7 +145,7 @@ class Packed(Shards):
 
     @abstractmethod
     def pack_order(self, group: Group, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.intp] | None:
-        """The order in which these chunks, all that the object has, lie in it behind each other: rows of `positions`.
+        """The order in which these chunks, all that the object has, lie in it one after the other: rows of `positions`.
 
         None if the object cannot be written in this way: `replace` does it. Called within the edit of the key.
         """

@@ -1,4 +1,4 @@
-"""The layout of values that lie in a file behind each other, as they are: the engine reads them from there."""
+"""The layout of values that lie in a file one after the other, as they are: the engine reads them from there."""
 
 from __future__ import annotations
 

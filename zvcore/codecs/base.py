@@ -149,7 +149,7 @@ class Codec:
 
     @classmethod
     def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
-        """The codec of bytes that does to items of this type, one behind the other as they lie in memory, what
+        """The codec of bytes that does to items of this type, one after the other as they lie in memory, what
         numcodecs' filter of this codec's name does to an array of them; None: it cannot, or is no such codec."""
         return None
 

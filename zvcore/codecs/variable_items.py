@@ -1,4 +1,4 @@
-"""Items of any length, texts or bytes, as Zarr's `vlen-utf8` and `vlen-bytes` have them: one behind the other."""
+"""Items of any length, texts or bytes, as Zarr's `vlen-utf8` and `vlen-bytes` have them: one after the other."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class _Values:
         return math.prod(self._lengths[-2:]) * int(self._array.dtype.itemsize)
 
     def _stacks(self, place: tuple[int, ...]) -> Iterator[npt.NDArray[Any]]:
-        """Pages behind each other, at one place along the axes outside."""
+        """Pages one after the other, at one place along the axes outside."""
         region = self._at(place)
         if len(self._lengths) == 2:
             yield self._turned(self._read(region), self._axes)[None]

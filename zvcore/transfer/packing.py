@@ -24,7 +24,7 @@ __all__ = ["Packing"]
 
 @dataclass(frozen=True)
 class Packing:
-    """Shards and the chunks that will lie in them, behind each other.
+    """Shards and the chunks that will lie in them, one after the other.
 
     rows      of `positions`: the chunks in this order
     bounds    the chunks of shard i are rows[bounds[i]:bounds[i + 1]]

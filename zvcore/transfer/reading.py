@@ -195,7 +195,7 @@ def _read_stacked(
     found: list[npt.NDArray[Any] | None],
     work: Work,
 ) -> None:
-    """Read chunks as if they lay behind each other in an array. `shapes`: of those that the end cuts."""
+    """Read chunks as if they lay one after the other in an array. `shapes`: of those that the end cuts."""
     form = layout.form
     axes = form.axes or tuple(range(len(form.shape)))
     for window in windows(len(rows), _window_size(layout, work)):
@@ -235,7 +235,7 @@ def _present(sources: Sources) -> list[bool]:
 
 
 def _stack(form: ChunkForm, axes: tuple[int, ...], count: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
-    """(an array of so many chunks behind each other, the chunks)."""
+    """(an array of this many chunks, one after the other; the chunks)."""
     shape = [*form.shape]
     if not axes:
         stack = np.empty((), form.dtype)

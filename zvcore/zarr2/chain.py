@@ -132,7 +132,7 @@ class Filtered:
         return None if said is None else (self.axes, said)
 
     def _values(self, buffer: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """What the filters have made, as the array's items one behind the other."""
+        """What the filters have made, as the array's items one after the other."""
         dtype, stored = self.data_type.dtype, self.data_type.stored
         count = math.prod(shape)
         values = buffer if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, np.uint8)

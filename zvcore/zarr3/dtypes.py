@@ -34,7 +34,7 @@ class DataType:
     """A data type as metadata spell it (`json`) and as numpy has it; `kind` tells how chunks hold its items.
 
     kind    "fixed": items of `dtype.itemsize` bytes; "text" and "bytes": items of any length (vlen-utf8, vlen-bytes)
-    fields  of records: their names and types, packed one behind the other
+    fields  of records: their names and types, packed one after the other
     """
 
     json: Any

@@ -25,7 +25,7 @@ _MOST = 2**62 - 1
 
 
 class Run(NamedTuple):
-    """So many chunks of this extent, one behind the other: where the first begins, and its number in the grid."""
+    """So many chunks of this extent, one after the other: where the first begins, and its number in the grid."""
 
     extent: int
     chunks: int

@@ -44,7 +44,7 @@ class RectilinearArray(Zarr3Array):
 
     @property
     def edges(self) -> tuple[list[tuple[int, int]], ...]:
-        """For each axis, the extents of its chunks and how many there are of each, one behind the other."""
+        """For each axis, the extents of its chunks and how many there are of each, one after the other."""
         return tuple([(run.extent, run.chunks) for run in one.runs] for one in self._layout.edges)
 
     @property

@@ -31,7 +31,7 @@ class WritesAnywhere(Protocol):
 
 
 class ShardAssembler:
-    """One shard that is being written: chunks one behind the other, the index before or behind them.
+    """One shard that is being written: chunks one after the other, the index before or behind them.
 
     With the index of a shard that is there already, chunks are added behind its end, and what it has stays.
 
@@ -50,7 +50,7 @@ class ShardAssembler:
             self.end = old.size
 
     def add(self, places: Any, sizes: Any) -> int:
-        """Chunks for these places of the index, one behind the other. Returns where the first of them begins.
+        """Chunks for these places of the index, one after the other. Returns where the first of them begins.
 
         A chunk whose size is MISSING takes no bytes, and its place becomes empty.
         """

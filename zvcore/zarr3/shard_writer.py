@@ -175,7 +175,7 @@ class ShardWriter:
         """The chunks of a new shard one after the other, in as few pieces as can be.
 
         `rows` says which of `chunks` stands at each of the cells `present`, -1 where the old one is kept. Old chunks
-        that lie behind each other and stay so are one piece: changing one chunk of thousands moves a few large ranges.
+        that lie one after the other and stay so are one piece: changing one chunk in thousands moves few large ranges.
         """
         new = rows >= 0
         starts = np.ones(len(rows), bool)
