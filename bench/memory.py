@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zvcore.engine import large
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +27,7 @@ def status(field: str) -> int:
 def give_back() -> None:
     """Return freed memory to the system; otherwise the work would reuse it, and seem to need none."""
     gc.collect()
+    large.forget()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

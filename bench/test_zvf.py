@@ -198,7 +198,7 @@ CONTESTS = [
     Contest("rows of 1000 fragments, one by one", BOTH, partial(single_fragments, "indices", False)),
     Contest("rows of 1000 mixed fragments, one by one", BOTH, partial(single_fragments, "indices", True)),
     Contest("ranges of 1000 mixed fragments, one by one", BOTH, partial(single_fragments, "range", True)),
-    Contest("one manifest by id, warm", BOTH, one_manifest),
+    Contest("one manifest by id, warm", BOTH, one_manifest, 20),
     Contest("1000 lines by id", BOTH, partial(some_objects, False)),
     Contest("1000 lines by id, sharded", BOTH, partial(some_objects, True)),
     Contest("all lines", BOTH, partial(whole, line_store, read_polylines, False)),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from zvcore.engine.large import LEAST, MOST, LargeMemory
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -22,5 +24,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"]
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < _FAR or dtype.hasobject or dtype.kind == "T":
         return np.empty(shape, dtype, order=order)
+    if LEAST <= nbytes <= MOST:
+        return np.ndarray(shape, dtype, LargeMemory(nbytes), order=order)
     memory = np.empty(nbytes + _LINE, np.uint8)
     return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE, order=order)

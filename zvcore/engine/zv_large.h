@@ -1,0 +1,54 @@
+/* Memory for large results, in huge pages where the system has them. */
+#ifndef ZV_LARGE_H
+#define ZV_LARGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#ifndef MAP_ANONYMOUS
+#define MAP_ANONYMOUS MAP_ANON
+#endif
+
+#define ZV_HUGE_PAGE ((size_t)2 << 20)
+
+typedef struct {
+    char *data;
+    size_t size;
+} zv_large;
+
+/* NULL when memory is short. */
+static zv_large *zv_large_new(size_t size) {
+    zv_large *large = (zv_large *)malloc(sizeof(zv_large));
+    if (large == NULL) return NULL;
+    size = (size + ZV_HUGE_PAGE - 1) & ~(ZV_HUGE_PAGE - 1);
+    char *all = (char *)mmap(NULL, size + ZV_HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == (char *)MAP_FAILED) {
+        free(large);
+        return NULL;
+    }
+    const size_t before = (size_t)(-(uintptr_t)all & (ZV_HUGE_PAGE - 1));
+    large->data = all + before;
+    large->size = size;
+    if (before) munmap(all, before);
+    if (before < ZV_HUGE_PAGE) munmap(large->data + size, ZV_HUGE_PAGE - before);
+#ifdef MADV_HUGEPAGE
+    madvise(large->data, size, MADV_HUGEPAGE);
+#endif
+    return large;
+}
+
+static void zv_large_free(zv_large *large) {
+    munmap(large->data, large->size);
+    free(large);
+}
+
+/* What is in it is not needed any more: the system may have its pages if it is short of them. */
+static void zv_large_rest(zv_large *large) {
+#ifdef MADV_FREE
+    madvise(large->data, large->size, MADV_FREE);
+#endif
+}
+
+#endif
