@@ -1,0 +1,66 @@
+"""What is made of segmentations, read by CloudVolume: both kinds of meshes, and skeletons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from cloudvolume import CloudVolume
+
+import zvcore
+from tests.forging.segments import BOX, OFFSET, RESOLUTION, balls, edges_with_two_faces, volume
+from tests.precomputed import solids
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LARGEST = 2**64 - 1
+
+
+@pytest.fixture
+def seg(tmp_path: Path) -> Path:
+    return volume(tmp_path / "seg", balls())
+
+
+def opened(seg: Path) -> Any:
+    return CloudVolume(f"file://{seg}", progress=False)
+
+
+def bounds(id: int) -> tuple[np.ndarray, np.ndarray]:
+    """(lowest corner, highest corner) of a segment in nanometers, by its voxels."""
+    places = np.argwhere(balls() == id) + np.array(OFFSET)
+    return places.min(0) * RESOLUTION, (places.max(0) + 1) * RESOLUTION
+
+
+@pytest.mark.parametrize("kind", ["multires", "legacy"])
+def test_cloud_volume_reads_the_meshes_closed_and_in_their_place(kind: str, seg: Path) -> None:
+    zvcore.mesh(seg, box=BOX, threads=1, kind=kind, simplify=1, lods=2)
+    for id in (3, 7, LARGEST):
+        found = opened(seg).mesh.get(id)
+        mesh = found[id] if isinstance(found, dict) else found
+        ours = zvcore.open(seg).meshes()[id]
+        assert len(mesh.faces) == len(ours.faces)
+        mesh = mesh.deduplicate_vertices(is_chunk_aligned=True) if kind == "multires" else mesh.consolidate()
+        low, high = bounds(id)
+        np.testing.assert_allclose(mesh.vertices.min(0), low, atol=0.05)
+        np.testing.assert_allclose(mesh.vertices.max(0), high, atol=0.05)
+        assert solids.volume(mesh.vertices, mesh.faces) == pytest.approx(
+            solids.volume(ours.vertices, ours.faces), rel=1e-3
+        )
+        if kind == "legacy":
+            assert edges_with_two_faces(mesh.faces)
+
+
+def test_cloud_volume_reads_the_skeletons_with_their_radii(seg: Path) -> None:
+    zvcore.skeletonize(seg, box=(64, 64, 64), threads=1, const=20, dust=10)
+    skeletons = zvcore.open(seg).skeletons()
+    assert 7 in skeletons
+    for id in skeletons:
+        theirs, ours = opened(seg).skeleton.get(id), skeletons[id]
+        np.testing.assert_array_equal(theirs.vertices, ours.vertices)
+        np.testing.assert_array_equal(np.sort(theirs.edges, 0), np.sort(ours.edges, 0))
+        np.testing.assert_array_equal(theirs.radius, ours.attributes["radius"])
+        np.testing.assert_array_equal(theirs.vertex_types, ours.attributes["vertex_types"])
+        low, high = bounds(id)
+        assert (theirs.vertices > low).all() and (theirs.vertices < high).all()
