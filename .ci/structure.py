@@ -72,7 +72,7 @@ MAY_IMPORT = {
     # What the server makes for Neuroglancer is in Neuroglancer's own format.
     "serving": {*ON_TOP, "pictures", "precomputed"},
     # Meshes and skeletons of any segmentation are made in Neuroglancer's format, too.
-    "forging": {*ON_TOP, "care", "precomputed"},
+    "forging": {*ON_TOP, "care", "borrowed", "precomputed"},
     "commands": {*ON_TOP, "care", "pictures", "serving", "versions"},
 }
 

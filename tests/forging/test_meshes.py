@@ -16,10 +16,13 @@ from tests.forging.segments import BOX, OFFSET, RESOLUTION, balls, edges_with_tw
 from tests.precomputed import solids
 from zvcore.commands import cli
 from zvcore.converting.note import FINISHED
-from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError
 from zvcore.forging import libraries
+from zvcore.forging.spool import FOLDER, Spool
 from zvcore.forging.stitching import open_vertices
+from zvcore.format import get_format
 from zvcore.precomputed import LegacyMeshes, Meshes
+from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,6 +157,17 @@ def test_dust_counts_the_voxels_of_the_whole_segment(tmp_path: Path) -> None:
     assert edges_with_two_faces(Meshes(tmp_path / "kept")[LARGEST].faces)
 
 
+def test_an_array_in_memory_is_taken(tmp_path: Path) -> None:
+    labels = np.ascontiguousarray(balls().T)
+    forge(labels, tmp_path / "meshes", voxel_size="40,8,4nm", simplify=1, lods=1)
+    seg = volume(tmp_path / "seg", balls(), voxel_offset=(0, 0, 0))
+    forge(seg, simplify=1, lods=1)
+    ours, theirs = Meshes(tmp_path / "meshes"), zvcore.open(seg).meshes()
+    assert list(ours) == list(theirs) == [3, 7, LARGEST]
+    for id in ours:
+        np.testing.assert_array_equal(triangles(ours[id]), triangles(theirs[id]))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "bool"])
 def test_labels_of_any_whole_numbers_are_taken(dtype: str, tmp_path: Path) -> None:
     array = zvcore.create(tmp_path / "a.zarr", format="zarr3", shape=(9, 9, 9), dtype=dtype, chunks=(4, 4, 4))
@@ -188,6 +202,8 @@ def test_the_volume_names_its_meshes(tmp_path: Path) -> None:
     seg = volume(tmp_path / "seg", balls())
     forge(seg)
     assert json.loads((seg / "info").read_text())["mesh"] == "mesh"
+    # So `serve` finds segments to show.
+    assert get_format("precomputed").first_segments(open_store(seg), 9) == ["3", "7", str(LARGEST)]
     # What is named already stays so.
     forge(seg, seg / "other", kind="legacy")
     assert json.loads((seg / "info").read_text())["mesh"] == "mesh"
@@ -256,6 +272,34 @@ def test_a_missing_package_is_named_before_anything_is_written(tmp_path: Path, m
     with pytest.raises(UnsupportedError, match=r"kimimaro: pip install zvcore\[skeletonize\]"):
         zvcore.skeletonize(seg)
     assert not (seg / "mesh").exists() and not (seg / "skeletons").exists()
+
+
+@pytest.mark.parametrize("harm", ["cut", "list", "gone"])
+def test_pieces_that_are_damaged_meanwhile_are_named(harm: str, tmp_path: Path) -> None:
+    seg = volume(tmp_path / "seg", balls())
+
+    class Stop(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done == total == 27:
+            raise Stop
+
+    with pytest.raises(Stop):
+        forge(seg, progress=stop)
+    pieces = seg / "mesh" / FOLDER / "pieces" / "0"
+    if harm == "cut":
+        pieces.write_bytes(pieces.read_bytes()[:-5])
+    elif harm == "list":
+        (seg / "mesh" / FOLDER / "catalog.json").write_text('{"objects": "many"}')
+    else:
+        pieces.unlink()
+    with pytest.raises((CorruptDataError, NotFoundError)) as found:
+        forge(seg)
+    assert (FOLDER in str(found.value) and "overwrit" in str(found.value)) or harm == "cut"
+    assert "run again, resumes it" in found.value.__notes__[0]
+    assert forge(seg, overwrite=True, resume=False).objects == 3
+    assert not (seg / "mesh" / FOLDER).exists() and Spool(open_store(seg / "mesh")).catalog() is None
 
 
 def test_open_vertices_are_those_at_the_rim() -> None:

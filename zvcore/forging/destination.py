@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
+from zvcore.borrowed.wrapping import as_array
+from zvcore.format import Node
 from zvcore.precomputed.group import Volume
 from zvcore.precomputed.metadata import INFO, resolve_key
 from zvcore.stores import Store, open_store
@@ -52,6 +54,8 @@ def source_and_destination(
     source = src
     if isinstance(src, str | os.PathLike | Store):
         source = opening.open(src, storage_options=from_there)
+    elif not isinstance(src, Node):
+        source = as_array(src)
     volume = source if isinstance(source, Volume) else None
     if dst is not None:
         return source, _given(open_store(dst, "w", to_there), volume, member, from_there)

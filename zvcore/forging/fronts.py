@@ -62,7 +62,7 @@ def mesh(
     fsync: bool | None = None,
     durability: str | None = None,
 ) -> ForgingReport:
-    """Make a mesh of each segment of the segmentation at `src`, an array or multiscale set of any format.
+    """Make a mesh of each segment of the segmentation at `src`: an array or multiscale set of any format, or of memory.
 
     Needs zvcore[mesh]: zmesh finds the surfaces, in boxes that overlap by one voxel, and simplifies them within each
     box. The pieces of a segment meet exactly where boxes do, so that each mesh is closed; where a segment touches the

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from zvcore.forging.craft import Craft
-from zvcore.forging.spool import Piece
+from zvcore.forging.spool import Piece, damaged
 from zvcore.precomputed.shard_writer import write_into_shards
 from zvcore.precomputed.skeletons import Skeleton, skeleton_document
 from zvcore.precomputed.swc import SWC_ATTRIBUTES
@@ -116,8 +116,10 @@ def _joined(pieces: Sequence[tuple[npt.NDArray[np.int64], Any]]) -> tuple[Any, A
     places, edges, radii, types = [], [], [], []
     at = 0
     for origin, data in pieces:
-        count, edge_count = _HEAD.unpack_from(data)
+        count, edge_count = _HEAD.unpack_from(data) if len(data) >= _HEAD.size else (0, 0)
         end = _HEAD.size
+        if len(data) != end + 17 * count + 8 * edge_count:
+            raise damaged(data, end + 17 * count + 8 * edge_count)
         places.append(np.frombuffer(data, "<i4", 3 * count, end).reshape(-1, 3) + origin)
         end += 12 * count
         edges.append(np.frombuffer(data, "<u4", 2 * edge_count, end).reshape(-1, 2).astype(np.int64) + at)

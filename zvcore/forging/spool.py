@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["Catalog", "Listed", "Piece", "Spool"]
+__all__ = ["FOLDER", "Catalog", "Listed", "Piece", "Spool", "damaged"]
 
 # Where all of it lies in the destination until that is finished.
 FOLDER = ".zvcore-forge"
@@ -55,6 +55,13 @@ class Catalog(NamedTuple):
     sharding: dict[str, Any] | None
 
 
+def damaged(data: Any, expected: int) -> CorruptDataError:
+    """The error of a piece that is not what was kept."""
+    return CorruptDataError(
+        "what was made of a part is damaged; overwriting starts over", expected=f"{expected} bytes", found=len(data)
+    )
+
+
 class Spool:
     """The pieces in a destination that is not finished."""
 
@@ -81,7 +88,14 @@ class Spool:
     def catalog(self) -> Catalog | None:
         """What the list says that was made before, if one was."""
         found = documents.read(self.store, f"{FOLDER}/catalog.json")
-        return None if found is None else Catalog(**found)
+        match found:
+            case None:
+                return None
+            case {"objects": int(objects), "largest": int(largest), "batches": int(batches), "sharding": sharding}:
+                return Catalog(objects, largest, batches, sharding)
+        raise CorruptDataError(
+            "the list of the pieces is damaged; overwriting starts over", key=f"{FOLDER}/catalog.json"
+        )
 
     def listed(self, units: int, dust: int) -> Listed:
         """The pieces of all boxes, without those of segments that have fewer voxels than `dust`."""

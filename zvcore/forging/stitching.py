@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.forging.spool import damaged
 from zvcore.precomputed.surfaces import Surface, joined, merged
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ class SurfacePiece:
 
     @classmethod
     def from_bytes(cls, data: Any) -> SurfacePiece:
-        border, inner, faces = _HEAD.unpack_from(data)
+        border, inner, faces = _HEAD.unpack_from(data) if len(data) >= _HEAD.size else (0, 0, 0)
         at = _HEAD.size
+        if len(data) != at + 12 * (border + inner + faces):
+            raise damaged(data, at + 12 * (border + inner + faces))
         return cls(
             np.frombuffer(data, "<i4", 3 * border, at).reshape(-1, 3),
             np.frombuffer(data, "<f4", 3 * inner, at + 12 * border).reshape(-1, 3),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.errors import CorruptDataError
 from zvcore.forging.spool import Spool
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ class Joining:
 
         def objects() -> Iterator[tuple[int, Any]]:
             for id, pieces in Spool(self.store).batch(unit, self.batches):
-                made = self.craft.join(pieces)
+                try:
+                    made = self.craft.join(pieces)
+                except CorruptDataError as error:
+                    raise error.located(key=self.store.root, chunk=id)
                 counts[self.craft.what if made is not None else "segments of which nothing was left"] += 1
                 if made is not None:
                     yield id, made
