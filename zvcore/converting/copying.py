@@ -108,7 +108,7 @@ class Copying:
             # At the worst all chunks wait for the first one.
             return int(1.05 * encoded) + 2 * self.way.waiting
         part = min(self.part, encoded) + nbytes_of(self.target.chunks, self.target.dtype)
-        if self.target.layout.placement.can_stream and (self.cut.scattered or self.cell == self.target.shards):
+        if self._streamed and not (self.way.passes and self._small):
             # The encoded chunks of a part, and once more together.
             encoded = min(encoded, 2 * part)
         source = self.view.array.dtype.itemsize
@@ -121,6 +121,8 @@ class Copying:
         outcome = Outcome()
         whole = self._whole(unit)
         if whole is not None and self.way.write(whole, threads, outcome):
+            return outcome
+        if whole is None and self._passed_on(unit, threads, outcome):
             return outcome
         if whole is None and self._streamed:
             self._run_in_parts(unit, threads, outcome)
@@ -137,6 +139,19 @@ class Copying:
         if places:
             put(self.target, np.concatenate(places), Buffers.chain(chunks), outcome)
         return outcome
+
+    def _passed_on(self, unit: int, threads: int | None, outcome: Outcome) -> bool:
+        """Write a unit that is too large to be gathered, if its chunks need not be."""
+        if isinstance(self.cut, ScatteredShards) or not self.way.passes:
+            return False
+        # One thread comes to each chunk in its turn: nothing waits.
+        return self.way.write(self.cut.box(unit), threads if self._small else 1, outcome)
+
+    @property
+    def _small(self) -> bool:
+        """Whether it does no harm if all chunks of a unit wait for the first one."""
+        cell = [min(a, b) for a, b in zip(self.cell, self.target.shape, strict=True)]
+        return nbytes_of(cell, self.target.dtype) <= _UNIT_BYTES
 
     @property
     def _streamed(self) -> bool:

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.converting.outcome import slices
+from zvcore.converting.parts import nbytes_of
 from zvcore.converting.view import View
 from zvcore.converting.way import Encoded, Part, Positions, Way
 from zvcore.engine import Buffers
+from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import StaleSourcesError, fetch
+from zvcore.engine.selection import Selection
+from zvcore.engine.sinks import Files
+from zvcore.engine.taking_over import UnlikeChunkError, take_over_chunks
+from zvcore.engine.work import Work
+from zvcore.layout import Layout
+from zvcore.placement import CHANGED, OneChunkPerObject
 from zvcore.stores.again import BEING_REPLACED, again
+from zvcore.transfer import Packing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zvcore.array import Array
+    from zvcore.boxes import Box
     from zvcore.codecs.base import Codec
     from zvcore.converting.coarse import CoarseView
-    from zvcore.layout import Layout
+    from zvcore.report import Outcome
 
 __all__ = ["TakenOver", "Verbatim"]
 
@@ -60,6 +75,7 @@ class Verbatim(Way):
     """
 
     how = "verbatim"
+    passes = True
 
     def __init__(self, view: View | CoarseView, target: Array, rest: Way | None, effort: bool, limit: int = 0) -> None:
         self.rest = rest
@@ -141,6 +157,17 @@ class Verbatim(Way):
 
     def take(self, positions: Positions, threads: int | None) -> TakenOver:
         """What of the target's chunks at these positions can be taken over."""
+        mapped = self._mapped(positions)
+        whole = self._same_extent(positions, mapped)
+        chosen = np.flatnonzero(whole)
+        taken = TakenOver([], [], np.flatnonzero(~whole).tolist())
+        if len(chosen):
+            self._fetch(positions, mapped, chosen, threads, taken)
+            taken.left.sort()
+        return taken
+
+    def _mapped(self, positions: Positions) -> Positions:
+        """Where the source has the chunks that the target has at these positions."""
         view = self.view
         ndim = len(self.source.shape)
         mapped = np.zeros((len(positions), ndim), np.int64)
@@ -149,13 +176,7 @@ class Verbatim(Way):
         for place, own in enumerate(view.axes):
             if own is not None:
                 mapped[:, own] += positions[:, place]
-        whole = self._same_extent(positions, mapped)
-        chosen = np.flatnonzero(whole)
-        taken = TakenOver([], [], np.flatnonzero(~whole).tolist())
-        if len(chosen):
-            self._fetch(positions, mapped, chosen, threads, taken)
-            taken.left.sort()
-        return taken
+        return mapped
 
     def _same_extent(self, positions: Positions, mapped: Positions) -> npt.NDArray[np.bool_]:
         """Whether the chunk shows as much in the target as in the source."""
@@ -223,17 +244,96 @@ class Verbatim(Way):
         shown = [1 if axis is None else shape[axis] for axis in self.view.axes]
         if tuple(shown) != tuple(self.target.block_shape(theirs)):
             return None
-        size = int(np.prod(shape, dtype=np.int64)) * self.source.form.dtype.itemsize
+        fits = self._fitting(math.prod(shape) * self.source.form.dtype.itemsize, chain)
+        if not (len(payload) == fits if isinstance(fits, int) else fits(payload)):
+            return None
+        return self.target.framed(payload, theirs)
+
+    def _fitting(self, size: int, chain: int) -> int | Callable[[memoryview], bool]:
+        """How long stored chunks of so many bytes of values are, or what else is seen of them without decoding them.
+
+        Nobody decodes what is taken over: what is known of its size is looked at.
+        """
+        if self.source.value_codec is not None:
+            return _anything
         codecs = [codec for codec in self.target.chains[chain].codecs if not codec.identity]
-        # Nobody decodes what is taken over: what is known of its size is looked at.
         while codecs and codecs[0].of_items and (filtered := codecs[0].encoded_size(size)) is not None:
             size = filtered
             codecs = codecs[1:]
-        if not codecs and len(payload) != size and self.source.value_codec is None:
-            return None
-        if len(codecs) == 1 and self.source.value_codec is None and not codecs[0].reads_as(payload, size):
-            return None
-        return self.target.framed(payload, theirs)
+        if not codecs:
+            return size
+        return partial(codecs[0].reads_as, size=size) if len(codecs) == 1 else _anything
+
+    # --- from files to files
+
+    def write(self, box: Box, threads: int | None, outcome: Outcome) -> bool:
+        """Stored chunks are handed on one by one; nothing is kept but what comes before its turn."""
+        asked = Selection.basic(slices(box), self.target.shape).positions(self.target.form.shape)
+        if not self._between_files or not len(asked) or self.target.chain_column(asked) is not None:
+            return False
+        mapped = self._mapped(asked)
+        if not self._same_extent(asked, mapped).all():
+            return False
+        try:
+            done = self._handed_on(asked, mapped, Work(threads))
+        except UnlikeChunkError:
+            return False
+        if done is None:
+            return False
+        outcome.bytes_in, outcome.copied, outcome.bytes_out = done
+        outcome.values = nbytes_of([stop - first for first, stop in box], self.target.form.dtype)
+        outcome.empty = len(asked) - outcome.copied
+        return True
+
+    @cached_property
+    def _between_files(self) -> bool:
+        """Whether both sides are files in which all chunks lie in the same way, and missing ones mean the same."""
+        return (
+            all(one.store.local_root is not None and _is_plain(one) for one in (self.source, self.target))
+            and len(self.source.chains) == 1
+            and self._chains_alike(0, 0)
+            and _same_fill(self.source, self.target)
+            and not self.target.store_empty
+        )
+
+    def _handed_on(self, asked: Positions, mapped: Positions, work: Work) -> tuple[int, int, int] | None:
+        """(stored bytes read, chunks stored, bytes written); None if the shards cannot be written in this way."""
+        done = None
+        for attempt in again(self.source.store.root, BEING_REPLACED, on=CHANGED):
+            with attempt:
+                sources = self.source.locate(mapped)
+                there = Chunks(self.source.prepared, mapped, sources)
+                here = Chunks(self.target.prepared, asked)
+                done = self._put(there, here, work)
+        return done
+
+    def _put(self, there: Chunks, here: Chunks, work: Work) -> tuple[int, int, int] | None:
+        target, asked = self.target, here.positions
+        fits = self._fitting(target.chunk_nbytes, 0)
+        placement = target.placement
+        if isinstance(placement, OneChunkPerObject):
+            nbytes, present = take_over_chunks(there, here, Files(placement.keys(asked), target.prepared), fits, work)
+            return nbytes, present, nbytes
+        groups = list(placement.groups(asked))
+        keys = [group.key for group in groups]
+        with target.store.edit_all(keys):
+            packing = Packing.of(target, asked, groups)
+            if packing is None or len(packing.keys) < len(keys):
+                return None
+            packer = packing.packer(packing.rows)
+            nbytes, present = take_over_chunks(there, here, packer, fits, work)
+            packing.finish(packer, packer.sizes[packing.rows])
+        return nbytes, present, sum(size or 0 for size in target.store.sizes(keys))
+
+
+def _anything(data: memoryview) -> bool:
+    return True
+
+
+def _is_plain(layout: Layout) -> bool:
+    """Whether chunks are stored whole, without anything before or behind them."""
+    kind = type(layout)
+    return layout.form.edge == "full" and kind.unframed is Layout.unframed and kind.framed is Layout.framed
 
 
 def _effort(codec: Codec) -> Any:

@@ -1,0 +1,16 @@
+from collections.abc import Callable
+from typing import final
+
+from zvcore.engine.batches import Task
+from zvcore.engine.chunks import Chunks
+from zvcore.engine.sinks import Sink
+from zvcore.engine.work import Work
+
+class UnlikeChunkError(Exception): ...
+
+@final
+class TakingOver(Task): ...
+
+def take_over_chunks(
+    source: Chunks, target: Chunks, sink: Sink, fits: int | Callable[[memoryview], bool], work: Work
+) -> tuple[int, int]: ...

@@ -1,0 +1,119 @@
+"""Stored chunks that another array takes over as they are: a thread reads one and hands it on while it is in the cache.
+
+Nothing is kept of a chunk but what a sink keeps that cannot write it yet.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport int64_t, uint64_t
+
+from zvcore.codecs.running cimport Bytes
+from zvcore.engine.batches cimport Task
+from zvcore.engine.chunks cimport Chunks
+from zvcore.engine.failures cimport Failure
+from zvcore.engine.load cimport Stored, stored_of
+from zvcore.engine.prepared cimport Chains
+from zvcore.engine.sinks cimport Sink
+from zvcore.engine.slots cimport Slot, fail_python
+from zvcore.engine.work cimport Work
+from zvcore.system.atomics cimport zv_fetch_add
+
+
+# Whoever has stored such chunks can read them: there is no other limit than the memory.
+cdef uint64_t LARGEST = <uint64_t> 1 << 62
+
+
+class UnlikeChunkError(Exception):
+    """A stored chunk is none that could be taken over as it is."""
+
+
+@cython.final
+@cython.no_gc
+cdef class TakingOver(Task):
+    cdef Chunks source
+    cdef Chunks target
+    cdef Stored stored
+    cdef Sink sink
+    cdef object fits
+    cdef bint asked                 # whether there is such a function
+    cdef uint64_t size
+    cdef int64_t bytes_in           # added to atomically, as the next
+    cdef int64_t present
+
+    cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
+        cdef int64_t chunk = self.sink.take(slot, item)
+        cdef int status = self.take_over(slot, chunk)
+        self.stored.done_with(slot, chunk)
+        return status
+
+    cdef int take_over(self, Slot *slot, int64_t chunk) noexcept nogil:
+        cdef Bytes found, nothing
+        if self.stored.load(slot, chunk, LARGEST, NULL, &found) != 0:
+            return -1
+        if found.data == NULL:
+            return self.of_target(slot, self.sink.leave_out(slot, chunk))
+        if self.asked:
+            if self.look_at(slot, found) != 0:
+                return -1
+        elif found.size != self.size:
+            return unlike(slot)
+        slot.bytes_in += found.size
+        zv_fetch_add(&self.present, 1)
+        nothing.data = NULL
+        nothing.size = 0
+        return self.of_target(slot, self.sink.put(slot, chunk, nothing, found))
+
+    cdef int look_at(self, Slot *slot, Bytes found) noexcept with gil:
+        try:
+            if self.fits(PyMemoryView_FromMemory(<char *> found.data, found.size, PyBUF_READ)):
+                return 0
+            return fail_python(slot, UnlikeChunkError())
+        except BaseException as error:
+            return fail_python(slot, error)
+
+    cdef void leave(self, Slot *slot) noexcept nogil:
+        zv_fetch_add(&self.bytes_in, <int64_t> slot.bytes_in)
+        self.stored.leave(slot)
+
+    cdef int of_target(self, Slot *slot, int status) noexcept nogil:
+        """The target's chunks are counted behind those of the source."""
+        if status != 0 and slot.failure.job >= 0:
+            slot.failure.job += self.source.count
+        return status
+
+    cdef object error(self, Failure *failure):
+        if failure.job < self.source.count:
+            return self.source.error(failure, self.chains)
+        failure.job -= self.source.count
+        return self.target.error(failure, self.chains)
+
+
+cdef int unlike(Slot *slot) noexcept with gil:
+    return fail_python(slot, UnlikeChunkError())
+
+
+def take_over_chunks(Chunks source not None, Chunks target not None, Sink sink not None, fits, Work work not None):
+    """Hand each chunk of the source to the sink of the target's: (stored bytes, how many chunks are stored).
+
+    `fits` is how many bytes each of them has, or a function that is given the bytes of each and says whether they are
+    such that the target can have them. UnlikeChunkError if one is not.
+    """
+    cdef TakingOver task = TakingOver.__new__(TakingOver)
+    cdef Failure failure
+    if source.count != target.count:
+        raise ValueError(f"{source.count} chunks for {target.count}")
+    if source.count == 0:
+        return 0, 0
+    sink.check(target.count, target.count)
+    task.asked = callable(fits)
+    task.fits = fits if task.asked else None
+    task.size = 0 if task.asked else fits
+    task.source = source
+    task.target = target
+    task.stored = stored_of(source, 0)
+    task.sink = sink
+    task.chains = Chains(())
+    if not task.perform(source.count, work.threads_for(source.count, 0), work.progress, &failure):
+        raise task.error(&failure)
+    return task.bytes_in, task.present
