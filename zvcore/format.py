@@ -126,6 +126,8 @@ class Format(ABC):
     open_options  what only this format's `open` takes
     inner_options options of the creating function that are not for users
     makes_arrays  whether `create` works: then `creator` gives the function that does it
+    family        what several formats are versions of, if it is one of them, and
+    version       which: documents of a newer version can stand beside those of an older one
     takes_rows    whether it holds annotations or points: then `write_rows` makes them
     begins_groups whether mode "w" begins an empty group
     tensorstore_driver  what tensorstore calls it, and
@@ -138,6 +140,8 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()
     inner_paths: ClassVar[bool] = False
     precedence: ClassVar[int] = 0
+    family: ClassVar[str | None] = None
+    version: ClassVar[int] = 0
     open_options: ClassVar[tuple[str, ...]] = ()
     inner_options: ClassVar[tuple[str, ...]] = ()
     makes_arrays: ClassVar[bool] = True

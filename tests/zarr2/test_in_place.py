@@ -102,3 +102,21 @@ def test_the_command_does_the_same(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "5 documents added" in capsys.readouterr().out
     assert main(["migrate", str(tmp_path), "--format", "zarr3", "--in-place", "--undo"]) == 0
     assert "5 documents removed" in capsys.readouterr().out
+
+
+def test_unless_told_otherwise_the_newest_version_is_added(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = tree(tmp_path)
+    before = files(tmp_path)
+    assert zvcore.migrate(tmp_path).counts == {"documents added": 5}
+    assert (zarr.open_group(str(tmp_path), mode="r", zarr_format=3)["a"][...] == values).all()
+    assert zvcore.migrate(tmp_path, undo=True).counts == {"documents removed": 5}
+    assert files(tmp_path) == before
+    assert main(["migrate", str(tmp_path), "--in-place"]) == 0
+    assert "5 documents added" in capsys.readouterr().out
+    zvcore.create(tmp_path / "n5", format="n5", shape=(4,), dtype="u1", chunks=(2,))
+    for place in ("n5", "nothing"):
+        with pytest.raises(NotFoundError):
+            zvcore.migrate(tmp_path / place)
+    zvcore.create(tmp_path / "new", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))
+    with pytest.raises(NotFoundError, match="another format than Zarr v3"):
+        zvcore.migrate(tmp_path / "new")

@@ -20,7 +20,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "written then. Changes of one set of documents afterwards are not seen in the other.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
-    parser.add_argument("--format", metavar="F", choices=FormatNames("arrays"), required=True, help="%(choices)s")
+    parser.add_argument(
+        "--format", metavar="F", choices=FormatNames("arrays"),
+        help="%(choices)s (default: the newest version of what is there)",
+    )  # fmt: skip
     parser.add_argument("--in-place", action="store_true", required=True, help="write beside what is there")
     parser.add_argument("--undo", action="store_true", help="remove the documents again that this has added")
     parser.add_argument("--json", action="store_true", help="as JSON")

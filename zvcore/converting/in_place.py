@@ -36,7 +36,7 @@ _MEMORY = 1 << 20
 def migrate(
     path: opening.Path,
     *,
-    format: str,
+    format: str | None = None,
     undo: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     fsync: bool | None = None,
@@ -45,10 +45,11 @@ def migrate(
 
     What cannot be said of these chunks in the other format is an error that names it, before anything is written. With
     `undo`, the documents that this would write are removed again, unless somebody has changed them since. The report
-    tells how many documents were added or removed. `fsync` is as in `zvcore.open`.
+    tells how many documents were added or removed. Without `format`, it is the newest version of what is there. `fsync`
+    is as in `zvcore.open`.
     """
-    target = writable(format)
     store = opening.store_at(path, "r+", storage_options).durable(fsync)
+    target = _newest(store) if format is None else writable(format)
     source = _described(store, target).open(store, "r")
     draft = draft_conversion(collect(source), Request(Target(target, in_place=True)))
     consolidating = get_format(source.format).exchange().is_consolidated(source)
@@ -61,6 +62,14 @@ def migrate(
         _add(store, documents, report)
     store.finish()
     return report
+
+
+def _newest(store: Store) -> Format:
+    """The newest version of the format of what is there."""
+    there = [one for one in formats().values() if one.family is not None and one.detect(store)]
+    if not there:
+        raise NotFoundError("no data of a format of several versions lies here", key=store.root)
+    return max((one for one in formats().values() if one.family == there[0].family), key=lambda one: one.version)
 
 
 def _described(store: Store, target: Format) -> Format:

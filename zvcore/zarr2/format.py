@@ -25,6 +25,8 @@ _VIEWER_DTYPES = "biuf"
 class Zarr2(Format):
     name = "zarr2"
     title = "Zarr v2"
+    family = "zarr"
+    version = 2
     marks = (".zarray", ".zgroup")
     tensorstore_driver = "zarr"
     zarr_python = True

@@ -24,6 +24,8 @@ _VIEWER_CODECS = ("bytes", "transpose", "gzip", "zstd", "blosc", "crc32c")
 class Zarr3(Format):
     name = "zarr3"
     title = "Zarr v3"
+    family = "zarr"
+    version = 3
     marks = ("zarr.json",)
     # Where the documents of an older version stand beside it, they describe the same.
     precedence = 1
