@@ -108,6 +108,12 @@ def _find(name: str, format: str | None, where: str | None) -> type[Codec]:
             from zvcore.codecs.numcodecs import adapter
 
             return adapter(name)
+        if format == "zarr3":
+            from zvcore.codecs import zarr_python
+
+            theirs = zarr_python.adapter(name)
+            if theirs is not None:
+                return theirs
     except (CodecNotFoundError, CodecConflictError) as error:
         raise error.located(key=where)
     raise _not_found(name, format, where)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from zarr.core.metadata.v3 import ArrayV3Metadata
 
+import zvcore.codecs
+from zvcore.codecs.zarr_python import ZarrPythonCodec
 from zvcore.errors import ZvcoreError
 from zvcore.zarr3.dtypes import data_type_of
 from zvcore.zarr3.metadata import ArrayMetadata
@@ -14,6 +16,9 @@ from zvcore.zarr3.version_2 import as_version_3
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from zvcore.codecs import Codec
+    from zvcore.zarr3.chain import Pipeline
 
 __all__ = ["as_metadata"]
 
@@ -40,16 +45,26 @@ def as_metadata(metadata: Any) -> ArrayMetadata | str:
         if parsed.edges is not None:
             return "a rectilinear grid"
         pipeline = parsed.pipeline
+        codecs = _made(pipeline)
         while pipeline.sharding is not None:
-            _ = pipeline.chain
             pipeline = pipeline.sharding.inner
-        _ = pipeline.chain
+            codecs += _made(pipeline)
+        for codec in codecs:
+            if isinstance(codec, ZarrPythonCodec):
+                return f"the codec {codec.name} is known to zarr-python alone, which runs it best by itself"
     except (ZvcoreError, TypeError, ValueError) as error:
         return str(error)
     ours, theirs = parsed.data_type.dtype, metadata.data_type.to_native_dtype()
     if ours != theirs and (parsed.data_type.kind != "fixed" or ours != theirs.newbyteorder("=")):
         return f"data type {metadata.data_type}: zarr-python holds it as {theirs}, zvcore as {ours}"
     return parsed
+
+
+def _made(pipeline: Pipeline) -> list[Codec]:
+    """The codecs of one level, but for those that the engine itself stands for."""
+    said = (*pipeline.filters, pipeline.serializer)
+    others = [one for one in said if one is not None and one["name"] != "transpose"]
+    return [*(zvcore.codecs.from_zarr3(one, pipeline.where) for one in others), *pipeline.chain.codecs]
 
 
 def _of_version_2(metadata: Any) -> ArrayMetadata | str:
