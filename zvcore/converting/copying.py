@@ -41,6 +41,8 @@ WAYS = (Verbatim, Recode, Gather)
 # unit is lost when a conversion is interrupted.
 _UNIT_BYTES = 128 << 20
 _UNIT_CHUNKS = 1 << 14
+# How many parts of a unit may wait to be written.
+_WAITING_PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class Copying:
     def _small(self) -> bool:
         """Whether it does no harm if all chunks of a unit wait for the first one."""
         cell = [min(a, b) for a, b in zip(self.cell, self.target.shape, strict=True)]
-        return nbytes_of(cell, self.target.dtype) <= _UNIT_BYTES
+        return nbytes_of(cell, self.target.dtype) <= _WAITING_PARTS * self.part
 
     @property
     def _streamed(self) -> bool:
