@@ -27,6 +27,7 @@ cdef extern from "zv_filters.h" nogil:
     zv_scaling zv_unscaled[2][10]
     zv_quantization zv_quantized[2][2]
     zv_loop zv_floats[2][2]
+    zv_loop zv_cast(int origin, int to)
 
 
 cdef struct Filter              # below
@@ -124,6 +125,22 @@ cdef int sums(const Filter *it, const uint8_t *source, size_t count, uint8_t *ta
 
 def delta_table(str items, str stored, size, stored_size):
     return wrap_table(table_of(b"delta", TYPES[items], TYPES[stored], size, stored_size, differences, sums))
+
+
+# -- astype
+
+cdef int cast_to(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    zv_cast(it.items, it.stored)(source, count, target)
+    return 0
+
+
+cdef int cast_back(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    zv_cast(it.stored, it.items)(source, count, target)
+    return 0
+
+
+def casting_table(str items, str stored, size, stored_size):
+    return wrap_table(table_of(b"astype", TYPES[items], TYPES[stored], size, stored_size, cast_to, cast_back))
 
 
 # -- fixedscaleoffset

@@ -18,7 +18,7 @@ from zvcore_plugins import _filters
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["BitRound", "Delta", "FixedScaleOffset", "PackBits", "Quantize", "Shuffle"]
+__all__ = ["AsType", "BitRound", "Delta", "FixedScaleOffset", "PackBits", "Quantize", "Shuffle"]
 
 _NOWHERE = {"n5": None, "zarr2": None, "zarr3": None, "neuroglancer": None}
 _FRACTIONS = {"float16": 10, "float32": 23, "float64": 52}
@@ -94,6 +94,24 @@ class Delta(ItemFilter):
         # Of signed integers and uint64 together, numpy makes floats.
         both = {items, stored}
         return both <= _INTEGERS and not ("uint64" in both and any(name.startswith("int") for name in both))
+
+
+class AsType(ItemFilter):
+    """Integers as other integers, floats as other floats. What does not fit is cut as numpy cuts it."""
+
+    name = "astype"
+
+    def __zv_codec__(self) -> Any:
+        return _filters.casting_table(*self._types)
+
+    @classmethod
+    def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
+        return super().on_items(dtype, {"dtype": config["decode_dtype"], "astype": config["encode_dtype"]})
+
+    @classmethod
+    def takes(cls, items: str, stored: str) -> bool:
+        both = {items, stored}
+        return both <= _INTEGERS or both <= {*_FLOATS}
 
 
 class FixedScaleOffset(ItemFilter):

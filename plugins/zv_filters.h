@@ -349,4 +349,39 @@ static const zv_quantization zv_quantized[2][2] = {{zv_quantized_float_float, zv
 static const zv_loop zv_floats[2][2] = {{zv_float_as_float, zv_float_as_double},
                                         {zv_double_as_float, zv_double_as_double}};
 
+/* -- astype: integers as other integers, floats as other floats --------------------------------------------------------- */
+
+#define ZV_CAST(from, to)                                                                         \
+    static void zv_cast_##from##_##to(const uint8_t *source, size_t count, uint8_t *target) {     \
+        for (size_t i = 0; i < count; i++) {                                                      \
+            ZV_GET(from, source, i);                                                              \
+            ZV_PUT(to, target, i, (to)value_source);                                              \
+        }                                                                                         \
+    }
+/* What is made of an integer are the same bits, whether they are signed or not. */
+#define ZV_CAST_OF(from) \
+    ZV_CAST(from, uint8_t) ZV_CAST(from, uint16_t) ZV_CAST(from, uint32_t) ZV_CAST(from, uint64_t)
+ZV_CAST_OF(int8_t)
+ZV_CAST_OF(uint8_t)
+ZV_CAST_OF(int16_t)
+ZV_CAST_OF(uint16_t)
+ZV_CAST_OF(int32_t)
+ZV_CAST_OF(uint32_t)
+ZV_CAST_OF(int64_t)
+ZV_CAST_OF(uint64_t)
+
+#define ZV_CASTS(from) \
+    {zv_cast_##from##_uint8_t, zv_cast_##from##_uint16_t, zv_cast_##from##_uint32_t, zv_cast_##from##_uint64_t}
+/* [type][log2 of the bytes of the other type] */
+static const zv_loop zv_casts[ZV_INTEGERS][4] = {
+    ZV_CASTS(int8_t),  ZV_CASTS(uint8_t),  ZV_CASTS(int16_t), ZV_CASTS(uint16_t),
+    ZV_CASTS(int32_t), ZV_CASTS(uint32_t), ZV_CASTS(int64_t), ZV_CASTS(uint64_t),
+};
+
+/* Either both are integers or both are floats. */
+static zv_loop zv_cast(int from, int to) {
+    if (from < ZV_INTEGERS) return zv_casts[from][zv_log2_size(to)];
+    return zv_floats[from - ZV_F32][to - ZV_F32];
+}
+
 #endif

@@ -76,6 +76,21 @@ def test_delta_of_floats(items):
     agree({"id": "delta", "dtype": np.dtype(items).str}, np.array([-0.0, 3, np.inf], items), False)
 
 
+@pytest.mark.parametrize("kinds", [INTEGERS, ["f4", "f8"]])
+def test_astype_within_integers_and_within_floats(kinds):
+    for items, stored in itertools.product(kinds, kinds):
+        config = {"id": "astype", "decode_dtype": np.dtype(items).str, "encode_dtype": np.dtype(stored).str}
+        for count in COUNTS[1:]:
+            agree(config, noise(items, count), exactly_back=False)
+        assert as_bytes(config, items).encode(np.zeros(0, items)) == b""
+
+
+@pytest.mark.parametrize(("items", "stored"), [("i4", "f4"), ("f8", "i2"), ("?", "u1"), ("f2", "f4"), ("c8", "c16")])
+def test_what_numpy_alone_casts_is_left_to_it(items, stored):
+    config = {"id": "astype", "decode_dtype": np.dtype(items).str, "encode_dtype": np.dtype(stored).str}
+    assert codecs.from_zarr2(config).as_bytes(np.dtype(items)) is None
+
+
 @pytest.mark.parametrize("stored", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "f4", "f8"])
 @pytest.mark.parametrize("items", ["f4", "f8"])
 @pytest.mark.parametrize(("scale", "offset"), [(10, 7), (2.5, 0), (0.1, 0.3), (3, 1.1)])

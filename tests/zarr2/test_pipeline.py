@@ -104,7 +104,8 @@ def test_arrays_of_few_axes_work(tmp_path: Path, shape: Any, chunks: Any) -> Non
     ("filters", "python"),
     [
         (["delta"], []),
-        (["astype", "delta"], ["numcodecs.astype", "numcodecs.delta"]),
+        (["astype", "delta"], []),
+        (["float", "delta"], ["numcodecs.astype", "numcodecs.delta"]),
     ],
     ids=str,
 )
@@ -114,6 +115,7 @@ def test_explain_names_what_python_runs_chunk_by_chunk(
     known = {
         "delta": {"name": "numcodecs.delta", "configuration": {"dtype": "<u2"}},
         "astype": {"name": "numcodecs.astype", "configuration": {"encode_dtype": "<u2", "decode_dtype": "<u2"}},
+        "float": {"name": "numcodecs.astype", "configuration": {"encode_dtype": "<f4", "decode_dtype": "<u2"}},
     }
     array = zarr.create_array(
         tmp_path, shape=SHAPE, chunks=(3, 3, 4), shards=shards, dtype="u2",
