@@ -203,11 +203,11 @@ class Shuffle(Codec):
     spellings = {"n5": None, "zarr3": "numcodecs.shuffle", "neuroglancer": None}
 
     elementsize: int | None = param(
-        None, type=int, low=1, high=2**31 - 1, doc="bytes of an item; by default the array's"
+        None, type=int, low=0, high=2**31 - 1, doc="bytes of an item; by default the array's; 0 as 1 changes nothing"
     )
 
     def __zv_codec__(self) -> Any:
-        return _filters.shuffle_table(self.elementsize or 4)
+        return _filters.shuffle_table(4 if self.elementsize is None else max(1, self.elementsize))
 
     def for_dtype(self, dtype: np.dtype[Any]) -> Self:
         return self.replace(elementsize=dtype.itemsize) if self.elementsize is None else self

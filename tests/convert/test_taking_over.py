@@ -66,7 +66,8 @@ def test_chunks_become_chunks_and_shards(tmp_path: Path, codec: str, shards: Any
 @pytest.mark.usefixtures("nothing_is_gathered")
 def test_shards_become_shards_of_another_size_and_chunks(tmp_path: Path) -> None:
     source(tmp_path / "old", shards=(8, 14), codec="zstd")
-    for number, shards in enumerate([(24, 7), False]):
+    wanted: list[Any] = [(24, 7), False]
+    for number, shards in enumerate(wanted):
         report = zvcore.convert(tmp_path / "old", tmp_path / str(number), format="zarr3", shards=shards)
         assert (report.copied, report.encoded) == (13 * 5, 0)
         assert (zvcore.open(tmp_path / str(number))[...] == VALUES).all()
@@ -96,7 +97,8 @@ def test_chunks_with_another_fill_value_or_that_may_not_be_left_out_are_not_miss
     old.delete_block((0, 0))
     expected = VALUES.copy()
     expected[:4, :7] = 9
-    for number, options in enumerate([{"fill_value": 1}, {"write_empty_chunks": True}]):
+    wanted: list[dict[str, Any]] = [{"fill_value": 1}, {"write_empty_chunks": True}]
+    for number, options in enumerate(wanted):
         report = zvcore.convert(tmp_path / "old", tmp_path / str(number), format="zarr3", shards=(8, 14), **options)
         assert (report.copied, report.encoded) == (13 * 5 - 1, 1)
         assert (zvcore.open(tmp_path / str(number))[...] == expected).all()

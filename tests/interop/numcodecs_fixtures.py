@@ -75,7 +75,7 @@ def main() -> int:
     print("\n".join(faults))
     passed, failed = (sum(count[word] for count in counts.values()) for word in ("passed", "failed"))
     print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return 1 if faults or not passed else 0
 
 
 if __name__ == "__main__":

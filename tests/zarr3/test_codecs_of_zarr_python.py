@@ -144,7 +144,7 @@ def test_both_ways_with_zarr_python(tmp_path: Path, kind: str, shards: Any) -> N
 def test_the_pipeline_leaves_them_to_zarr_python_and_says_so(tmp_path: Path, kind: str) -> None:
     made(tmp_path, kind)
     with zarr.config.set({"codec_pipeline.path": "zvcore.zarr3.CodecPipeline"}):
-        array = zarr.open_array(tmp_path)
+        array: Any = zarr.open_array(tmp_path)
         assert (array[...] == VALUES + 3).all()
         said = zvcore.zarr3.explain(array)
     assert "test." in said["reason"]

@@ -301,14 +301,13 @@ class Verbatim(Way):
         done = None
         for attempt in again(self.source.store.root, BEING_REPLACED, on=CHANGED):
             with attempt:
-                sources = self.source.locate(mapped)
-                there = Chunks(self.source.prepared, mapped, sources)
-                here = Chunks(self.target.prepared, asked)
-                done = self._put(there, here, work)
+                there = Chunks(self.source.prepared, mapped, self.source.locate(mapped))
+                done = self._put(there, asked, work)
         return done
 
-    def _put(self, there: Chunks, here: Chunks, work: Work) -> tuple[int, int, int] | None:
-        target, asked = self.target, here.positions
+    def _put(self, there: Chunks, asked: Positions, work: Work) -> tuple[int, int, int] | None:
+        target = self.target
+        here = Chunks(target.prepared, asked)
         fits = self._fitting(target.chunk_nbytes, 0)
         placement = target.placement
         if isinstance(placement, OneChunkPerObject):
