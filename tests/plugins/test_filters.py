@@ -210,7 +210,7 @@ def test_what_is_not_done_in_c_is_refused(name, parameters):
         ({"id": "fixedscaleoffset", "scale": 1, "offset": 2**53 + 1, "dtype": "<f8"}, "<f8"),
         ({"id": "fixedscaleoffset", "scale": 10**400, "offset": 0, "dtype": "<f8"}, "<f8"),
         ({"id": "bitround", "keepbits": 3}, ">f4"),
-        ({"id": "astype", "encode_dtype": "<i2", "decode_dtype": "<i4"}, "<i4"),
+        ({"id": "astype", "encode_dtype": ">i2", "decode_dtype": "<i4"}, "<i4"),
         ({"id": "gzip", "level": 1}, "<i4"),
     ],
 )
