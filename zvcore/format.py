@@ -317,6 +317,10 @@ class Format(ABC):
         """Ids of segments to select first, so that a viewer shows their meshes and skeletons; none: there are none."""
         return []
 
+    def annotations_in(self, store: Store) -> dict[str, list[str]]:
+        """Folders of annotations in the folder of an image, which viewers show with it, and their relationships."""
+        return {}
+
     def object_file(self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0) -> bytes | None:
         """What has this id in a store, or in a folder `inside` it, as a file whose name ends with `suffix`.
 

@@ -157,6 +157,14 @@ def test_what_is_not_decoded_is_sound_and_has_a_name(
     assert len(opened.ids if kind == "segment properties" else opened) == count
 
 
+def test_legacy_meshes_in_shards_are_said_to_be_unknown(tmp_path: Path) -> None:
+    path = legacy_meshes(tmp_path / "mesh")
+    (path / "info").write_text(json.dumps({"@type": "neuroglancer_legacy_mesh", "sharding": SPEC.to_json()}))
+    report = zvcore.verify(path)
+    assert report.status == "unsupported"
+    assert [one.what for one in report.problems if "not sharded" in one.what]
+
+
 def test_what_a_volume_names_is_looked_at_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = volume(tmp_path / "seg", mesh="mesh", segment_properties="properties")
     legacy_meshes(path / "mesh")

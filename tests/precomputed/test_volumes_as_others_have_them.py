@@ -55,10 +55,36 @@ def test_offsets_that_are_whole_numbers_are_read(tmp_path: Path) -> None:
     (tmp_path / "info").write_text(json.dumps(info))
     np.testing.assert_array_equal(zvcore.open(tmp_path, scale=0)[...], a[...])
     assert zvcore.verify(tmp_path).ok
-    scale["voxel_offset"][0] = 100.5
-    (tmp_path / "info").write_text(json.dumps(info))
-    with pytest.raises(MetadataError, match="voxel_offset"):
-        zvcore.open(tmp_path, scale=0)
+    for wrong in (float(2**57), "100", None, [100]):
+        scale["voxel_offset"][0] = wrong
+        (tmp_path / "info").write_text(json.dumps(info))
+        with pytest.raises(MetadataError, match="voxel_offset"):
+            zvcore.open(tmp_path, scale=0)
+
+
+@pytest.mark.parametrize("sharding", [None, "advise"])
+def test_offsets_with_fractions_are_kept_and_rounded_nowhere(sharding: Any, tmp_path: Path) -> None:
+    """Chunks have the names that others give them, who cut the fraction off; places are those of the document."""
+    a = made(tmp_path / "a", sharding=sharding)
+    info = json.loads((tmp_path / "a/info").read_text())
+    info["scales"][0]["voxel_offset"] = [100.5, -20.25, 5]
+    (tmp_path / "a/info").write_text(json.dumps(info))
+    b = zvcore.open(tmp_path / "a", "r+")[0]
+    assert b.voxel_offset == (100.5, -20.25, 5)
+    np.testing.assert_array_equal(b[...], a[...])
+    np.testing.assert_array_equal(b.nm[402:442, -91.125:-73.125, 200:280, 1], b[:10, :4, :2, 1])
+    with pytest.raises(IndexError, match="not a whole number"):
+        b.at[101:105]
+    with pytest.raises(IndexError):
+        b.nm[400:440]
+    b[:3] = 9
+    assert (zvcore.open(tmp_path / "a", scale=0)[:3] == 9).all()
+    assert json.loads((tmp_path / "a/info").read_text())["scales"][0]["voxel_offset"] == [100.5, -20.25, 5]
+    report = zvcore.verify(tmp_path / "a")
+    assert report.ok and ["does not begin at a whole voxel" in one.what for one in report.problems] == [True]
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="precomputed")
+    assert any("not a whole number of voxels" in loss.what for loss in report.losses)
+    assert zvcore.inspect(tmp_path / "a")["scales"][0]["voxel_offset"] == (100.5, -20.25, 5)
 
 
 def test_a_document_of_another_type_is_refused(tmp_path: Path) -> None:

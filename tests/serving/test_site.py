@@ -355,3 +355,33 @@ def test_of_bigdataviewer_a_time_point_is_linked(tmp_path: Path) -> None:
     [found] = Site(root).describe("http://localhost:1")["datasets"]
     root.close()
     assert found["source"] == "n5://http://localhost:1/bdv.n5/setup0/timepoint0/"
+
+
+def test_annotations_in_the_folder_of_a_volume_are_layers_of_its_view(tmp_path: Path) -> None:
+    from zvcore.precomputed import write_annotations
+
+    nm = dict.fromkeys("xyz", (1e-9, "m"))
+    for name, kind in (("one", "segmentation"), ("two", "segmentation"), ("three", "image")):
+        options = {"dtype": "uint32"} if kind == "segmentation" else {"dtype": "uint8"}
+        a = zvcore.create(tmp_path / name / "em", format="precomputed", shape=(8, 8, 8), type=kind, **options)
+        a[...] = 7
+        points = {"point": np.ones((3, 3), "f4"), "cell": [[7], [9], []]}
+        write_annotations(tmp_path / name / "em/my points", "point", points, dimensions=nm, relationships=["cell"])
+    (tmp_path / "one/em/broken").mkdir()
+    (tmp_path / "one/em/broken/info").write_text("{")
+    root = Root(tmp_path)
+    described = Site(root).describe("http://localhost:1")
+    root.close()
+    states = {one["path"]: json.loads(unquote(one["neuroglancer"].partition("#!")[2])) for one in described["datasets"]}
+    assert list(states) == ["one/em", "three/em", "two/em"]
+    base, points = states["one/em"]["layers"]
+    assert base["segments"] == ["7", "9"]
+    assert points["source"] == "precomputed://http://localhost:1/one/em/my%20points/"
+    assert (points["type"], points["linkedSegmentationLayer"]) == ("annotation", {"cell": "em"})
+    assert "linkedSegmentationLayer" not in states["three/em"]["layers"][1]
+    layers = json.loads(unquote(described["neuroglancer"].partition("#!")[2]))["layers"]
+    linked = {one["name"]: one.get("linkedSegmentationLayer") for one in layers}
+    assert linked == {
+        "em": None, "em (2)": None, "em (3)": None, "my points": {"cell": "em"}, "my points (2)": None,
+        "my points (3)": {"cell": "em (3)"},
+    }  # fmt: skip

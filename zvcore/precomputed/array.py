@@ -118,8 +118,8 @@ class ScaleArray(Array):
         return VolumeInfo.from_json(self._document.content).type if self._document is not None else "image"
 
     @property
-    def voxel_offset(self) -> tuple[int, int, int]:
-        """The volume's coordinates of the first voxel."""
+    def voxel_offset(self) -> tuple[float, float, float]:
+        """The volume's coordinates of the first voxel: integers, but in documents of others that have fractions."""
         return self.scale.voxel_offset
 
     @property
@@ -141,7 +141,7 @@ class ScaleArray(Array):
         return self.scale.sharding
 
     @property
-    def bounds(self) -> tuple[tuple[int, int], ...]:
+    def bounds(self) -> tuple[tuple[float, float], ...]:
         """(first, end) along x, y and z in the volume's coordinates."""
         return tuple((o, o + n) for o, n in zip(self.scale.voxel_offset, self.scale.size, strict=True))
 

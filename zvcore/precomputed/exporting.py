@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.precomputed.beside import related_segments
 from zvcore.precomputed.group import Volume
 from zvcore.precomputed.kinds import LEGACY_MESHES, MESHES, SKELETONS, VOLUME, kind_of
 from zvcore.precomputed.legacy_meshes import LegacyMeshes
@@ -68,7 +69,7 @@ def _skeleton(skeletons: Skeletons, id: int, suffix: str) -> bytes | None:
 
 
 def first_segments(store: Store, count: int) -> list[str]:
-    """The ids of the first segments of a volume, or of a folder, that have a mesh or a skeleton."""
+    """The ids of the first segments of a volume, or of a folder, that have a mesh or a skeleton, or annotations."""
     kind = kind_of(read_info(store), INFO)
     opened: list[Callable[[], Meshes | LegacyMeshes | Skeletons]] = []
     if kind == VOLUME:
@@ -83,7 +84,7 @@ def first_segments(store: Store, count: int) -> list[str]:
             ids = open_them().first_ids(count).tolist()
             if ids:
                 return [str(id) for id in ids]
-    return []
+    return [str(id) for id in related_segments(store, count)] if kind == VOLUME else []
 
 
 def _mesh(meshes: Meshes | LegacyMeshes, id: int, suffix: str, lod: int) -> bytes | None:

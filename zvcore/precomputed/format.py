@@ -144,6 +144,11 @@ class Precomputed(Format):
 
         return first_segments(store, count)
 
+    def annotations_in(self, store: Store) -> dict[str, list[str]]:
+        from zvcore.precomputed.beside import annotations_in
+
+        return annotations_in(store)
+
     def object_file(self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0) -> bytes | None:
         from zvcore.precomputed.exporting import object_file
 

@@ -172,8 +172,8 @@ class UnshardedLayout(ScaleLayout):
         begin = positions[:, :3] * np.array(self.scale.chunk, np.int64)
         end = np.minimum(begin + np.array(self.scale.chunk, np.int64), np.array(self.scale.size, np.int64))
         columns = np.empty((len(positions), 6), np.int64)
-        columns[:, ::2] = begin + np.array(self.scale.voxel_offset, np.int64)
-        columns[:, 1::2] = end + np.array(self.scale.voxel_offset, np.int64)
+        columns[:, ::2] = begin + np.array(self.scale.corner, np.int64)
+        columns[:, 1::2] = end + np.array(self.scale.corner, np.int64)
         return Keys.format(columns, [self._prefix, "-", "_", "-", "_", "-", ""])
 
     def _named(self, positions: Positions, kinds: Kinds | None) -> Keys:
@@ -213,7 +213,7 @@ class UnshardedLayout(ScaleLayout):
         scale = self.scale
         place = []
         for axis in range(3):
-            start, end = numbers[2 * axis] - scale.voxel_offset[axis], numbers[2 * axis + 1] - scale.voxel_offset[axis]
+            start, end = numbers[2 * axis] - scale.corner[axis], numbers[2 * axis + 1] - scale.corner[axis]
             number, rest = divmod(start, scale.chunk[axis])
             if rest or not 0 <= start < scale.size[axis] or end != min(start + scale.chunk[axis], scale.size[axis]):
                 return None

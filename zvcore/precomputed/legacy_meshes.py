@@ -113,7 +113,10 @@ class LegacyMeshes(Mapping[int, Surface]):
         if self.info.get("@type", LEGACY_TYPE) != LEGACY_TYPE:
             raise MetadataError("wrong @type", key=where, expected=repr(LEGACY_TYPE), found=repr(self.info["@type"]))
         if self.info.get("sharding") is not None:
-            raise UnsupportedError("legacy meshes are not sharded in any way that the format knows", key=where)
+            raise UnsupportedError(
+                "legacy meshes are not sharded: the format has no such thing, and others look for files",
+                key=where,
+            )
 
     def __repr__(self) -> str:
         return f"<zvcore.precomputed.LegacyMeshes in {self.store.root}>"

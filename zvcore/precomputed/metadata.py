@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,14 +95,21 @@ def resolve_key(key: Any, where: str | None) -> str:
 COMPRESSION = "zvcore_compression"
 
 _RESOLUTION = Items(Number(positive=True), 3)
-_OFFSET = Integer(-_LARGEST_EXTENT, _LARGEST_EXTENT, floats=True)
+
+
+def _offset(value: Any, place: Place) -> float:
+    """Where a scale begins along an axis, in voxels: an integer by the letter, but there are fractions in documents."""
+    number = Number().load(value, place)
+    if not -_LARGEST_EXTENT <= number <= _LARGEST_EXTENT:
+        raise place.wrong("a number from -2**56 to 2**56", value)
+    return int(number) if number == int(number) else number
+
+
 _SCALE = Table(
     Member("key", Text()),
     Member("size", Items(Integer(1, _LARGEST_EXTENT), 3)),
     Member("resolution", _RESOLUTION),
-    Member(
-        "voxel_offset", Items(Integer(-_LARGEST_EXTENT, _LARGEST_EXTENT, floats=True), 3), default=(0, 0, 0), null=True
-    ),
+    Member("voxel_offset", Items(Made(_offset, one="a number"), 3), default=(0, 0, 0), null=True),
     Member("chunk_sizes", Items(Items(Integer(1, 2**31 - 1), 3), least=1)),
     Member("encoding", Text()),
     Member("sharding", Made(ShardingSpec.from_json, ShardingSpec.to_json), default=None, null=True),
@@ -116,6 +124,7 @@ class Scale:
 
     folder        where its chunks or shards are, relative to the volume's root
     size          in voxels, without channels
+    voxel_offset  as the document has it; integers where they are whole
     chunk_sizes   all that the document offers; the first is used
     gzipped       whether new chunk files are compressed
     document      the scale's member of the info file, as it stands there
@@ -125,7 +134,7 @@ class Scale:
     folder: str
     size: tuple[int, int, int]
     resolution: tuple[float, float, float]
-    voxel_offset: tuple[int, int, int]
+    voxel_offset: tuple[float, float, float]
     chunk_sizes: tuple[tuple[int, int, int], ...]
     encoding: ChunkEncoding
     sharding: ShardingSpec | None
@@ -136,6 +145,11 @@ class Scale:
     @property
     def chunk(self) -> tuple[int, int, int]:
         return self.chunk_sizes[0]
+
+    @cached_property
+    def corner(self) -> tuple[int, ...]:
+        """What the names of chunk files count from: CloudVolume and Neuroglancer cut fractions off."""
+        return tuple(int(offset) for offset in self.voxel_offset)
 
     @property
     def grid(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from zvcore.precomputed.judging import ChunkJudge, ManifestJudge, SkeletonJudge
 from zvcore.precomputed.kinds import ANNOTATIONS, LEGACY_MESHES, MESHES, SEGMENT_PROPERTIES, SKELETONS, VOLUME, kind_of
 from zvcore.precomputed.layout import ShardedLayout, UnshardedLayout, layout_of
 from zvcore.precomputed.legacy_mesh_files import LegacyMeshFiles
+from zvcore.precomputed.legacy_meshes import LegacyMeshes
 from zvcore.precomputed.meshes import Meshes
 from zvcore.precomputed.metadata import INFO, VolumeInfo, resolve_key
 from zvcore.precomputed.object_files import ObjectFiles
@@ -90,6 +91,8 @@ def parts_of(store: Store, info: Mapping[str, Any], threads: int | None, report:
         sharded = meshes.sharding is not None
         yield Shards(ManifestJudge(meshes, threads)) if sharded else ObjectFiles(meshes, threads)
     elif kind == LEGACY_MESHES:
+        # Says why, where the document asks for what the format has not.
+        LegacyMeshes(store)
         yield LegacyMeshFiles(store, "", threads)
     elif kind == ANNOTATIONS:
         annotations = AnnotationInfo.from_json(info, INFO)
@@ -118,6 +121,10 @@ def _parts_of_volume(store: Store, info: Mapping[str, Any], threads: int | None,
             report.problems.append(Problem.of(error, INFO))
             continue
         report.count("scales")
+        if layout.scale.voxel_offset != layout.scale.corner:
+            what = f"the scale {layout.scale.key!r} does not begin at a whole voxel: others cut the fraction off"
+            places = {"expected": list(layout.scale.corner), "found": list(layout.scale.voxel_offset)}
+            report.add(INFO, what, fatal=False, kind=What.DOCUMENT, **places)
         if isinstance(layout, ShardedLayout):
             yield Shards(ChunkJudge(layout, threads))
         elif isinstance(layout, UnshardedLayout):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zvcore.images import Image
     from zvcore.serving.catalog import Dataset
 
-__all__ = ["DEMO", "direct_source", "link", "state", "together"]
+__all__ = ["DEMO", "direct_source", "link", "state", "together", "with_annotations"]
 
 DEMO = "https://neuroglancer-demo.appspot.com/"
 
@@ -78,15 +78,38 @@ def state(
     return found
 
 
+def with_annotations(one: dict[str, Any], source: str, folders: dict[str, list[str]]) -> dict[str, Any]:
+    """A state with a further layer for each folder of annotations within its source.
+
+    Relationships lead to the segments of the layer, if it has such: then choosing some shows which are theirs.
+    """
+    [base] = one["layers"]
+    layers = [base]
+    for name, relationships in folders.items():
+        layer = {"type": "annotation", "source": f"{source}{quote(name)}/", "name": name, "tab": "source"}
+        if layer["name"] == base["name"]:
+            layer["name"] = f"{name} (annotations)"
+        if base["type"] == "segmentation" and relationships:
+            layer["linkedSegmentationLayer"] = dict.fromkeys(relationships, base["name"])
+        layers.append(layer)
+    return {**one, "layers": layers}
+
+
 def together(states: list[dict[str, Any]]) -> dict[str, Any]:
     """One state with the layers of several. Images lie below segmentations, and the first says where things are."""
     order = {"image": 0, "segmentation": 1}
     layers = [layer for one in states for layer in one["layers"]]
     names: dict[str, int] = {}
-    for layer in layers:
-        seen = names[layer["name"]] = names.get(layer["name"], 0) + 1
-        if seen > 1:
-            layer["name"] = f"{layer['name']} ({seen})"
+    for one in states:
+        called = {}
+        for layer in one["layers"]:
+            seen = names[layer["name"]] = names.get(layer["name"], 0) + 1
+            before = layer["name"]
+            layer["name"] = called[before] = before if seen == 1 else f"{before} ({seen})"
+        for layer in one["layers"]:
+            if "linkedSegmentationLayer" in layer:
+                linked = layer["linkedSegmentationLayer"]
+                layer["linkedSegmentationLayer"] = {name: called[base] for name, base in linked.items()}
     places = sorted(states, key=lambda one: order.get(one["layers"][0]["type"], len(order)))
     found = {**places[0], "layers": sorted(layers, key=lambda layer: order.get(layer["type"], len(order)))}
     return found | ({"layout": "4panel"} if len(states) > 1 else {})

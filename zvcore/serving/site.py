@@ -164,7 +164,7 @@ class Site:
         states = [state for facts in datasets if (state := facts.pop("state", None)) is not None]
         viewer = self.viewer or neuroglancer.DEMO
         # One link to all that Neuroglancer reads by itself, as layers of one view.
-        several = 1 < len(states) <= _MOST_LAYERS
+        several = len(states) > 1 and sum(len(state["layers"]) for state in states) <= _MOST_LAYERS
         together = neuroglancer.link(viewer, neuroglancer.together(states)) if several else None
         return {"datasets": datasets, "incomplete": catalog.cut, "neuroglancer": together}
 
@@ -243,6 +243,8 @@ class Site:
             axes = None if image is None else get_format(dataset.format).viewer_axes(image)
             chosen = self._first_segments(dataset) if kind == "segmentation" else []
             state = neuroglancer.state(dataset.title, source, kind, limits, chosen, axes=axes)
+            if image is not None and (beside := get_format(dataset.format).annotations_in(dataset.store)):
+                state = neuroglancer.with_annotations(state, source, beside)
             links |= {"neuroglancer": neuroglancer.link(viewer, state), "state": state}
         if dataset.error is not None:
             return links
