@@ -269,6 +269,9 @@ class Format(ABC):
         """The annotations or points that a node holds; None where it holds arrays."""
         return None
 
+    def refuse_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> None:
+        """Raise what `write_rows` would, as far as that is known before anything is read or written."""
+
     def write_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
         """Write annotations or points to the root of a store; only where `takes_rows`."""
         raise UnsupportedError(f"{self.title} holds no annotations and no points", key=store.root)
@@ -304,6 +307,9 @@ class Format(ABC):
     def read_lines(self, node: Any) -> Lines | None:
         """The lines of something open, for conversions; None where it holds none."""
         return None
+
+    def refuse_lines(self, store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
+        """Raise what `write_lines` would, as far as that is known before anything is read or written."""
 
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         """Write lines that another format gives. `options` are those of the function that makes such data."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from zvcore import zvf
 from zvcore.commands import cli
 from zvcore.errors import ConflictError, UnsupportedError
 
@@ -121,3 +122,59 @@ def test_a_plan_is_asked_for_as_the_conversion_is(source, tmp_path) -> None:
     assert report.verified and report.units == plan.units
     with pytest.raises(TypeError, match="'format'"):
         zvcore.plan(source, tmp_path / "other")
+
+
+# What is not arrays
+
+
+def made_points(path: Path) -> None:
+    from zvcore.precomputed import write_annotations
+
+    nm = dict.fromkeys("xyz", (1e-9, "m"))
+    columns = {"point": np.random.default_rng(0).random((30, 3)), "cell": [[7]] * 30}
+    write_annotations(path, "point", columns, dimensions=nm, relationships=["cell"])
+
+
+def test_a_plan_of_points_and_of_lines_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made_points(tmp_path / "a")
+    before = sorted(tmp_path.rglob("*"))
+    for format, name in (("zvf", "v"), ("csv", "t.csv"), ("precomputed", "b")):
+        plan = zvcore.plan(tmp_path / "a", tmp_path / name, format=format)
+        assert plan.format == format and plan.destination.endswith(name) and not plan.replaces
+        [one] = plan.objects
+        assert one.what == "points" and plan.arrays == [] and "points, in one piece" in str(plan)
+    assert (
+        cli.main(["convert", str(tmp_path / "a"), str(tmp_path / "v"), "--format", "zvf", "--dry-run", "--json"]) == 0
+    )
+    assert json.loads(capsys.readouterr().out)["objects"] == [{"what": "points", "count": None}]
+    assert sorted(tmp_path.rglob("*")) == before
+    zvf.write_polylines(tmp_path / "l", [np.random.default_rng(0).random((5, 3))] * 4, chunk_shape=(1, 1, 1))
+    plan = zvcore.plan(tmp_path / "l", tmp_path / "s", format="precomputed")
+    assert [(one.what, one.count) for one in plan.objects] == [("lines", 4)] and not (tmp_path / "s").exists()
+
+
+def test_what_conversions_in_one_piece_refuse_is_refused_before_anything_is_removed(tmp_path: Path) -> None:
+    made_points(tmp_path / "a")
+    zvf.write_polylines(tmp_path / "l", [np.random.default_rng(0).random((5, 3))] * 4, chunk_shape=(1, 1, 1))
+    for source, format, name in (
+        ("a", "zvf", "v"), ("a", "csv", "t.csv"), ("a", "precomputed", "b"), ("l", "precomputed", "s"),
+    ):  # fmt: skip
+        zvcore.convert(tmp_path / source, tmp_path / name, format=format)
+        files = [tmp_path / name] if name.endswith("csv") else sorted(one for one in (tmp_path / name).rglob("*"))
+        for do in (zvcore.plan, zvcore.convert):
+            with pytest.raises(ConflictError):
+                do(tmp_path / source, tmp_path / name, format=format)
+            with pytest.raises(TypeError, match="no option 'colour'"):
+                do(tmp_path / source, tmp_path / name, format=format, overwrite=True, colour="red")
+            with pytest.raises(UnsupportedError, match="take levels"):
+                do(tmp_path / source, tmp_path / name, format=format, overwrite=True, levels=2)
+        assert all(one.exists() for one in files)
+        assert zvcore.plan(tmp_path / source, tmp_path / name, format=format, overwrite=True).replaces
+
+
+def test_points_are_not_written_where_they_are_read(tmp_path: Path) -> None:
+    made_points(tmp_path / "a")
+    zvcore.convert(tmp_path / "a", tmp_path / "v", format="zvf")
+    with pytest.raises(ConflictError, match="read from"):
+        zvcore.convert(tmp_path / "v", tmp_path / "v", format="zvf", overwrite=True)
+    assert zvcore.open(tmp_path / "v").level(0).vertex_count == 30

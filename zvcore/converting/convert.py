@@ -12,12 +12,13 @@ from zvcore import opening
 from zvcore.borrowed.wrapping import as_array
 from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
-from zvcore.converting.lines import convert_lines, lines_of
+from zvcore.converting.lines import lines_of
+from zvcore.converting.one_piece import OnePiece
 from zvcore.converting.planning import Request
-from zvcore.converting.rows import convert_rows, is_table, rows_of, table_format
+from zvcore.converting.rows import is_table, rows_of, table_format
 from zvcore.converting.signatures import asked_like
 from zvcore.converting.table_reading import read_table
-from zvcore.errors import UnsupportedError
+from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.exchange import Target
 from zvcore.exchange.rows import Rows
 from zvcore.format import Format, Node, formats, get_format
@@ -130,8 +131,10 @@ def convert(
     """
     given, started = locals(), time.monotonic()
     source, to_there = _source(given)
-    report = _in_one_piece(source, to_there, given)
-    if report is None:
+    one = _in_one_piece(source, to_there, given)
+    if one is not None:
+        report = one.run()
+    else:
         conversion = _conversion(source, to_there, given)
         report = conversion.run(threads=threads, client=client, progress=progress, verify=verify)
     report.seconds = time.monotonic() - started
@@ -146,11 +149,8 @@ def plan(given: Mapping[str, Any]) -> Plan:
     What `convert` refuses is refused here too. `print(plan)` shows it; `plan.to_json()` is for programs.
     """
     source, to_there = _source(given)
-    if isinstance(source, Rows):
-        raise UnsupportedError("annotations and points are converted in one piece: there is no plan of it")
-    if lines_of(source, given["format"]) is not None:
-        raise UnsupportedError("lines are converted in one piece: there is no plan of it")
-    return _conversion(source, to_there, given).plan()
+    one = _in_one_piece(source, to_there, given)
+    return _conversion(source, to_there, given).plan() if one is None else one.plan()
 
 
 # What `given` stands for below: the arguments of `convert`, by name.
@@ -174,13 +174,17 @@ def _source(given: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any] | None]:
         rows = rows_of(source)
         if rows is None and table_format(format) is not None:
             raise UnsupportedError(f"{format} is for annotations and points, not for arrays")
+        if rows is not None and table_format(format) is None:
+            where = _destination(to_there, given).root
+            if where == source.store.root:
+                raise ConflictError("points are not written where they are read from", key=where)
         return rows or source, to_there
     return source, to_there
 
 
-def _in_one_piece(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ConversionReport | None:
-    """Convert what is not arrays: rows and lines; None for arrays."""
-    dst, format = given["dst"], given["format"]
+def _in_one_piece(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -> OnePiece | None:
+    """The conversion of what is not arrays: rows and lines; None for arrays."""
+    format = given["format"]
     lines = None if isinstance(source, Rows) else lines_of(source, format)
     if lines is None and not isinstance(source, Rows):
         return None
@@ -189,16 +193,13 @@ def _in_one_piece(source: Any, to_there: Mapping[str, Any] | None, given: Mappin
         raise UnsupportedError(f"only conversions of arrays take {', '.join(of_arrays)}, not those of points and lines")
     sharding = {} if given["sharding"] is None else {"sharding": given["sharding"]}
     options = {**given["format_options"], **sharding}
-    manner = {"overwrite": given["overwrite"], "strict": given["strict"]}
     store = None
     if table_format(format) is None:
         get_format(format)  # says what is wrong with its name
         store = _destination(to_there, given)
-    if lines is None:
-        fsync = chosen_durability(given["durability"], given["fsync"]) == "fsync"
-        return convert_rows(source, dst, store, format, options, **manner, fsync=fsync)
-    assert store is not None
-    return convert_lines(lines, store, format, options, **manner)
+    fsync = chosen_durability(given["durability"], given["fsync"]) == "fsync"
+    what = source if lines is None else lines
+    return OnePiece(what, given["dst"], store, format, options, given["overwrite"], given["strict"], fsync)
 
 
 def _destination(to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Store:

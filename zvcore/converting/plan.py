@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zvcore.report import Problem
     from zvcore.stores import Store
 
-__all__ = ["Plan", "PlannedArray", "PlannedCompanion", "planned", "planned_beside"]
+__all__ = ["Plan", "PlannedArray", "PlannedCompanion", "PlannedObjects", "planned", "planned_beside"]
 
 # What of the options of an array stands among its properties already.
 _TOLD = ("shape", "dtype", "chunks", "shards", "codec")
@@ -94,6 +94,21 @@ class PlannedCompanion:
 
 
 @dataclass(frozen=True)
+class PlannedObjects:
+    """What is not arrays and is converted in one piece.
+
+    what   points, lines, boxes and so on
+    count  how many; None: that is known only once they are read
+    """
+
+    what: str
+    count: int | None
+
+    def __str__(self) -> str:
+        return f"{'all' if self.count is None else f'{self.count:,}'} {self.what}, in one piece"
+
+
+@dataclass(frozen=True)
 class Plan:
     """What `zvcore.convert` would do; nothing is written to find out.
 
@@ -104,6 +119,7 @@ class Plan:
     losses       what has no place in the destination
     companions   what is copied beside the arrays, object by object
     notes        what else to know before, such as which programs will not be able to read an array
+    objects      what else is made, which is not arrays
     finished     whether an earlier run has finished the same conversion, so that nothing would be done
     """
 
@@ -115,6 +131,7 @@ class Plan:
     finished: bool = False
     companions: list[PlannedCompanion] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    objects: list[PlannedObjects] = field(default_factory=list)
 
     @property
     def units(self) -> int:
@@ -140,6 +157,7 @@ class Plan:
             "finished": self.finished,
             "arrays": [asdict(array) for array in self.arrays],
             "companions": [asdict(companion) for companion in self.companions],
+            "objects": [asdict(one) for one in self.objects],
             "losses": [loss.to_json() for loss in self.losses],
             "notes": [note.to_json() for note in self.notes],
             "units": self.units,
@@ -152,9 +170,12 @@ class Plan:
         lines = [f"{self.destination}: {self.format}{said}"]
         lines += [f"  {array}" for array in self.arrays]
         lines += [f"  {companion}" for companion in self.companions]
+        lines += [f"  {one}" for one in self.objects]
         lines += [f"  lost: {loss}" for loss in self.losses]
         lines += [f"  note: {note}" for note in self.notes]
-        lines.append(f"{human_size(self.bytes)} of values in {self.units} units of at most {human_size(self.memory)}")
+        if not self.objects:
+            work = f"{human_size(self.bytes)} of values in {self.units} units of at most {human_size(self.memory)}"
+            lines.append(work)
         return "\n".join(lines)
 
 

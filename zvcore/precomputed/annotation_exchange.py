@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.rows import Rows
-from zvcore.precomputed.annotation_writing import write_annotations
+from zvcore.precomputed.annotation_writing import what_is_there, write_annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from zvcore.report import Report
     from zvcore.stores import Store
 
-__all__ = ["read_rows", "write_rows"]
+__all__ = ["read_rows", "refuse_rows", "write_rows"]
 
 
 def read_rows(source: Annotations) -> Rows:
@@ -38,6 +39,13 @@ def read_rows(source: Annotations) -> Rows:
         source.type, source.dimensions, batches, declared, list(source.form.related.values()),
         bounds=(source.lower_bound, source.upper_bound),
     )  # fmt: skip
+
+
+def refuse_rows(store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
+    """Raise what is wrong with the options, or with what is there."""
+    given = ("properties", "relationships", "overwrite")
+    refuse_unknown("precomputed", options, write_annotations, but=given, besides=("kind",))
+    what_is_there(store, overwrite)
 
 
 def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:

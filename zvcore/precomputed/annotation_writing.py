@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.annotation_records import Records
     from zvcore.precomputed.annotation_spool import Block
 
-__all__ = ["write_annotations"]
+__all__ = ["what_is_there", "write_annotations"]
 
 U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
@@ -100,7 +100,7 @@ def write_annotations(
     The report counts annotations and levels, and names what the format cannot hold.
     """
     store = open_store(path, "w")
-    before = _there(store, overwrite)
+    before = what_is_there(store, overwrite)
     report = Report()
     whole, batches = batches_of(_with(columns, ids, properties or {}, relationships))
     first = whole if whole is not None else next(batches, {})
@@ -129,7 +129,7 @@ def write_annotations(
     return report
 
 
-def _there(store: Store, overwrite: bool) -> list[str]:
+def what_is_there(store: Store, overwrite: bool) -> list[str]:
     """What lies here and is to be replaced; an error unless that is wanted."""
     found: dict[str, bool] = {}
     if store.exists(INFO):

@@ -102,6 +102,11 @@ class Precomputed(Format):
 
         return read_rows(node)
 
+    def refuse_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> None:
+        from zvcore.precomputed.annotation_exchange import refuse_rows
+
+        refuse_rows(store, options, overwrite)
+
     def write_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.precomputed.annotation_exchange import write_rows
 
@@ -133,6 +138,11 @@ class Precomputed(Format):
         from zvcore.precomputed.skeletons import Skeletons
 
         return read_lines(node) if isinstance(node, Skeletons) else None
+
+    def refuse_lines(self, store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
+        from zvcore.precomputed.line_exchange import refuse_lines
+
+        refuse_lines(store, options, overwrite)
 
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.precomputed.line_exchange import write_lines

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.errors import ConflictError
 from zvcore.exchange.lines import LineBatch, Lines
+from zvcore.exchange.options import refuse_unknown
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.skeletons import Skeleton, VertexAttribute, write_skeletons
 from zvcore.report import Report
@@ -19,13 +21,20 @@ if TYPE_CHECKING:
     from zvcore.precomputed.skeletons import Skeletons
     from zvcore.stores import Store
 
-__all__ = ["lines_of", "read_lines", "write_lines"]
+__all__ = ["lines_of", "read_lines", "refuse_lines", "write_lines"]
 
 # Skeletons that are read at once, and from how many on they are sharded.
 _BATCH = 1024
 _MANY = 1000
 _LARGEST_ID = 2**63 - 1
 _STORED = ("float32", "int8", "uint8", "int16", "uint16", "int32", "uint32")
+
+
+def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
+    """Raise what is wrong with the options, or with what is there."""
+    refuse_unknown("precomputed", options, write_skeletons, but=("vertex_attributes", "overwrite"))
+    if store.exists("info") and not overwrite:
+        raise ConflictError("there is an info already; overwrite=True replaces it", key=f"{store.root}/info")
 
 
 def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:

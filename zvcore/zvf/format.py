@@ -49,6 +49,11 @@ class ZarrVectors(Format):
 
         return read_rows(node) if isinstance(node, VectorStore) else None
 
+    def refuse_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> None:
+        from zvcore.zvf.rows import refuse_rows
+
+        refuse_rows(store, rows, options, overwrite)
+
     def write_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.zvf.rows import write_rows
 
@@ -59,6 +64,11 @@ class ZarrVectors(Format):
         from zvcore.zvf.vector_store import VectorStore
 
         return read_lines(node) if isinstance(node, VectorStore) else None
+
+    def refuse_lines(self, store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
+        from zvcore.zvf.lines import refuse_lines
+
+        refuse_lines(store, options, overwrite)
 
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.zvf.lines import write_lines

@@ -8,6 +8,7 @@ import numpy as np
 
 from zvcore.errors import ConflictError
 from zvcore.exchange.lines import LineBatch, Lines
+from zvcore.exchange.options import refuse_unknown
 from zvcore.report import Report
 from zvcore.zvf.writing import write_polylines
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zvf.vector_store import VectorStore
 
-__all__ = ["read_lines", "write_lines"]
+__all__ = ["read_lines", "refuse_lines", "write_lines"]
 
 # Objects that are read at once; chunks along the longest axis, unless their shape is given.
 _BATCH = 2048
@@ -54,11 +55,17 @@ def read_lines(source: VectorStore) -> Lines | None:
     return Lines(len(ids), batches, attributes, level.vertex_count, source.bounds, of_objects, losses)
 
 
+def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
+    """Raise what is wrong with the options, or with what is there."""
+    given = ("vertex_attributes", "object_ids", "object_attributes", "append")
+    refuse_unknown("zvf", options, write_polylines, but=given)
+    if store.exists("zarr.json") and not overwrite:
+        raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
+
+
 def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
     """`options`: keyword arguments of `write_polylines`."""
-    if store.exists("zarr.json"):
-        if not overwrite:
-            raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
+    if overwrite and store.exists("zarr.json"):
         store.delete_prefix("")
     given = dict(options)
     low, high = (np.asarray(corner, np.float64) for corner in (lines.bounds or (np.zeros(3), np.ones(3))))

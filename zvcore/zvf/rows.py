@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.errors import ConflictError, MetadataError, UnsupportedError
+from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.rows import Rows
 from zvcore.images.axes import nanometers
 from zvcore.report import Report
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zvf.vector_store import Level, VectorStore
 
-__all__ = ["read_rows", "write_rows"]
+__all__ = ["read_rows", "refuse_rows", "write_rows"]
 
 _CHUNKS = 64
 _POINTS_IN_A_CHUNK = 5000
@@ -54,10 +55,17 @@ def _batches(level: Level, names: list[str]) -> Iterator[dict[str, Any]]:
         yield columns
 
 
-def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
-    """`options`: keyword arguments of `write_points`. Ids become an attribute."""
+def refuse_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> None:
+    """Raise what is wrong with the rows, with the options, or with what is there."""
     if rows.type != "point":
         raise UnsupportedError(f"{rows.type}s do not become Zarr Vectors, only points", key=store.root)
+    refuse_unknown("zvf", options, write_points, but=("vertex_attributes", "append"))
+    if store.exists("zarr.json") and not overwrite:
+        raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
+
+
+def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
+    """`options`: keyword arguments of `write_points`. Ids become an attribute."""
     report = Report()
     for name in rows.relationships:
         report.lose(name, "ids of related segments have no place beside points")
@@ -68,9 +76,7 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     if first is None or not len(first["point"]):
         raise UnsupportedError("Zarr Vectors hold at least one point", key=store.root)
     if overwrite and store.exists("zarr.json"):
-        for name in store.list_dir()[0]:
-            store.delete_prefix(name)
-        store.delete("zarr.json")
+        store.delete_prefix("")
     names = [name for name in first if name != "point" and name not in rows.relationships]
     for name, declared in rows.properties.items():
         if "enum_labels" in declared:

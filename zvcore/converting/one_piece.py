@@ -1,0 +1,104 @@
+"""Conversions of what is not arrays, in one piece: annotations, points and tables, and lines."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zvcore.converting.plan import Plan, PlannedObjects
+from zvcore.converting.rows import table_format
+from zvcore.converting.table_reading import faults_of
+from zvcore.converting.table_writing import write_table
+from zvcore.converting.tables import ending_of
+from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.exchange.rows import Rows
+from zvcore.format import get_format
+from zvcore.report import ConversionReport, Problem, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zvcore.exchange.lines import Lines
+    from zvcore.stores import Store
+
+__all__ = ["OnePiece"]
+
+_SEVERAL = {"axis_aligned_bounding_box": "boxes"}
+
+
+@dataclass
+class OnePiece:
+    """Such a conversion.
+
+    what     is converted
+    dst      where to, and
+    store    the same as a store; None for a table, which is a file
+    options  of the destination's format
+    fsync    whether a table is on the disk when it is done
+    """
+
+    what: Rows | Lines
+    dst: Any
+    store: Store | None
+    format: str
+    options: Mapping[str, Any]
+    overwrite: bool
+    strict: bool
+    fsync: bool = False
+
+    def refuse(self) -> None:
+        """Raise what can be known to be wrong before anything is written."""
+        if self.strict and self.what.losses:
+            raise UnsupportedError("something would be lost", found="; ".join(self.what.losses))
+        if self.store is None:
+            self._refuse_table()
+        elif isinstance(self.what, Rows):
+            get_format(self.format).refuse_rows(self.store, self.what, self.options, self.overwrite)
+        else:
+            get_format(self.format).refuse_lines(self.store, self.options, self.overwrite)
+
+    def _refuse_table(self) -> None:
+        if self.options:
+            raise TypeError(f"a table has no option {min(self.options)!r}")
+        if os.path.exists(self.dst) and not self.overwrite:
+            raise ConflictError("there is a file already; overwrite=True replaces it", key=os.fspath(self.dst))
+        ending = table_format(self.format)
+        if ending_of(self.dst) != ending:
+            raise ValueError(f"the name of a file of {self.format} ends with {ending}")
+
+    def run(self) -> ConversionReport:
+        """Write all of it."""
+        self.refuse()
+        report = ConversionReport()
+        if not isinstance(self.what, Rows):
+            assert self.store is not None
+            done = get_format(self.format).write_lines(self.store, self.what, self.options, self.overwrite)
+            for loss in self.what.losses:
+                report.lose("", loss)
+        else:
+            with faults_of(self.what.source):
+                done = self._write_rows(self.what)
+        report.extend(done)
+        return report
+
+    def _write_rows(self, rows: Rows) -> Report:
+        if self.store is not None:
+            return get_format(self.format).write_rows(self.store, rows, self.options, self.overwrite)
+        done = Report()
+        done.count("rows", write_table(os.fspath(self.dst), rows, fsync=self.fsync))
+        for loss in rows.losses:
+            done.lose("", loss)
+        return done
+
+    def plan(self) -> Plan:
+        """What `run` would do."""
+        self.refuse()
+        name = _SEVERAL.get(self.what.type, f"{self.what.type}s") if isinstance(self.what, Rows) else "lines"
+        if self.store is None:
+            there = os.path.exists(self.dst)
+        else:
+            there = any(self.store.exists(mark) for mark in get_format(self.format).marks)
+        losses = [Problem("", loss) for loss in self.what.losses]
+        where = os.fspath(self.dst) if self.store is None else self.store.root
+        return Plan(where, self.format, there, losses=losses, objects=[PlannedObjects(name, self.what.count)])
