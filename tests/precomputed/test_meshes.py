@@ -216,6 +216,10 @@ def test_other_mistakes_are_named(tmp_path: Path) -> None:
         write_meshes(tmp_path, {1: SPHERE}, kind="other")
     with pytest.raises(ValueError, match="not sharded"):
         write_meshes(tmp_path, {1: SPHERE}, kind="legacy", sharding=RAW)
+    with pytest.raises(ValueError, match="one level, and no transform"):
+        write_meshes(tmp_path, {1: SPHERE}, kind="legacy", lods=2)
+    with pytest.raises(ValueError, match="one level, and no transform"):
+        write_meshes(tmp_path, {1: SPHERE}, kind="legacy", transform=[2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0])
     with pytest.raises(ValueError, match="chunk_shape"):
         write_meshes(tmp_path, {1: SPHERE}, chunk_shape=(1, 0, 1))
     with pytest.raises(ValueError, match="cells along an axis"):

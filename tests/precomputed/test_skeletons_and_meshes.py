@@ -307,3 +307,12 @@ def test_a_packed_file_that_is_damaged_is_named(tmp_path: Path) -> None:
     (tmp_path / "1").rename(tmp_path / "1.gz")
     with pytest.raises(CorruptDataError, match=r"1\.gz"):
         Skeletons(tmp_path)[1]
+
+
+@pytest.mark.parametrize("values", [[0, 300], [-1, 5], [0.5, 1], [float("nan"), 1]])
+def test_attributes_of_vertices_do_not_wrap_around(values: list[float]) -> None:
+    one = Skeleton(np.zeros((2, 3), "f4"), np.zeros((0, 2), "u4"), {"kind": np.array(values)})
+    with pytest.raises(ValueError, match="'kind' of type uint8 cannot hold"):
+        one.to_bytes([VertexAttribute("kind", "uint8")])
+    one.attributes["kind"] = np.array([255.0, 0])
+    assert one.to_bytes([VertexAttribute("kind", "uint8")])[-2:] == b"\xff\0"

@@ -362,8 +362,8 @@ def test_annotations_in_the_folder_of_a_volume_are_layers_of_its_view(tmp_path: 
 
     nm = dict.fromkeys("xyz", (1e-9, "m"))
     for name, kind in (("one", "segmentation"), ("two", "segmentation"), ("three", "image")):
-        options = {"dtype": "uint32"} if kind == "segmentation" else {"dtype": "uint8"}
-        a = zvcore.create(tmp_path / name / "em", format="precomputed", shape=(8, 8, 8), type=kind, **options)
+        dtype = "uint32" if kind == "segmentation" else "uint8"
+        a = zvcore.create(tmp_path / name / "em", format="precomputed", shape=(8, 8, 8), type=kind, dtype=dtype)
         a[...] = 7
         points = {"point": np.ones((3, 3), "f4"), "cell": [[7], [9], []]}
         write_annotations(tmp_path / name / "em/my points", "point", points, dimensions=nm, relationships=["cell"])

@@ -77,6 +77,8 @@ def write_meshes(
     if kind == "legacy":
         if sharding is not AUTO and sharding is not None:
             raise ValueError("legacy meshes are not sharded")
+        if lods > 1 or tuple(transform) != IDENTITY:
+            raise ValueError("legacy meshes have one level, and no transform: their vertices are in nanometers")
         return _write_legacy(store, surfaces, attrs, overwrite)
     if store.exists("info") and not overwrite:
         raise ConflictError("there are meshes already; overwrite=True replaces them", key=f"{store.root}/info")

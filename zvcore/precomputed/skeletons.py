@@ -156,8 +156,22 @@ class Skeleton:
             if values.size != len(vertices) * attribute.num_components or len(values) != len(vertices):
                 expected = (len(vertices), attribute.num_components)
                 raise ValueError(f"attribute {attribute.id!r} has the shape {values.shape}, not {expected}")
-            parts.append(values.astype(attribute.dtype).tobytes())
+            parts.append(_as_stored(attribute, values).tobytes())
         return b"".join(parts)
+
+
+def _as_stored(attribute: VertexAttribute, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values in the type of their attribute; ValueError for integers that it cannot hold."""
+    if attribute.dtype.kind in "iu" and values.size and not np.can_cast(values.dtype, attribute.dtype):
+        limits = np.iinfo(attribute.dtype)
+        low, high = values.min(), values.max()
+        # NaN is neither more nor less than anything.
+        if not (low >= limits.min and high <= limits.max and (values == np.floor(values)).all()):
+            raise ValueError(
+                f"attribute {attribute.id!r} of type {attribute.data_type} cannot hold values from {low} to {high}"
+            )
+    with np.errstate(over="ignore"):
+        return values.astype(attribute.dtype)
 
 
 class Skeletons(SegmentMapping[Skeleton]):
