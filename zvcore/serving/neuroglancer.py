@@ -86,7 +86,12 @@ def with_annotations(one: dict[str, Any], source: str, folders: dict[str, list[s
     [base] = one["layers"]
     layers = [base]
     for name, relationships in folders.items():
-        layer = {"type": "annotation", "source": f"{source}{quote(name)}/", "name": name, "tab": "source"}
+        layer: dict[str, Any] = {
+            "type": "annotation",
+            "source": f"{source}{quote(name)}/",
+            "name": name,
+            "tab": "source",
+        }
         if layer["name"] == base["name"]:
             layer["name"] = f"{name} (annotations)"
         if base["type"] == "segmentation" and relationships:
