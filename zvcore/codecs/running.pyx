@@ -233,7 +233,7 @@ cdef int decode_stage(Runner *runner, int chain, int stage, const Wanted *wanted
             return -1
         target = out.data
     elif wanted.into == NULL and wanted.size > LARGE_CLAIM:
-        # Whoever says how long it is may be wrong: the stream is given room as it needs it.
+        # The claimed length may be wrong: the stream is given room as it needs it.
         attempt.limit = wanted.size
         if decode_growing(&attempt, out, &runner.failure) != ZV_OK:
             return -1

@@ -19,7 +19,7 @@ cdef struct Slot:
     int64_t place               # where in its plan this thread is; -1 when a batch begins
     int64_t object              # whose chunks it has read, and what others do not know of it; see `Stored.done_with`
     int64_t finished
-    uint64_t bytes_in           # that it has read, for who counts them
+    uint64_t bytes_in           # that it has read, for callers that count them
     Slot *next
 
 

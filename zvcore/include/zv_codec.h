@@ -13,7 +13,7 @@
  *  - Status and size are apart: an empty result is a success with `*out_n == 0`.
  *  - With ZV_SPACE, `*out_n` is the size that is needed, or 0 when that is not known.
  *  - `decode` takes exactly the `n` bytes at `src`. It returns ZV_SPACE as soon as the result would exceed `cap`;
- *    it does not go on to find out by how much unless that is free.
+ *    it finds out by how much only if that costs nothing.
  *  - None of these functions calls Python, starts a thread, holds mutable global state, throws, longjmps or aborts,
  *    whatever the bytes at `src` are.
  *  - `src` and `dst` do not overlap; either may be NULL when its size is 0.
