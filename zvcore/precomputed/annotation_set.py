@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.errors import MetadataError, NotFoundError
+from zvcore.errors import NotFoundError
 from zvcore.precomputed.annotation_boxes import meet_box
 from zvcore.precomputed.annotation_info import ANNOTATIONS_TYPE, AnnotationInfo, AnnotationProperty
 from zvcore.precomputed.annotation_records import ID, Columns, RecordForm, joined, taken
@@ -56,12 +56,8 @@ class Annotations:
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r", *, threads: int | None = None) -> None:
         self.store = open_store(path, mode)
-        self.info: Mapping[str, Any] = read_info(self.store)
-        where = f"{self.store.root}/info"
-        if self.info.get("@type") != ANNOTATIONS_TYPE:
-            found = repr(self.info.get("@type"))
-            raise MetadataError("wrong @type", key=where, expected=repr(ANNOTATIONS_TYPE), found=found)
-        self._info = AnnotationInfo.from_json(self.info, where)
+        self.info: Mapping[str, Any] = read_info(self.store, type=ANNOTATIONS_TYPE)
+        self._info = AnnotationInfo.from_json(self.info, f"{self.store.root}/info")
         self.form = RecordForm.of(self._info)
         self._by_id = IndexValues(self.store, self._info.by_id, threads)
         self._related = {one.name: IndexValues(self.store, one, threads) for one in self._info.relationships}

@@ -39,11 +39,14 @@ DATA_TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "
 _LARGEST_EXTENT = 2**56
 
 
-def read_info(store: Store, key: str = INFO) -> dict[str, Any]:
-    """The document as it stands there, or NotFoundError."""
+def read_info(store: Store, key: str = INFO, type: str | None = None) -> dict[str, Any]:
+    """The document as it stands there, or NotFoundError; MetadataError where it is not of the `@type` that is asked."""
     document = documents.read(store, key)
     if document is None:
         raise NotFoundError("there is no info file", key=f"{store.root}/{key}")
+    found = document.get("@type")
+    if type is not None and found != type:
+        raise MetadataError("wrong @type", key=f"{store.root}/{key}", expected=repr(type), found=repr(found))
     return document
 
 

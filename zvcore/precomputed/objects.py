@@ -9,7 +9,7 @@ import numpy as np
 
 from zvcore import codecs
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
-from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError
+from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.sharded_store import ShardedStore
@@ -87,9 +87,7 @@ class SegmentObjects:
         self.store = store
         self.mode = mode
         self.where = f"{store.root}/info"
-        self.info = read_info(store)
-        if self.info.get("@type") != type:
-            raise MetadataError("wrong @type", key=self.where, expected=repr(type), found=repr(self.info.get("@type")))
+        self.info = read_info(store, type=type)
         found = _OBJECTS.load(self.info, Place(self.where))
         self.transform: npt.NDArray[np.float64] = np.array(found["transform"], np.float64).reshape(3, 4)
         self.sharding: ShardingSpec | None = found["sharding"]

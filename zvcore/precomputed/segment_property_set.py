@@ -64,12 +64,8 @@ class SegmentProperties(Mapping[str, Any]):
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r") -> None:
         self.store = open_store(path, mode)
-        self.info: Mapping[str, Any] = read_info(self.store)
-        where = f"{self.store.root}/{INFO}"
-        if self.info.get("@type") != SEGMENT_PROPERTIES_TYPE:
-            found = repr(self.info.get("@type"))
-            raise MetadataError("wrong @type", key=where, expected=repr(SEGMENT_PROPERTIES_TYPE), found=found)
-        check_segment_properties(self.info, where, Report())
+        self.info: Mapping[str, Any] = read_info(self.store, type=SEGMENT_PROPERTIES_TYPE)
+        check_segment_properties(self.info, f"{self.store.root}/{INFO}", Report())
         inline = self.info["inline"]
         self.ids: npt.NDArray[np.uint64] = np.array([int(id) for id in inline["ids"]], np.uint64)
         self._documents = {one["id"]: one for one in inline.get("properties") or ()}
