@@ -23,7 +23,7 @@ LONGEST_FUNCTION = 60
 MOST_PARAMETERS = 8
 LONGEST_FILE = 600
 
-FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5")
+FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff")
 # Codecs say how a format spells them; `zvcore/__init__.py` has the packages as public names.
 SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 
@@ -66,6 +66,7 @@ MAY_IMPORT = {
     "zvf": {*BELOW_FORMATS, "zarr3"},
     "npy": {*BELOW_FORMATS, "borrowed"},
     "hdf5": {*BELOW_FORMATS, "borrowed"},
+    "tiff": {*BELOW_FORMATS, "borrowed"},
     "care": ON_TOP,
     "converting": {*ON_TOP, "transfer", "exchange", "care", "borrowed"},
     "pictures": ON_TOP,

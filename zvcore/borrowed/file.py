@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["StoredFile", "library", "readable", "reading", "told_by"]
+__all__ = ["StoredFile", "library", "readable", "reading", "stream", "told_by"]
 
 # How much is asked of a store at a time.
 _BUFFER = 1 << 18
@@ -67,6 +67,12 @@ def readable(store: Store) -> str | io.BufferedReader:
     assert store.file is not None
     if isinstance(store, SingleFileStore) and store.folder.local_root is not None:
         return os.path.join(os.fsdecode(store.folder.local_root), store.file)
+    return stream(store)
+
+
+def stream(store: Store) -> io.BufferedReader:
+    """A file over the store, for libraries that would leave a file of their own open."""
+    assert store.file is not None
     return io.BufferedReader(StoredFile(store, store.file), _BUFFER)
 
 

@@ -1,0 +1,188 @@
+"""TIFF and OME-TIFF as a format among others: files made by tifffile, and files that lie."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.commands.cli import main
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+tifffile = pytest.importorskip("tifffile")
+
+VALUES = np.random.default_rng(1).integers(0, 60000, (7, 153, 141)).astype("u2")
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {}, "strips": {"rowsperstrip": 10, "compression": "zlib"}, "tiles": {"tile": (64, 32)},
+    "zlib": {"tile": (64, 64), "compression": "zlib", "predictor": True}, "lzw": {"compression": "lzw"},
+    "zstd": {"tile": (32, 32), "compression": "zstd"},
+    "volumes": {"tile": (16, 32, 32), "volumetric": True, "compression": "zlib"},
+    "big-endian": {}, "bigtiff": {"compression": "zlib"}, "imagej": {},
+}  # fmt: skip
+
+
+def make(path: Path, kind: str, values: Any = VALUES, **options: Any) -> Path:
+    whole = {"big-endian": {"byteorder": ">"}, "bigtiff": {"bigtiff": True}, "imagej": {"imagej": True}}.get(kind, {})
+    with tifffile.TiffWriter(path, **whole) as writer:
+        writer.write(values, **{"photometric": "minisblack", **KINDS[kind], **options})
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_tifffile_writes_is_read(tmp_path: Path, kind: str) -> None:
+    path = make(tmp_path / "a.tif", kind)
+    found = zvcore.open(path)
+    assert found.format == "tiff" and found.shape == VALUES.shape and found.dtype == VALUES.dtype
+    for key in (np.s_[...], np.s_[2:6, 5:150:3, -20:], np.s_[3], np.s_[:, 70, 0]):
+        assert np.array_equal(found[key], VALUES[key])
+    assert zvcore.verify(path).ok
+    report = zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True)
+    assert report.ok and np.array_equal(zvcore.open(tmp_path / "out")[...], VALUES)
+    assert np.array_equal(pickle.loads(pickle.dumps(found))[...], VALUES)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((153, 141, 3), {"photometric": "rgb", "tile": (64, 64), "compression": "zlib"}),
+        ((3, 153, 141), {"photometric": "rgb", "planarconfig": "separate", "tile": (64, 64), "compression": "zlib"}),
+        ((2, 153, 141, 4), {"photometric": "rgb", "extrasamples": ["unassalpha"], "compression": "lzw"}),
+        ((1, 141), {"compression": "zlib"}), ((153, 1), {"compression": "zlib"}),
+        ((5, 1, 9, 9), {"compression": "zlib"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["u1", "f4"])
+def test_samples_and_odd_shapes(tmp_path: Path, shape: tuple[int, ...], options: dict[str, Any], dtype: str) -> None:
+    values = np.random.default_rng(2).integers(0, 255, shape).astype(dtype)
+    make(tmp_path / "a.tif", "plain", values, **options)
+    found = zvcore.open(tmp_path / "a.tif")
+    assert np.array_equal(found[...], tifffile.imread(tmp_path / "a.tif"))
+    assert zvcore.verify(tmp_path / "a.tif").ok
+
+
+def ome(path: Path, levels: int = 1, **options: Any) -> Path:
+    metadata = {
+        "axes": "CYX", "PhysicalSizeX": 0.25, "PhysicalSizeXUnit": "µm", "PhysicalSizeY": 500,
+        "PhysicalSizeYUnit": "nm",
+        "Channel": {"Name": [f"channel {n}" for n in range(len(VALUES))]},
+    }  # fmt: skip
+    with tifffile.TiffWriter(path, ome=True) as writer:
+        settings: dict[str, Any] = {"tile": (64, 64), "compression": "zlib", "photometric": "minisblack", **options}
+        writer.write(VALUES, subifds=levels - 1, metadata=metadata, **settings)
+        for level in range(1, levels):
+            writer.write(VALUES[:, :: 2**level, :: 2**level], subfiletype=1, **settings)
+    return path
+
+
+def test_ome_says_what_axes_are(tmp_path: Path) -> None:
+    found = zvcore.open(ome(tmp_path / "a.ome.tif"))
+    axes = zvcore.formats()["tiff"].read_axes(found)
+    assert [(axis.name, axis.scale, axis.unit) for axis in axes] == [
+        ("c", None, None), ("y", 500, "nm"), ("x", 0.25, "micrometer"),
+    ]  # fmt: skip
+    assert found.attrs["channel_names"][1] == "channel 1"
+
+
+def test_a_pyramid_is_an_image_with_levels(tmp_path: Path) -> None:
+    path = ome(tmp_path / "a.ome.tif", 3)
+    image = zvcore.open(path)
+    assert image.kind == "image" and list(image) == ["0", "1", "2"]
+    assert np.array_equal(zvcore.open(f"{path}:/0/2")[...], VALUES[:, ::4, ::4])
+    report = zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True)
+    assert report.ok
+    made = zvcore.formats()["zarr3"].read_image(zvcore.open(tmp_path / "out"))
+    assert [level.array.shape for level in made.levels] == [(7, 153, 141), (7, 77, 71), (7, 39, 36)]
+    assert [axis.scale for axis in made.levels[1].axes[1:]] == [1000, 0.5]
+    assert made.words["omero"]["channels"][2]["label"] == "channel 2"
+    assert main(["preview", str(path), "-o", str(tmp_path / "b.png")]) == 0
+
+
+def test_several_series_are_a_group(tmp_path: Path) -> None:
+    with tifffile.TiffWriter(tmp_path / "a.tif") as writer:
+        writer.write(VALUES, photometric="minisblack")
+        writer.write(VALUES[0, :50].astype("u1"), photometric="minisblack")
+    group = zvcore.open(tmp_path / "a.tif")
+    assert group.kind == "group" and np.array_equal(group["1"][...], VALUES[0, :50].astype("u1"))
+    assert np.array_equal(zvcore.open(f"{tmp_path}/a.tif:/0")[...], VALUES)
+    with pytest.raises(NotFoundError):
+        zvcore.open(f"{tmp_path}/a.tif:/2")
+
+
+def test_sizes_in_the_words_of_imagej(tmp_path: Path) -> None:
+    make(tmp_path / "a.tif", "imagej", resolution=(4, 2), metadata={"axes": "ZYX", "spacing": 3.0, "unit": "um"})
+    axes = zvcore.formats()["tiff"].read_axes(zvcore.open(tmp_path / "a.tif"))
+    assert [(axis.name, axis.scale, axis.unit) for axis in axes] == [
+        ("z", 3, "micrometer"), ("y", 0.5, "micrometer"), ("x", 0.25, "micrometer"),
+    ]  # fmt: skip
+
+
+def test_it_is_read_from_other_places_than_folders(tmp_path: Path) -> None:
+    store = zvcore.stores.open_store("memory://tiff-test", "w")
+    store.put("a.tif", make(tmp_path / "a.tif", "zlib").read_bytes())
+    assert np.array_equal(zvcore.open("memory://tiff-test/a.tif")[...], VALUES)
+
+
+def test_what_zvcore_writes_as_tiff_comes_back(tmp_path: Path) -> None:
+    array = zvcore.create(
+        tmp_path / "a.zarr", format="zarr3", data=VALUES, dimension_names=("z", "y", "x"),
+    )  # fmt: skip
+    assert array.shape == VALUES.shape
+    assert main(["get", str(tmp_path / "a.zarr"), "-o", str(tmp_path / "b.tif")]) == 0
+    assert np.array_equal(zvcore.open(tmp_path / "b.tif")[...], VALUES)
+
+
+def test_a_file_that_lies_is_an_error_of_zvcore(tmp_path: Path) -> None:
+    good = make(tmp_path / "good.tif", "zlib").read_bytes()
+    random = np.random.default_rng(0)
+    files = [b"", good[:4], good[:8], good[: len(good) // 2], b"II*\0" + b"\xff" * 500, b"x" * 500]
+    (first,) = struct.unpack_from("<I", good, 4)
+    for _ in range(60):
+        raw = bytearray(good)
+        for at in first + random.integers(0, 250, 3):
+            raw[at] = random.integers(256)
+        files.append(bytes(raw))
+    for number, raw in enumerate(files):
+        path = tmp_path / f"{number}.tif"
+        path.write_bytes(raw)
+        zvcore.verify(path)  # raises nothing, whatever it finds
+        with suppress(ZvcoreError):
+            zvcore.open(path)
+        path.unlink()
+
+
+def test_a_tile_that_is_damaged_is_named(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.tif", "zlib")
+    with tifffile.TiffFile(path) as file:
+        offset, count = file.pages[3].dataoffsets[2], file.pages[3].databytecounts[2]
+    raw = bytearray(path.read_bytes())
+    raw[offset : offset + count] = b"\xff" * count
+    path.write_bytes(raw)
+    report = zvcore.verify(path)
+    assert report.status == "damaged" and report.problems
+
+
+def test_a_size_that_no_memory_holds_is_refused(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.tif", "plain", VALUES[0])
+    raw = bytearray(path.read_bytes())
+    (first,) = struct.unpack_from("<I", raw, 4)
+    (count,) = struct.unpack_from("<H", raw, first)
+    for entry in range(first + 2, first + 2 + 12 * count, 12):
+        if struct.unpack_from("<H", raw, entry)[0] in (256, 257, 278):
+            struct.pack_into("<HII", raw, entry + 2, 4, 1, 2_000_000_000)
+    path.write_bytes(raw)
+    assert not zvcore.verify(path).ok
+
+
+def test_without_tifffile_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(tmp_path / "a.tif", "plain")
+    monkeypatch.setitem(__import__("sys").modules, "tifffile", None)
+    with pytest.raises(UnsupportedError, match=r"tifffile.*zvcore\[tiff\]"):
+        zvcore.open(path)

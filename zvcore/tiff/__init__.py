@@ -1,0 +1,1 @@
+"""TIFF and OME-TIFF: series of images, read by tifffile."""

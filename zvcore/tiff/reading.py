@@ -1,0 +1,93 @@
+"""The series of a TIFF, and the levels of each, as tifffile finds them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from zvcore.borrowed.array import BorrowedArray, BorrowedGroup
+from zvcore.borrowed.blocks import BlockLayout, block_shape
+from zvcore.borrowed.file import library, reading, stream
+from zvcore.borrowed.flat import FlatLayout, Values
+from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.images import Image, Level
+from zvcore.stores.single_file import SingleFileStore
+from zvcore.tiff.segments import Segments
+from zvcore.tiff.words import Words, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zvcore.layout import Layout
+    from zvcore.stores import Store
+
+__all__ = ["read"]
+
+_FORMAT, _TITLE = "tiff", "TIFF"
+
+
+def read(store: Store) -> Any:
+    """The series of a file: one alone, or several by their numbers; or what the store names: `2`, or `2/1`, a level."""
+    assert isinstance(store, SingleFileStore)
+    tifffile = library("tifffile", "tiff", _TITLE)
+    with reading(store.root, _TITLE):
+        # Other files that this one names are not opened.
+        file = tifffile.TiffFile(stream(store), _multifile=False)
+        series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
+        if not series:
+            raise UnsupportedError("there is no image in this TIFF", key=store.root)
+        words = words_of(file, len(series))
+    parts = [part for part in store.inside.split("/") if part]
+    if not parts and len(series) > 1:
+        members = {str(n): partial(_series, one, words[n], store.within(str(n))) for n, one in enumerate(series)}
+        return BorrowedGroup(_FORMAT, store, members)
+    number = _number(parts[:1] or ["0"], len(series), store)
+    if len(parts) > 1:
+        level = _number(parts[1:], len(series[number].levels), store)
+        return _level(series[number].levels, level, words[number], store)
+    return _series(series[number], words[number], store.within(str(number)))
+
+
+def _number(parts: Sequence[str], count: int, store: Store) -> int:
+    (text, *more) = parts
+    if more or not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) >= count:
+        raise NotFoundError("there is no such series or level", key=store.root, expected=f"0 to {count - 1}")
+    return int(text)
+
+
+def _series(series: Any, words: Words, place: SingleFileStore) -> Any:
+    """An array, or an image with its levels."""
+    levels = series.levels
+    if len(levels) == 1:
+        return _level(levels, 0, words, place.within(f"{place.inside}/0"))
+    members = {
+        str(n): partial(_level, levels, n, words, place.within(f"{place.inside}/{n}")) for n in range(len(levels))
+    }
+    return BorrowedGroup(_FORMAT, place, members, words.attrs, partial(_image, words))
+
+
+def _image(words: Words, node: BorrowedGroup) -> Image:
+    levels = [Level(name, node[name], node[name].axes) for name in node]
+    return Image("", levels, name=words.name, convention="TIFF", words=words.ome)
+
+
+def _level(levels: Sequence[Any], number: int, words: Words, place: SingleFileStore) -> BorrowedArray:
+    with reading(place.root, _TITLE):
+        level = levels[number]
+        axes = words.axes(level, levels[0])
+        layout, own = _layout(level, place)
+    return BorrowedArray(
+        layout, format=_FORMAT, store=place, axes=axes, whole=own, attrs=words.attrs if len(levels) == 1 else None
+    )
+
+
+def _layout(level: Any, place: SingleFileStore) -> tuple[Layout, tuple[int, ...] | None]:
+    """(the layout of one level, the shape of its tiles)."""
+    if level.dtype is None:
+        raise UnsupportedError("samples of a type that is not known", key=place.root)
+    if level.dataoffset is not None and level.transform is None:
+        dtype = level.dtype.newbyteorder(level.keyframe.parent.byteorder)
+        return FlatLayout(place, place.file, Values(level.dataoffset, tuple(level.shape), dtype)), None
+    segments = Segments(level, place)
+    shape = block_shape(segments.shape, segments.dtype.itemsize, segments.tile)
+    return BlockLayout(place.root, segments, shape), segments.tile

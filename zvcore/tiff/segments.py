@@ -1,0 +1,132 @@
+"""Tiles and strips of the pages of a TIFF: read from the store, decoded by tifffile."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.borrowed.array import reopened_blocks
+from zvcore.borrowed.file import reading
+from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zvcore.stores.single_file import SingleFileStore
+
+__all__ = ["Segments"]
+
+# Of tifffile's own order: (separate sample, depth, length, width, contiguous sample).
+_PLACES = {"Z": 1, "Y": 2, "X": 3}
+_LARGEST = 1 << 31
+
+
+class Segments:
+    """The blocks of one level: its last axes are those of a page, the others say which page."""
+
+    parallel = True
+
+    def __init__(self, level: Any, place: SingleFileStore) -> None:
+        self.place = place
+        self.shape = tuple(int(n) for n in level.shape)
+        self.dtype: np.dtype[Any] = level.dtype.newbyteorder("=")
+        page = level.keyframe
+        self._pages = list(level.pages)
+        self._frame = tuple(int(n) for n in page.shape)
+        self._outer = self.shape[: len(self.shape) - len(self._frame)]
+        unlike = self.shape[len(self._outer) :] != self._frame or math.prod(self._outer) != len(self._pages)
+        if unlike or level.transform is not None or any(one is None for one in self._pages):
+            raise UnsupportedError("a series whose pages are not parts of its shape", key=place.root, found=self.shape)
+        self._shaped = tuple(int(n) for n in page.shaped)
+        self._axes = self._places(page)
+        samples = self._shaped[4]
+        if page.is_tiled:
+            self._extents = (1, page.tiledepth, page.tilelength, page.tilewidth, samples)
+        else:
+            self._extents = (1, 1, min(page.rowsperstrip, self._shaped[2]), self._shaped[3], samples)
+        nbytes = math.prod(self._extents) * self.dtype.itemsize
+        if not 0 < nbytes <= _LARGEST:
+            raise UnsupportedError(
+                "tiles or strips of this size", key=place.root, expected=f"at most {_LARGEST} bytes", found=nbytes
+            )
+        self._grid = tuple(-(-n // extent) for n, extent in zip(self._shaped, self._extents, strict=True))
+        self._decode = page.decode
+        self._tables = {"jpegtables": page.jpegtables} if page.jpegtables else {}
+        self.tile = (*(1,) * len(self._outer), *(self._extents[axis] for axis in self._axes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (reopened_blocks, ("tiff", self.place))
+
+    def _places(self, page: Any) -> list[int]:
+        """Which axis of tifffile's own order each axis of a page is."""
+        sample = 0 if self._shaped[0] > 1 else 4
+        found = [sample if letter == "S" else _PLACES.get(letter, -1) for letter in page.axes]
+        if -1 in found or any(self._shaped[at] != n for at, n in zip(found, self._frame, strict=True)):
+            raise UnsupportedError("pages with such axes", key=self.place.root, found=page.axes)
+        return found
+
+    def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
+        outer, inner = region[: len(self._outer)], region[len(self._outer) :]
+        values = np.zeros([one.stop - one.start for one in region], self.dtype)
+        for place in itertools.product(*(range(one.start, one.stop) for one in outer)):
+            number = int(np.ravel_multi_index(place, self._outer)) if place else 0
+            here = tuple(i - one.start for i, one in zip(place, outer, strict=True))
+            self._read_page(self._pages[number], inner, values[here])
+        return values
+
+    def _read_page(self, page: Any, region: Sequence[slice], target: npt.NDArray[Any]) -> None:
+        """Read a part of one page. What has no bytes stays 0."""
+        box = [(0, n) for n in self._shaped]
+        for axis, one in zip(self._axes, region, strict=True):
+            box[axis] = (one.start, one.stop)
+        # The same memory with tifffile's axes.
+        order = np.argsort(self._axes)
+        view = target.transpose(order).reshape([stop - start for start, stop in box])
+        if not np.shares_memory(view, target):
+            raise AssertionError("axes of length 1 are views")
+        wanted = list(self._numbers(box))
+        for number, data in zip(wanted, self._stored(page, wanted), strict=True):
+            if data is not None:
+                self._put(data, number, box, view)
+
+    def _numbers(self, box: Sequence[tuple[int, int]]) -> Iterator[int]:
+        """The segments that a box reaches into."""
+        ranges = [
+            range(start // extent, -(-stop // extent)) for (start, stop), extent in zip(box, self._extents, strict=True)
+        ]
+        for place in itertools.product(*ranges):
+            yield int(np.ravel_multi_index(place, self._grid))
+
+    def _stored(self, page: Any, wanted: Sequence[int]) -> list[memoryview | None]:
+        """The bytes of segments; None for those that are not stored."""
+        offsets, counts = page.dataoffsets, page.databytecounts
+        if wanted and max(wanted) >= min(len(offsets), len(counts)):
+            raise CorruptDataError(
+                "a page has fewer tiles or strips than its shape needs", key=self.place.root,
+                expected=math.prod(self._grid), found=min(len(offsets), len(counts)),
+            )  # fmt: skip
+        there = [number for number in wanted if offsets[number] and counts[number]]
+        parts = self.place.get_ranges(self.place.file, [(int(offsets[n]), int(counts[n])) for n in there])
+        if parts is None:
+            raise NotFoundError("the file is gone", key=self.place.root)
+        found: dict[int, memoryview] = dict(zip(there, parts, strict=True))
+        return [found.get(number) for number in wanted]
+
+    def _put(self, data: memoryview, number: int, box: Sequence[tuple[int, int]], view: npt.NDArray[Any]) -> None:
+        with reading(self.place.root, "TIFF"):
+            decoded, at, _ = self._decode(bytes(data), number, **self._tables)
+        if decoded is None:
+            return
+        source, target = [], []
+        extents = (1, *decoded.shape)
+        for (start, stop), first, extent in zip(box, at, extents, strict=True):
+            low, high = max(start, first), min(stop, first + extent)
+            if low >= high:
+                return
+            source.append(slice(low - first, high - first))
+            target.append(slice(low - start, high - start))
+        view[tuple(target)] = decoded[None][tuple(source)]

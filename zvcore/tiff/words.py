@@ -1,0 +1,128 @@
+"""What a TIFF says of its images besides their values: in OME's XML, or in the words of ImageJ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from zvcore.images import Axis
+
+if TYPE_CHECKING:
+    from zvcore.images import Axes
+
+__all__ = ["Words", "words_of"]
+
+_TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
+_UNITS = {"micron": "micrometer", "\\u00B5m": "micrometer", "um": "micrometer", "µm": "micrometer", "μm": "micrometer",
+          "inch": None, "pixel": None, "": None}  # fmt: skip
+
+
+@dataclass
+class Words:
+    """What is said of one series: sizes by the letters of axes, with their units; names of channels."""
+
+    name: str | None = None
+    sizes: dict[str, tuple[float, str | None]] = field(default_factory=dict)
+    channels: list[str | None] = field(default_factory=list)
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        found: dict[str, Any] = {} if self.name is None else {"name": self.name}
+        if any(self.channels):
+            found["channel_names"] = self.channels
+        return found
+
+    @property
+    def ome(self) -> dict[str, Any]:
+        """The channels in the words of OME-Zarr."""
+        if not any(self.channels):
+            return {}
+        return {"omero": {"channels": [{"label": name or "", "color": "FFFFFF"} for name in self.channels]}}
+
+    def axes(self, level: Any, finest: Any) -> Axes:
+        """The axes of a level; `finest`: the level that the sizes are those of."""
+        names = ["c" if letter == "S" and "C" not in level.axes else letter.lower() for letter in level.axes]
+        axes = []
+        for name, letter, here, there in zip(names, level.axes, level.shape, finest.shape, strict=True):
+            size, unit = self.sizes.get(letter, (None, None))
+            factor = max(1, round(there / here)) if letter in "XYZ" else 1
+            known = name if name in _TYPES else None
+            if size is None:
+                axes.append(
+                    Axis(known, None, float(factor) if factor > 1 else None, (factor - 1) / 2, _TYPES.get(name))
+                )
+            else:
+                axes.append(Axis(known, unit, size * factor, (factor - 1) / 2 * size, _TYPES.get(name)))
+        return tuple(axes)
+
+
+def words_of(file: Any, count: int) -> list[Words]:
+    """Of each series; of what cannot be understood, nothing."""
+    text = file.ome_metadata if file.is_ome else None
+    if text is not None:
+        found = _of_ome(text)
+        return found if len(found) == count else [Words() for _ in range(count)]
+    if file.is_imagej:
+        return [_of_imagej(file) for _ in range(count)]
+    return [Words() for _ in range(count)]
+
+
+def _of_ome(text: str) -> list[Words]:
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError:
+        return []
+    found = []
+    for image in root.iter():
+        if _tag(image) != "Image":
+            continue
+        words = Words(image.get("Name"))
+        pixels = next((one for one in image if _tag(one) == "Pixels"), None)
+        for letter in "XYZ" if pixels is not None else "":
+            size = _number(pixels.get(f"PhysicalSize{letter}"))
+            if size is not None:
+                words.sizes[letter] = size, _unit(pixels.get(f"PhysicalSize{letter}Unit", "µm"))
+        if pixels is not None:
+            step = _number(pixels.get("TimeIncrement"))
+            if step is not None:
+                words.sizes["T"] = step, {"s": "second", "ms": "millisecond"}.get(pixels.get("TimeIncrementUnit", "s"))
+            words.channels = [one.get("Name") for one in pixels if _tag(one) == "Channel"]
+        found.append(words)
+    return found
+
+
+def _of_imagej(file: Any) -> Words:
+    told = file.imagej_metadata or {}
+    unit = _unit(str(told.get("unit", "")))
+    words = Words()
+    page = file.pages[0]
+    for letter, tag in (("X", "XResolution"), ("Y", "YResolution")):
+        ratio = page.tags.get(tag)
+        value = None if ratio is None else ratio.value
+        if unit is not None and isinstance(value, tuple) and len(value) == 2 and value[0] > 0 and value[1] > 0:
+            words.sizes[letter] = value[1] / value[0], unit
+    spacing = _number(told.get("spacing"))
+    if spacing is not None and unit is not None:
+        words.sizes["Z"] = spacing, unit
+    step = _number(told.get("finterval"))
+    if step is not None:
+        words.sizes["T"] = step, "second"
+    return words
+
+
+def _tag(element: Any) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _number(given: Any) -> float | None:
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        return None
+    return number if 0 < number < math.inf else None
+
+
+def _unit(text: str) -> str | None:
+    return _UNITS.get(text, text)
