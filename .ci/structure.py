@@ -23,7 +23,7 @@ LONGEST_FUNCTION = 60
 MOST_PARAMETERS = 8
 LONGEST_FILE = 600
 
-FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff")
+FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff", "nifti", "mrc")
 # Codecs say how a format spells them; `zvcore/__init__.py` has the packages as public names.
 SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 
@@ -67,6 +67,8 @@ MAY_IMPORT = {
     "npy": {*BELOW_FORMATS, "borrowed"},
     "hdf5": {*BELOW_FORMATS, "borrowed"},
     "tiff": {*BELOW_FORMATS, "borrowed"},
+    "nifti": {*BELOW_FORMATS, "borrowed"},
+    "mrc": {*BELOW_FORMATS, "borrowed"},
     "care": ON_TOP,
     "converting": {*ON_TOP, "transfer", "exchange", "care", "borrowed"},
     "pictures": ON_TOP,

@@ -1,0 +1,152 @@
+"""NIfTI as a format among others: files made by nibabel, and files that lie."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.commands.cli import main
+from zvcore.errors import UnsupportedError, ZvcoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+nibabel = pytest.importorskip("nibabel")
+
+VALUES = np.random.default_rng(1).integers(0, 30000, (57, 43, 31)).astype("i2")
+AFFINE = np.array([[0, -2.0, 0, 10], [1.5, 0, 0, -20], [0, 0, 3.0, 5], [0, 0, 0, 1]])
+
+
+def make(path: Path, values: Any = VALUES, kind: Any = None, scale: tuple[float, float] | None = None) -> Path:
+    image = (kind or nibabel.Nifti1Image)(values, AFFINE)
+    image.header.set_xyzt_units("mm", "sec")
+    if scale is not None:
+        image.header.set_slope_inter(*scale)
+    nibabel.save(image, path)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
+@pytest.mark.parametrize("kind", [nibabel.Nifti1Image, nibabel.Nifti2Image])
+@pytest.mark.parametrize("dtype", ["u1", "<i2", ">i4", "<f4", "f8"])
+def test_what_nibabel_saves_is_read(tmp_path: Path, ending: str, kind: Any, dtype: str) -> None:
+    values = VALUES.astype(dtype)
+    image = kind(values, AFFINE)
+    if dtype[0] == ">":
+        image = kind(values, AFFINE, image.header.as_byteswapped(">"))
+    image.header.set_data_dtype(dtype)
+    nibabel.save(image, tmp_path / f"a{ending}")
+    found = zvcore.open(tmp_path / f"a{ending}")
+    assert found.format == "nifti" and found.dtype == values.dtype.newbyteorder("=") and found.order == "F"
+    assert np.array_equal(found[...], values) and np.array_equal(found[5, 3:9, ::-2], values[5, 3:9, ::-2])
+    assert np.allclose(found.attrs["affine"], AFFINE)
+    assert zvcore.verify(tmp_path / f"a{ending}").ok
+
+
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
+def test_scaled_values_are_those_that_nibabel_gives(tmp_path: Path, ending: str) -> None:
+    path = make(tmp_path / f"a{ending}", scale=(0.5, 3.0))
+    expected = np.asanyarray(nibabel.load(path).dataobj)
+    found = zvcore.open(path)
+    assert found.dtype == expected.dtype and np.array_equal(found[...], expected)
+
+
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
+def test_a_volume_is_converted_with_sizes_and_affine(tmp_path: Path, ending: str) -> None:
+    path = make(tmp_path / f"a{ending}")
+    assert zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True).ok
+    found = zvcore.open(tmp_path / "out")
+    assert found.dimension_names == ("z", "y", "x") and np.array_equal(found[...].T, VALUES)
+    axes = zvcore.formats()["zarr3"].read_axes(found)
+    assert [(axis.scale, axis.unit) for axis in axes] == [(3, "millimeter"), (2, "millimeter"), (1.5, "millimeter")]
+    assert np.allclose(found.attrs["affine"], AFFINE)
+    zvcore.convert(path, tmp_path / "volume", format="precomputed", verify=True)
+    assert zvcore.open(tmp_path / "volume")[0].resolution == (1_500_000, 2_000_000, 3_000_000)
+
+
+def test_a_series_in_time_has_four_axes(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.nii", VALUES.reshape(19, 3, 43, 31))
+    assert zvcore.open(path).shape == (19, 3, 43, 31)
+    zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True)
+    assert zvcore.open(tmp_path / "out").dimension_names == ("t", "z", "y", "x")
+
+
+def test_parts_of_a_long_stream_are_found_from_places_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zvcore.borrowed import unpacking
+
+    monkeypatch.setattr(unpacking, "_APART", 1 << 20)
+    monkeypatch.setattr(unpacking, "_OUT", 1 << 16)
+    values = np.random.default_rng(3).integers(0, 99, (200, 200, 100)).astype("i2")
+    nibabel.save(nibabel.Nifti1Image(values, None), tmp_path / "a.nii.gz")
+    found = zvcore.open(tmp_path / "a.nii.gz")
+    for plane in (99, 0, 50, 51, 10, 98):
+        assert np.array_equal(found[..., plane], values[..., plane])
+    assert len(found.layout.blocks.source._marks) > 4
+
+
+def test_several_members_of_gzip_are_one_stream(tmp_path: Path) -> None:
+    raw = make(tmp_path / "a.nii").read_bytes()
+    (tmp_path / "b.nii.gz").write_bytes(
+        gzip.compress(raw[:1000]) + gzip.compress(raw[1000:70000]) + gzip.compress(raw[70000:])
+    )
+    assert np.array_equal(zvcore.open(tmp_path / "b.nii.gz")[...], VALUES)
+
+
+def test_the_commands_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(make(tmp_path / "a.nii.gz"))
+    assert main(["info", path]) == 0
+    assert "57 43 31" in capsys.readouterr().out
+    assert main(["verify", path, "-q"]) == 0
+    assert main(["preview", path, "-o", str(tmp_path / "b.png")]) == 0
+    assert main(["get", path, ":,:,3", "-o", str(tmp_path / "b.npy")]) == 0
+    assert np.array_equal(np.load(tmp_path / "b.npy"), VALUES[..., 3])
+
+
+def test_a_volume_is_pickled_as_its_place(tmp_path: Path) -> None:
+    for ending in (".nii", ".nii.gz"):
+        stored = pickle.dumps(zvcore.open(make(tmp_path / f"a{ending}")))
+        assert len(stored) < 2000 and np.array_equal(pickle.loads(stored)[...], VALUES)
+
+
+def test_a_file_that_lies_is_an_error_of_zvcore(tmp_path: Path) -> None:
+    good = make(tmp_path / "good.nii").read_bytes()
+    random = np.random.default_rng(0)
+    files = [b"", good[:4], good[:348], good[:400], good[:-1], b"x" * 500]
+    for _ in range(60):
+        raw = bytearray(good)
+        for at in random.integers(0, 352, 4):
+            raw[at] = random.integers(256)
+        files.append(bytes(raw))
+    for number, raw in enumerate(files):
+        for ending, content in (
+            (".nii", raw),
+            (".nii.gz", gzip.compress(raw, 1)),
+            (".nii.gz", gzip.compress(raw, 1)[:-9]),
+        ):
+            path = tmp_path / f"{number}{ending}"
+            path.write_bytes(content)
+            with suppress(ZvcoreError):
+                zvcore.open(path)
+            path.unlink()
+    for raw in (good[:-1], good[:400]):
+        (tmp_path / "a.nii").write_bytes(raw)
+        (tmp_path / "b.nii.gz").write_bytes(gzip.compress(raw))
+        (tmp_path / "c.nii.gz").write_bytes(gzip.compress(good)[:-100])
+        for name in ("a.nii", "b.nii.gz", "c.nii.gz"):
+            assert zvcore.verify(tmp_path / name).status == "damaged"
+
+
+def test_values_in_another_file_are_refused(tmp_path: Path) -> None:
+    raw = bytearray(make(tmp_path / "a.nii").read_bytes())
+    raw[344:348] = b"ni1\0"
+    (tmp_path / "a.nii").write_bytes(raw)
+    with pytest.raises(UnsupportedError, match="another file"):
+        zvcore.open(tmp_path / "a.nii")

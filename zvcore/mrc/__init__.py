@@ -1,0 +1,1 @@
+"""MRC and CCP4: volumes of electron microscopy, read by mrcfile."""

@@ -1,0 +1,82 @@
+"""Volumes of MRC, whose headers mrcfile understands."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.borrowed.array import BorrowedArray
+from zvcore.borrowed.file import library, reading
+from zvcore.borrowed.flat import FlatLayout, Values
+from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.images import Axis
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["read"]
+
+_FORMAT, _TITLE = "mrc", "MRC"
+_HEAD = 1024
+# From here on, space groups stand for stacks of volumes.
+_STACKS = 401
+
+
+def read(store: Store) -> BorrowedArray:
+    """The volume, [z, y, x], or a stack of volumes."""
+    assert store.file is not None
+    library("mrcfile", "mrc", _TITLE)
+    head = bytes(store.get(store.file, 0, _HEAD) or b"")
+    if len(head) < _HEAD:
+        raise MetadataError("the header is cut off", key=store.file, offset=0, expected=_HEAD, found=len(head))
+    from mrcfile import dtypes, utils
+
+    with reading(store.file, _TITLE):
+        raw = np.frombuffer(head, dtypes.HEADER_DTYPE)[0]
+        order = utils.byte_order_from_machine_stamp(raw["machst"])
+        header = np.frombuffer(head, dtypes.HEADER_DTYPE.newbyteorder(order))[0]
+    try:
+        dtype = np.dtype(utils.dtype_from_mode(header["mode"])).newbyteorder(order)
+    except ValueError as error:
+        raise UnsupportedError(f"values of such a mode: {error}", key=store.file, offset=12) from error
+    layout = FlatLayout(
+        store, store.file, Values(_HEAD + _extended(header, store.file), _shape(header, store.file), dtype)
+    )
+    labels = [bytes(one).rstrip(b"\0 ").decode("latin-1") for one in header["label"][: max(0, int(header["nlabl"]))]]
+    attrs = {"labels": labels, "space_group": int(header["ispg"])}
+    return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=_axes(header, len(layout.shape)))
+
+
+def _extended(header: Any, key: str) -> int:
+    """How many bytes lie between the header and the values."""
+    size = int(header["nsymbt"])
+    if size < 0:
+        raise MetadataError("the extended header has no size", key=key, offset=92, found=size)
+    return size
+
+
+def _shape(header: Any, key: str) -> tuple[int, ...]:
+    shape = tuple(int(header[name]) for name in ("nz", "ny", "nx"))
+    if any(n < 1 for n in shape):
+        raise MetadataError("the header has no shape", key=key, offset=0, found=shape)
+    deep = int(header["mz"])
+    if int(header["ispg"]) >= _STACKS and deep > 0 and shape[0] % deep == 0:
+        return (shape[0] // deep, deep, *shape[1:])
+    return shape
+
+
+def _axes(header: Any, rank: int) -> tuple[Axis, ...]:
+    """Which axis of space columns, rows and sections go along, and how large voxels are, in angstrom."""
+    order = [int(header[name]) for name in ("maps", "mapr", "mapc")]
+    if sorted(order) != [1, 2, 3]:
+        order = [3, 2, 1]
+    axes = []
+    for number in order:
+        name = "xyz"[number - 1]
+        cells, extent = int(header[f"m{name}"]), float(header["cella"][name])
+        size = extent / cells if cells > 0 and math.isfinite(extent) and extent > 0 else None
+        offset = float(header["origin"][name])
+        axes.append(Axis(name, "angstrom", size, offset if size and math.isfinite(offset) else 0.0, "space"))
+    return (*[Axis()] * (rank - 3), *axes)

@@ -1,0 +1,1 @@
+"""NIfTI: volumes of the brain, read by nibabel."""

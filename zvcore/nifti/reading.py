@@ -1,0 +1,135 @@
+"""Volumes of NIfTI, whose headers nibabel understands."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zvcore.borrowed.array import BorrowedArray, reopened_blocks
+from zvcore.borrowed.blocks import BlockLayout, slabs
+from zvcore.borrowed.file import library, reading
+from zvcore.borrowed.flat import FlatLayout, Values
+from zvcore.borrowed.unpacking import Unpacked
+from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.images import Axis
+
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["read"]
+
+_FORMAT, _TITLE = "nifti", "NIfTI"
+_HEAD = 4096
+_GZIP = b"\x1f\x8b"
+_UNITS = {"meter": "meter", "mm": "millimeter", "micron": "micrometer", "sec": "second", "msec": "millisecond"}
+
+
+def read(store: Store) -> BorrowedArray:
+    """The volume, [x, y, z, ...], with the scaling of values that its header names applied."""
+    assert store.file is not None
+    packed = bytes(store.get(store.file, 0, 2) or b"") == _GZIP
+    source = Unpacked(store, store.file) if packed else None
+    head = bytes((store.get(store.file, 0, _HEAD) or b"") if source is None else source.read(0, _HEAD, short=True))
+    header = _header(head, store.file)
+    with reading(store.file, _TITLE):
+        values = Values(int(header.get_data_offset()), _shape(header, store.file), header.get_data_dtype(), "F")
+        slope, inter = header.get_slope_inter()
+        attrs = {
+            "affine": header.get_best_affine().tolist(), "qform_code": int(header["qform_code"]),
+            "sform_code": int(header["sform_code"]), "descrip": _text(header["descrip"]),
+            "intent": list(map(_text, header.get_intent()[::2])),
+        }  # fmt: skip
+        axes = _axes(header, len(values.shape))
+    scale = None if slope is None or (slope, inter) == (1, 0) else (float(slope), float(inter))
+    if source is None and scale is None:
+        layout: Any = FlatLayout(store, store.file, values)
+    else:
+        blocks = Volume(store, values, source, scale)
+        chunk = slabs(values.shape, blocks.dtype.itemsize, range(len(values.shape))[::-1])
+        layout = BlockLayout(store.root, blocks, chunk, order="F")
+    return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=axes)
+
+
+def _header(head: bytes, key: str) -> Any:
+    nibabel = library("nibabel", "nifti", _TITLE)
+    size = head[:4]
+    large = (540).to_bytes(4, "little"), (540).to_bytes(4, "big")
+    kind = nibabel.Nifti2Header if size in large else nibabel.Nifti1Header
+    length = 540 if size in large else 348
+    if len(head) < length + 4:
+        raise MetadataError("the header is cut off", key=key, offset=0, expected=f"{length + 4} bytes", found=len(head))
+    magic = bytes(head[4:8] if size in large else head[344:348])
+    if magic[:2] != b"n+":
+        raise UnsupportedError(
+            "values in another file (.img), or no NIfTI", key=key, expected="n+1 or n+2", found=magic
+        )
+    try:
+        return kind.from_fileobj(io.BytesIO(head[:length]), check=False)
+    except Exception as error:
+        raise MetadataError(f"the header is no header of NIfTI: {error}", key=key, offset=0) from error
+
+
+def _shape(header: Any, key: str) -> tuple[int, ...]:
+    shape = tuple(int(n) for n in header.get_data_shape())
+    if not shape or len(shape) > 7 or any(n < 1 for n in shape) or math.prod(shape) > 1 << 56:
+        raise MetadataError("the header has no shape", key=key, found=shape)
+    return shape
+
+
+def _text(value: Any) -> str:
+    value = value.tobytes() if isinstance(value, np.ndarray) else value
+    return value.rstrip(b"\0").decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _axes(header: Any, rank: int) -> tuple[Axis, ...]:
+    space, time = (_UNITS.get(one) for one in header.get_xyzt_units())
+    axes = []
+    for name, size in zip("xyzt", header.get_zooms(), strict=False):
+        known = float(size) if math.isfinite(size) and size > 0 else None
+        axes.append(Axis(name, time if name == "t" else space, known, type="time" if name == "t" else "space"))
+    return tuple([*axes, *[Axis()] * rank][:rank])
+
+
+class Volume:
+    """The blocks of a volume whose values are compressed, or scaled."""
+
+    parallel = False
+
+    def __init__(
+        self, store: Store, values: Values, source: Unpacked | None, scale: tuple[float, float] | None
+    ) -> None:
+        self.store, self.values, self.scale = store, values, scale
+        self.source = source
+        self.shape = values.shape
+        self.dtype: np.dtype[Any] = values.dtype.newbyteorder("=") if scale is None else np.dtype("f8")
+        self._flat = None if source is not None else BorrowedArray(
+            FlatLayout(store, store.file or "", values), format=_FORMAT, store=store
+        )  # fmt: skip
+        self._strides = np.cumprod([values.dtype.itemsize, *values.shape[:-1]], dtype=object)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (reopened_blocks, (_FORMAT, self.store))
+
+    def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
+        raw = self._flat[region] if self._flat is not None else self._unpacked(region)
+        if self.scale is None:
+            return np.asarray(raw)
+        slope, inter = self.scale
+        return np.asarray(raw) * slope + inter
+
+    def _unpacked(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """A block lies in one piece."""
+        assert self.source is not None
+        start = self.values.start + int(
+            sum(one.start * int(step) for one, step in zip(region, self._strides, strict=True))
+        )
+        shape = [one.stop - one.start for one in region]
+        length = math.prod(shape) * self.values.dtype.itemsize
+        data = self.source.read(start, length)
+        if len(data) != length:
+            raise CorruptDataError("the values are cut off", key=self.store.root, offset=start, expected=length)
+        return np.frombuffer(data, self.values.dtype).reshape(shape, order="F")
