@@ -79,18 +79,22 @@ def _of_ome(text: str) -> list[Words]:
         if _tag(image) != "Image":
             continue
         words = Words(image.get("Name"))
-        pixels = next((one for one in image if _tag(one) == "Pixels"), None)
-        for letter in "XYZ" if pixels is not None else "":
-            size = _number(pixels.get(f"PhysicalSize{letter}"))
-            if size is not None:
-                words.sizes[letter] = size, _unit(pixels.get(f"PhysicalSize{letter}Unit", "µm"))
-        if pixels is not None:
-            step = _number(pixels.get("TimeIncrement"))
-            if step is not None:
-                words.sizes["T"] = step, {"s": "second", "ms": "millisecond"}.get(pixels.get("TimeIncrementUnit", "s"))
-            words.channels = [one.get("Name") for one in pixels if _tag(one) == "Channel"]
+        for pixels in [one for one in image if _tag(one) == "Pixels"][:1]:
+            _take_pixels(words, pixels)
         found.append(words)
     return found
+
+
+def _take_pixels(words: Words, pixels: Any) -> None:
+    """The sizes of voxels, the time between images, and the names of channels."""
+    for letter in "XYZ":
+        size = _number(pixels.get(f"PhysicalSize{letter}"))
+        if size is not None:
+            words.sizes[letter] = size, _unit(pixels.get(f"PhysicalSize{letter}Unit", "µm"))
+    step = _number(pixels.get("TimeIncrement"))
+    if step is not None:
+        words.sizes["T"] = step, {"s": "second", "ms": "millisecond"}.get(pixels.get("TimeIncrementUnit", "s"))
+    words.channels = [one.get("Name") for one in pixels if _tag(one) == "Channel"]
 
 
 def _of_imagej(file: Any) -> Words:
