@@ -8,6 +8,7 @@ neuroglancer writes one cell and a file for each annotation; zvcore writes all i
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import shutil
 import sys
@@ -36,7 +37,9 @@ Functions = dict[str, Callable[[], Any]]
 def scratch() -> Path:
     """A folder for this run, in memory where there is such a place."""
     memory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=memory if memory.is_dir() else None))
+    path = Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=memory if memory.is_dir() else None))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 def columns(count: int) -> dict[str, Any]:
@@ -103,7 +106,4 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    finally:
-        shutil.rmtree(scratch(), ignore_errors=True)
+    main(sys.argv[1:])

@@ -9,6 +9,7 @@ The values are skeletons: 0.1 to 2 kB, 20000 of them, gzip, murmurhash3_x86_128.
 
 from __future__ import annotations
 
+import atexit
 import resource
 import shutil
 import sys
@@ -43,7 +44,9 @@ Functions = dict[str, Callable[[], Any]]
 @lru_cache
 def scratch() -> Path:
     """A folder for this run."""
-    return Path(tempfile.mkdtemp(prefix="zvcore-bench-"))
+    path = Path(tempfile.mkdtemp(prefix="zvcore-bench-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 @lru_cache
@@ -260,7 +263,4 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    finally:
-        shutil.rmtree(scratch(), ignore_errors=True)
+    main(sys.argv[1:])
