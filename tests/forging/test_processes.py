@@ -47,6 +47,7 @@ def killed(seg: Path, dst: Path, step: str, after: int, threads: int) -> None:
         [sys.executable, "-c", DYING, str(seg), str(dst), step, str(after), str(threads)],
         capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
+    # What it says comes to an end when its helpers, too, have ended.
     assert answer.returncode == -signal.SIGKILL, answer.stderr
 
 
