@@ -1,0 +1,54 @@
+"""Whole writes over old files by each way to replace a file that waits for no sync, beside the other implementations.
+
+"zvcore" renames, which is the default. What `durability="late"` leaves to a thread is in the time of the next one.
+`python -m bench.durability` has a table with new files as well, and with syncs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from bench.contest import Contest, entrants, table
+from bench.data import volume
+from bench.durability import CASES, SIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# What a contest calls them, and the ways.
+OURS = {"zvcore": "rename", "zvcore, late": "late", "zvcore, none": "none"}
+
+
+def writers(case: str) -> dict[str, Callable[[], Any]]:
+    make, peers = CASES[case]
+    folder = Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=os.environ.get("ZVCORE_BENCH_DIR")))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    data = np.ascontiguousarray(volume("em", (SIDE,) * 3))
+    found = {name: make(OURS.get(name, name), folder / name, data) for name in (*OURS, *peers)}
+    for write in found.values():
+        write()
+    return found
+
+
+CONTESTS = [
+    Contest(f"write over old files: {case}", (*OURS, *peers), partial(writers, case))
+    for case, (_, peers) in CASES.items()
+]
+
+
+@pytest.mark.parametrize(*entrants(CONTESTS))
+def test_writing_over_old_files(benchmark: Any, contest: Contest, who: str) -> None:
+    contest.run(benchmark, who)
+
+
+if __name__ == "__main__":
+    table(CONTESTS)
