@@ -129,6 +129,7 @@ class Format(ABC):
     family        what several formats are versions of, if it is one of them, and
     version       which: documents of a newer version can stand beside those of an older one
     takes_rows    whether it holds annotations or points: then `write_rows` makes them
+    takes_lines   whether it holds lines: then `write_lines` makes them
     begins_groups whether mode "w" begins an empty group
     tensorstore_driver  what tensorstore calls it, and
     zarr_python   whether zarr-python reads it: for comparisons of speed
@@ -146,6 +147,7 @@ class Format(ABC):
     inner_options: ClassVar[tuple[str, ...]] = ()
     makes_arrays: ClassVar[bool] = True
     takes_rows: ClassVar[bool] = False
+    takes_lines: ClassVar[bool] = False
     begins_groups: ClassVar[bool] = False
     tensorstore_driver: ClassVar[str | None] = None
     zarr_python: ClassVar[bool] = False
@@ -276,6 +278,17 @@ class Format(ABC):
         """Write annotations or points to the root of a store; only where `takes_rows`."""
         raise UnsupportedError(f"{self.title} holds no annotations and no points", key=store.root)
 
+    def read_lines(self, node: Any) -> Lines | None:
+        """The lines of something open, for conversions; None where it holds none."""
+        return None
+
+    def refuse_lines(self, store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
+        """Raise what `write_lines` would, as far as that is known before anything is read or written."""
+
+    def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
+        """Write lines that another format gives. `options` are those of the function that makes such data."""
+        raise UnsupportedError(f"{self.title} takes no lines", key=store.root)
+
     # --- looking after data
 
     def care(self) -> Care:
@@ -300,20 +313,6 @@ class Format(ABC):
     def stored_value(self, store: Store, sharding: Any, id: int) -> bytes | None:
         """The value of an id in the shards at the root of a store, of which `inspect` tells the `sharding`."""
         raise UnsupportedError(f"{self.title}: nothing here is stored by id", key=store.root)
-
-    # Whether conversions may write lines in this format.
-    takes_lines: ClassVar[bool] = False
-
-    def read_lines(self, node: Any) -> Lines | None:
-        """The lines of something open, for conversions; None where it holds none."""
-        return None
-
-    def refuse_lines(self, store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
-        """Raise what `write_lines` would, as far as that is known before anything is read or written."""
-
-    def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
-        """Write lines that another format gives. `options` are those of the function that makes such data."""
-        raise UnsupportedError(f"{self.title} takes no lines", key=store.root)
 
     def viewer_folder(self, image: Image) -> str:
         """Which folder of an image Neuroglancer opens; "" for all of it."""
