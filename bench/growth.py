@@ -144,9 +144,9 @@ GROWTHS = [
     Growth("write a whole array", "MiB", up_to(1, pick(64, 4), 7), write_whole, LINEAR),
     Growth("read all chunks of a shard", "chunks", LADDER, many_chunks, LINEAR),
     Growth("one chunk of a shard, index at hand", "chunks per shard", LADDER, one_of_a_shard, FLAT),
-    Growth("open anew, then one chunk of a shard", "chunks per shard", LADDER, first_of_a_shard, LINEAR),
+    Growth("open again, then one chunk of a shard", "chunks per shard", LADDER, first_of_a_shard, LINEAR),
     Growth("values by id, index at hand", "ids per minishard", IDS, id_warm, FLAT),
-    Growth("open anew, then one value by id", "ids per minishard", IDS, id_cold, LINEAR),
+    Growth("open again, then one value by id", "ids per minishard", IDS, id_cold, LINEAR),
     Growth("decode object manifests", "objects", up_to(1000, pick(300_000, 3000), 6), manifest_table, LINEAR),
     Growth("read 64 MiB of gzip", "threads", sorted({*range(1, PROCESSORS + 1), 2 * PROCESSORS}), with_threads, FLAT),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Forging in several processes: the same bytes, whoever is killed; and on a cluster."""
+"""Forging in several processes: the same bytes, whichever process is killed; and on a cluster."""
 
 from __future__ import annotations
 

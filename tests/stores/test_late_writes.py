@@ -133,7 +133,7 @@ def test_no_more_than_some_megabytes_wait(store: LocalStore) -> None:
     data = bytes(1 << 20)
     for key in range(3):
         write(store, f"{key}", data, *[data[:-1]] * 25)
-    # 75 MiB were replaced; whoever finds 64 MiB waiting has them brought to the disk.
+    # 75 MiB were replaced; a writer that finds 64 MiB waiting has them brought to the disk.
     assert 0 < len(kept(store)) <= 64
 
 

@@ -20,7 +20,7 @@ from zvcore.engine.work cimport Work
 from zvcore.system.atomics cimport zv_fetch_add
 
 
-# Whoever has stored such chunks can read them: there is no other limit than the memory.
+# A program that stored such chunks can read them: there is no other limit than the memory.
 cdef uint64_t LARGEST = <uint64_t> 1 << 62
 
 

@@ -44,7 +44,7 @@ class AnnotationAgreement(Part):
     """Every annotation that a relationship or a level lists is in the index by id, with the same record, and, where a
     relationship lists it, related to that segment.
 
-    Values that cannot be read are passed over: whoever looks at their own index tells of them.
+    Values that cannot be read are passed over: the check of their own index reports them.
     """
 
     def __init__(self, store: Store, info: AnnotationInfo, index: Index, threads: int | None = None) -> None:
