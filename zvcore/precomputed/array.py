@@ -92,6 +92,9 @@ class ScaleArray(Array):
         layout = self._layout
         return layout_of(layout.store, info.scale(self.key), info.dtype, info.channels, layout.store_empty)
 
+    def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+        raise self._fixed()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self._layout, self._document, self._read_only, self._work.threads))
 
