@@ -122,6 +122,17 @@ class CoarseView:
     def value_dtype(self) -> np.dtype[Any]:
         return self.finer.value_dtype
 
+    def _fine(self, box: Box) -> Box:
+        """What a box is made of."""
+        return tuple(
+            (first * factor, min(stop * factor, bound))
+            for (first, stop), factor, bound in zip(box, self.factors, self.finer.shape, strict=True)
+        )
+
+    def is_empty(self, box: Box) -> bool:
+        """As of a `View`."""
+        return self.finer.is_empty(self._fine(box))
+
     def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
         shape = [stop - first for first, stop in box]
         values = np.empty(shape, self.value_dtype, order="F" if self.finer.order == "F" else "C")
@@ -133,12 +144,12 @@ class CoarseView:
             for axis, factor in zip(self.axes, self.factors, strict=True)
         ]
         for part in parts_of(box, grain, itemsize, self.part, self.finer.order):
-            fine = tuple(
-                (first * factor, min(stop * factor, bound))
-                for (first, stop), factor, bound in zip(part, self.factors, self.finer.shape, strict=True)
-            )
-            given, nbytes = self.finer.read(fine, threads)
+            given, nbytes = self.finer.read(self._fine(part), threads)
             total += nbytes
             where = tuple(slice(a - first, b - first) for (a, b), (first, _) in zip(part, box, strict=True))
+            if not nbytes and self.value_dtype.kind in "biu" and (given == (first := given.flat[0])).all():
+                # Nothing is stored here: the mean of what is the same everywhere is the same, and so is the mode.
+                values[where] = first
+                continue
             values[where] = downsampled(given, self.factors, self.method, threads or 1)
         return values, total

@@ -15,11 +15,13 @@ from zvcore.converting.cutting import Boxes, ScatteredShards
 from zvcore.converting.gather import Gather
 from zvcore.converting.outcome import put, slices
 from zvcore.converting.parts import PART_BYTES, nbytes_of, parts_of
+from zvcore.converting.present import skips
 from zvcore.converting.recode import Recode
 from zvcore.converting.verbatim import Verbatim
 from zvcore.converting.way import Encoded, Part, Positions, Way, chosen
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
+from zvcore.errors import UnsupportedError
 from zvcore.exchange import grow
 from zvcore.layout import ABSENT
 from zvcore.placement import Streamed
@@ -43,6 +45,8 @@ _UNIT_BYTES = 128 << 20
 _UNIT_CHUNKS = 1 << 14
 # How many parts of a unit may wait to be written.
 _WAITING_PARTS = 4
+# Units have numbers of 64 bits.
+_MOST_UNITS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,10 @@ class Copying:
         cell = [min(a, b) for a, b in zip(self.cell, self.target.shape, strict=True)]
         return nbytes_of(cell, self.target.dtype) <= _WAITING_PARTS * self.part
 
+    @cached_property
+    def _skips(self) -> bool:
+        return skips(self.view, [self.target])
+
     @property
     def _streamed(self) -> bool:
         """Whether shards that do not fit, or are no boxes, are written part by part."""
@@ -202,6 +210,8 @@ class Copying:
         """(positions of the chunks of a box, what will be stored of them, with the values if they are `needed`)."""
         outcome.values += nbytes_of([stop - first for first, stop in box], self.target.dtype)
         positions = Selection.basic(slices(box), self.target.shape).positions(self.target.chunks)
+        if not needed and self._skips and self.view.is_empty(box):
+            return positions, Encoded(Buffers(len(positions)), 0)
         encoded = self.way.chunks(Part(box, positions, None, needed, threads))
         outcome.bytes_in += encoded.nbytes
         outcome.copied += encoded.copied
@@ -236,6 +246,11 @@ def plan_copy(
         if nbytes_of(clipped, view.value_dtype) <= wanted:
             base = common
     copying = Copying(view, target, grow(base, target.shape, itemsize, wanted), wanted, effort, name)
+    if math.prod(copying.cut.grid) > _MOST_UNITS:
+        raise UnsupportedError(
+            "the array claims more chunks than can be counted; convert a region of it", key=view.array.store.root,
+            expected=f"at most {_MOST_UNITS} parts", found=view.shape,
+        )  # fmt: skip
     room = min(_UNIT_BYTES, memory // 2, _UNIT_CHUNKS * nbytes_of(target.chunks, target.dtype))
     if not needed and copying.can_spread(local) and nbytes_of(base, target.dtype) <= room:
         return replace(copying, cell=grow(base, target.shape, itemsize, room), spread=True)

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from zvcore.converting.view import View
     from zvcore.layout import Layout, StoredObject
 
-__all__ = ["Units", "compared_units", "units_of"]
+__all__ = ["Units", "compared_units", "skips", "units_of"]
 
 Numbers = npt.NDArray[np.int64]
 
-# Up to so many objects of a source are looked for one by one.
+# Up to so many chunks of a source are looked for one by one.
 _FEW = 1 << 16
 _LISTED_AT_ONCE = 1 << 16
+_MANY = 1 << 12
 # How many numbers of units are held at once until those that are there several times are removed.
 _AT_ONCE = 1 << 22
 
@@ -83,10 +84,9 @@ class _Seen:
         return cls(array.layout, tuple(rank), (0,) * array.ndim, array.shape, (1,) * array.ndim)
 
     @property
-    def objects(self) -> int:
-        """How many objects the array can have."""
-        layout = self.layout
-        return math.prod(count_of(layout.shape, layout.shard_shape or layout.form.shape))
+    def chunks(self) -> int:
+        """How many chunks the array can have. A few shards may claim a million each."""
+        return math.prod(count_of(self.layout.shape, self.layout.form.shape))
 
 
 def units_of(work: Any) -> Units:
@@ -95,7 +95,7 @@ def units_of(work: Any) -> Units:
     if work.view is None:
         return everything
     seen = _Seen.through(work.view)
-    if len(work) < 2 or seen.objects <= _FEW or not _skips(work.view, work.targets):
+    if len(work) < 2 or seen.chunks <= _FEW or not skips(work.view, work.targets):
         return everything
     return _listed([seen], work.span, work.targets[0].shape) or everything
 
@@ -104,12 +104,12 @@ def compared_units(view: View | CoarseView, target: Array, cell: Sequence[int], 
     """The parts of a comparison in which either side has something."""
     everything = Units(range(count))
     sides = [_Seen.through(view), _Seen.itself(target)]
-    if count < 2 or max(side.objects for side in sides) <= _FEW or not _skips(view, [target]):
+    if count < 2 or max(side.chunks for side in sides) <= _FEW or not skips(view, [target]):
         return everything
     return _listed(sides, cell, target.shape) or everything
 
 
-def _skips(view: View | CoarseView, targets: Sequence[Array]) -> bool:
+def skips(view: View | CoarseView, targets: Sequence[Array]) -> bool:
     """Whether nothing is stored of what nothing is stored of in the source."""
     array = view.array
     if array.dtype.kind not in "biufc" or any(target.layout.store_empty for target in targets):
@@ -157,13 +157,19 @@ def _stored(layout: Layout) -> Iterator[tuple[Numbers, Sequence[int]]] | None:
 
 def _boxes(layout: Layout, objects: Iterator[StoredObject]) -> Iterator[tuple[Numbers, Sequence[int]]]:
     chunk = np.array(layout.form.shape, np.int64)
-    whole = np.array(layout.shard_shape or layout.form.shape, np.int64)
+    shape = layout.shard_shape or layout.form.shape
+    whole = np.array(shape, np.int64)
+    bounds = count_of(layout.shape, shape) if layout.regular else [2**62] * len(shape)
+    # What a shard of very many chunks has is looked up: it may be one of them.
+    large = layout.sharded and layout.regular and math.prod(count_of(shape, layout.form.shape)) > _MANY
     while batch := list(itertools.islice(objects, _LISTED_AT_ONCE)):
-        places = [one.place for one in batch if one.place is not None]
+        # Names may have more digits than a number of 64 bits.
+        inside = [one for one in batch if one.place is None or all(i < n for i, n in zip(one.place, bounds))]
+        places = [one.place for one in inside if one.place is not None and not large]
         if places:
             yield layout.begins_of(np.array(places, np.int64).reshape(len(places), len(whole))), whole.tolist()
-        for one in batch:
-            if one.place is None:
+        for one in inside:
+            if one.place is None or large:
                 yield layout.stored_chunks_in(one) * chunk, chunk.tolist()
 
 

@@ -19,6 +19,7 @@ from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import StaleSourcesError, fetch
 from zvcore.engine.selection import Selection
 from zvcore.engine.sinks import Files
+from zvcore.engine.sources import ABSENT
 from zvcore.engine.taking_over import UnlikeChunkError, take_over_chunks
 from zvcore.engine.work import Work
 from zvcore.layout import Layout
@@ -207,16 +208,17 @@ class Verbatim(Way):
         absent_alike = _same_fill(self.source, self.target)
         picked: list[int] = []
         unchanged = True
-        for i, row in enumerate(chosen.tolist()):
-            data = stored[i]
-            if data is None:
-                if absent_alike and not self.target.store_empty:
-                    picked.append(i)
-                    taken.rows.append(row)
-                    taken.chunks.append(None)
-                else:
-                    taken.left.append(row)
-                continue
+        absent = stored.sizes == ABSENT
+        if absent_alike and not self.target.store_empty:
+            # Of a large shard, these may be nearly all.
+            picked = np.flatnonzero(absent).tolist()
+            taken.rows.extend(chosen[absent].tolist())
+            taken.chunks.extend([None] * len(picked))
+        else:
+            taken.left.extend(chosen[absent].tolist())
+        for i in np.flatnonzero(~absent).tolist():
+            row, data = int(chosen[i]), stored[i]
+            assert data is not None
             parts = None
             chain = 0 if theirs is None else int(theirs[i])
             if self._chains_alike(0 if column is None else int(column[i]), chain):

@@ -13,6 +13,7 @@ from zvcore import transfer
 from zvcore.boxes import Box
 from zvcore.codecs.small_numbers import kind_of, limits_of
 from zvcore.engine.fetching import reachable
+from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
 from zvcore.format import get_format
 from zvcore.layout import ABSENT, Layout, Sources
@@ -120,22 +121,43 @@ class View:
     def value_dtype(self) -> np.dtype[Any]:
         return self.array.dtype if self.dtype is None else self.dtype
 
-    def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
-        """(the values in a box of the view, how many stored bytes they were)."""
-        tally = Tally()
+    def _key(self, box: Box) -> tuple[Any, ...]:
+        """What a box of the view is of the array."""
         key: list[Any] = list(self.start)
         for axis, (first, stop) in zip(self.axes, box, strict=True):
             if axis is not None:
                 key[axis] = slice(self.start[axis] + first, self.start[axis] + stop)
+        return tuple(key)
+
+    def is_empty(self, box: Box) -> bool:
+        """Whether nothing is stored of a box, by the indexes of shards; False where each chunk would have to be asked.
+
+        A shard may claim a million chunks, and have three.
+        """
+        layout = self.array.layout
+        if not (layout.sharded and layout.regular):
+            return False
+        positions = Selection.basic(self._key(box), self.array.shape).positions(layout.form.shape)
+        # Of shards that are full, the first chunk is enough.
+        for some in (positions[:1], positions):
+            sources = layout.locate(some)
+            if sources.length is None or bool((sources.length != ABSENT).any()):
+                return False
+        return True
+
+    def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
+        """(the values in a box of the view, how many stored bytes they were)."""
+        tally = Tally()
+        key = self._key(box)
         shape = [stop - first for first, stop in box]
         values = np.empty(shape, self.array.dtype, order="F" if self.order == "F" else "C")
         kept = [axis for axis in self.axes if axis is not None]
         target = values[tuple(0 if axis is None else slice(None) for axis in self.axes)]
         target = np.asarray(target).transpose(np.argsort(kept).tolist()) if kept else target
         if not kept:
-            self.array.read(tuple(key), out=values.reshape(()), threads=threads)
+            self.array.read(key, out=values.reshape(()), threads=threads)
         else:
-            for layout, selection, part in self.array.parts(tuple(key), target):
+            for layout, selection, part in self.array.parts(key, target):
                 counting = _counting(layout, tally)
                 if layout.value_codec is None:
                     counting.__dict__["prepared"] = layout.prepared

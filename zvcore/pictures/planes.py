@@ -119,18 +119,18 @@ def plane(
         if a is not None:
             region[a] = _thinned(array.shape[a], size, window)
     if view.depth is None:
-        return _upright(array.read(tuple(region), threads=threads), region, view)
+        return _upright(array.read_listed(tuple(region), threads), region, view)
     deep = array.shape[view.depth]
     if not projection:
         place = deep // 2 if index is None else index
         if not -deep <= place < deep:
             raise IndexError(f"plane {place} lies outside of the {deep} that there are")
         region[view.depth] = place
-        return _upright(array.read(tuple(region), threads=threads), region, view)
+        return _upright(array.read_listed(tuple(region), threads), region, view)
     result: npt.NDArray[Any] | None = None
     for start, stop in _slabs(array, view, region):
         region[view.depth] = slice(start, stop)
-        slab = _turned(array.read(tuple(region), threads=threads), region, view)
+        slab = _turned(array.read_listed(tuple(region), threads), region, view)
         if labels:
             found = slab[(slab != 0).argmax(0), *np.indices(slab.shape[1:])]
             result = found if result is None else np.where(result == 0, found, result)

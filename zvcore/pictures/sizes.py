@@ -58,14 +58,23 @@ def chunk_sizes(array: Array, most: int = 200_000) -> ChunkSizes:
     looked = 0
     for start in range(0, chunks, step * _BATCH):
         numbers = range(start, min(chunks, start + step * _BATCH), step)
-        positions = np.stack(np.unravel_index(np.array(numbers, np.int64), grid), -1).astype(np.int64)
-        positions = positions.reshape(len(numbers), array.ndim)
+        positions = _places(numbers, grid)
         looked += len(numbers)
         lengths, shown = array.sizes_of(positions)
         present = lengths != np.uint64(ABSENT)
         stored.append(lengths[present])
         decoded.append(shown[present])
     return ChunkSizes(np.concatenate(stored), np.concatenate(decoded), looked, chunks)
+
+
+def _places(numbers: range, grid: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Where these chunks of a grid are, in C order. There may be more than a number of 64 bits counts."""
+    rest = np.array(numbers, object if math.prod(grid) > 1 << 62 else np.int64)
+    positions = np.zeros((len(numbers), len(grid)), np.int64)
+    for axis in reversed(range(len(grid))):
+        positions[:, axis] = rest % grid[axis]
+        rest = rest // grid[axis]
+    return positions
 
 
 def plot_sizes(sizes: ChunkSizes, title: str = "") -> Drawing:

@@ -1,6 +1,7 @@
 """Moves items between an array's chunks and memory, whatever the format: the way of the data, step by step."""
 
 from zvcore.transfer.gathered import write_gathered
+from zvcore.transfer.listed import read_listed
 from zvcore.transfer.ordered import OrderedWriter
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
 from zvcore.transfer.packing import Packing
@@ -19,6 +20,7 @@ __all__ = [
     "read_blocks",
     "read_decoded",
     "read_encoded",
+    "read_listed",
     "remove_outside",
     "write",
     "write_gathered",

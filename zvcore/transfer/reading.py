@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from zvcore.layout import ChunkForm, Layout
     from zvcore.transfer.batches import Positions, Rows
 
-__all__ = ["read", "read_blocks", "read_decoded", "read_encoded"]
+__all__ = ["read", "read_blocks", "read_decoded", "read_encoded", "read_positions"]
 
 # This many chunks are decoded at a time from a store that may not take much memory.
 _AT_ONCE = 8
@@ -53,7 +53,7 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     if positions is None:
         steps = Steps(work, math.prod(selection.chunk_counts(layout.form.shape)))
         for positions in position_windows(selection, layout.form.shape, BATCH_CHUNKS):
-            _read_windows(layout, selection, positions, out, steps)
+            read_positions(layout, selection, positions, out, steps)
         return
     count = len(positions)
     if count == 1 and shards is not None:
@@ -65,13 +65,16 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     if count == 1:
         _read_window(layout, selection, positions, None, out, steps)
     else:
-        _read_windows(layout, selection, positions, out, steps)
+        read_positions(layout, selection, positions, out, steps)
 
 
-def _read_windows(
+def read_positions(
     layout: Layout, selection: Selection, positions: Positions, out: npt.NDArray[Any], steps: Steps
 ) -> None:
-    """As many chunks at a time as are fetched before they are decoded; of points, all that the selection touches."""
+    """Read the selected items of these chunks, as many at a time as are fetched before they are decoded.
+
+    Of points, these are all that the selection touches.
+    """
     size = _window_size(layout, steps.work)
     if len(positions) <= size:
         _read_window(layout, selection, positions, None, out, steps)
