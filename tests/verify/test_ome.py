@@ -52,6 +52,7 @@ def test_an_image_as_it_should_be_is_sound_without_a_word(tmp_path: Path, format
             "level '1' has 40 pixels along y.*3 times as large",
         ),
         ({"datasets": [scaled("1", 1, 1, 1), scaled("0", 1, 1, 1)]}, "more pixels along y"),
+        ({"datasets": [scaled("0", 1, 1e300, 1e300), scaled("1", 1, 1e-300, 1e-300)]}, "level '1' has 40 pixels"),
         ({"axes": [AXES[1], AXES[0], AXES[2]]}, "axes are y c x; OME-Zarr has time first, then channels"),
         ({"axes": [AXES[0], AXES[1], AXES[1]]}, "same name"),
         ({"axes": [AXES[0], AXES[0] | {"name": "d"}, AXES[2]]}, "2 channel axes"),

@@ -125,7 +125,8 @@ class _Checker:
                 what = f"level {path!r} has more pixels along {axis.name} ({here}) than the level before it ({pixels})"
                 self.wrong(what, fatal=False)
             # Programs round to either side at each level, and smooth over more than one pixel at the edges.
-            elif abs(pixels / ratio - here) > 2 + 0.05 * here:
+            # As products: the ratio of two sizes that floats hold may be too small for one.
+            elif abs(pixels - here * ratio) > (2 + 0.05 * here) * ratio:
                 self.wrong(
                     f"level {path!r} has {here} pixels along {axis.name}, but its pixel size says that they are "
                     f"{ratio:.4g} times as large as those of level {image.paths[0]!r}, of which there are {pixels}: "
