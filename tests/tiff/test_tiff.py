@@ -178,7 +178,10 @@ def test_a_size_that_no_memory_holds_is_refused(tmp_path: Path) -> None:
         if struct.unpack_from("<H", raw, entry)[0] in (256, 257, 278):
             struct.pack_into("<HII", raw, entry + 2, 4, 1, 2_000_000_000)
     path.write_bytes(raw)
-    assert not zvcore.verify(path).ok
+    (problem,) = zvcore.verify(path).problems
+    assert problem.where == "a.tif" and "too short for the values that it tells of" in problem.what
+    with pytest.raises(ZvcoreError, match="too short"):
+        zvcore.open(path)[...]
 
 
 def test_without_tifffile_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
