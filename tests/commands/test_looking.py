@@ -217,7 +217,7 @@ WRONG = [
     ["ls", "DATA/nowhere"],
     ["tree", "DATA/nowhere"],
     ["verify", "DATA/nowhere"],
-    ["verify", "--format", "tiff", "DATA/a.n5"],
+    ["verify", "--format", "bmp", "DATA/a.n5"],
     ["repair", "DATA/nowhere"],
     ["compact", "DATA/nowhere"],
 ]

@@ -356,7 +356,7 @@ def test_the_command(tmp_path):
     "arguments",
     [
         ["src", "dst"],
-        ["src", "dst", "--format", "tiff"],
+        ["src", "dst", "--format", "bmp"],
         ["nothing", "dst", "--format", "n5"],
         ["src", "dst", "--format", "n5", "--chunks", "1,x"],
         ["src", "dst", "--format", "n5", "--levels", "-1"],
