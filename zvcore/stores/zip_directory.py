@@ -192,7 +192,8 @@ def _bounded(entries: dict[str, Entry], end: int, where: str) -> dict[str, Entry
     """The entries with their limits: none may reach into the next one or into the directory."""
     order = sorted(entries.items(), key=lambda item: item[1].at)
     following = itertools.chain((entry.at for _, entry in order[1:]), (end,))
-    for (name, entry), limit in zip(order, following, strict=True):
+    # An archive may hold nothing, or folders alone.
+    for (name, entry), limit in zip(order, following, strict=bool(order)):
         least = entry.at + _LOCAL.size + entry.stored
         if entry.at < 0 or least > limit:
             raise CorruptDataError(
