@@ -77,7 +77,6 @@ def test_zarr_python_reads_ours_and_we_read_theirs(tmp_path: Path, shards: Any) 
         assert zvcore.verify(path).ok
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("names", [[], ["a/", "a/b/"]])
 def test_an_archive_of_nothing_but_folders_holds_nothing(tmp_path: Path, names: list[str]) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
@@ -88,6 +87,7 @@ def test_an_archive_of_nothing_but_folders_holds_nothing(tmp_path: Path, names: 
     assert zvcore.open(tmp_path / "x.zip")[...].tolist() == [7, 7, 7]
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_of_two_entries_of_one_name_the_later_holds(tmp_path: Path) -> None:
     with zarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as store:
         theirs = zarr.create_array(store, shape=(4,), chunks=(2,), dtype="u2")
