@@ -43,8 +43,8 @@ cdef class Minishard:
     """Which ids a minishard holds, in ascending order, and where their values lie in the file.
 
     Nothing is refused when the index is read but what makes all of it meaningless. An entry that is wrong by itself (it
-    points outside the file, its id stands there twice) is an error for callers that ask for that id, so that one broken entry
-    does not take the others with it.
+    points outside the file, its id stands there twice) is an error for callers that ask for that id, so that one
+    broken entry does not take the others with it.
     """
 
     cdef readonly object ids

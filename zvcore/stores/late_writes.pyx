@@ -1,8 +1,8 @@
 """Old versions of files that stay until the new ones are on the disk: what `durability="late"` is made of.
 
 A new file is exchanged with the old one, which then lies beside it as `.NAME~TIME~SIZE.zvtmp`: TIME (in nanoseconds)
-and SIZE, both hexadecimal, are the new file's. A thread syncs the new file and removes the old one. If power fails before
-that, the file system may have cut the new one short; `kept_versions.py` then puts the old one back.
+and SIZE, both hexadecimal, are the new file's. A thread syncs the new file and removes the old one. If power fails
+before that, the file system may have cut the new one short; `kept_versions.py` then puts the old one back.
 
 What waits is a list. A writer that finds too much in it works on it itself, so disks that are slower than writers are
 waited for in the end, and old and new versions together never take more room than that.
