@@ -288,6 +288,8 @@ class ConversionReport(Outcome, Report):
         return "\n".join(lines)
 
     def _work(self) -> list[str]:
+        if self.counts and not self.units:  # points or lines, which have neither chunks nor units
+            return [f"{', '.join(f'{number} {what}' for what, number in self.counts.items())}, {self.seconds:.1f} s"]
         resumed = f"; {self.resumed} of {self.units} parts were done before" if self.resumed else ""
         return [
             f"{human_size(self.bytes_in)} read, {human_size(self.bytes_out)} written, ratio {self.ratio:.2f}, "

@@ -172,3 +172,16 @@ def test_a_table_becomes_points_of_zarr_vectors(tmp_path: Path, kind: str) -> No
     (tmp_path / "u.csv").write_text("x,y\n1,2\n")
     with pytest.raises(MetadataError, match="no column 'z'"):
         zvcore.convert(tmp_path / "u.csv", tmp_path / "w", format="zvf", dimensions=NM)
+
+
+def test_a_conversion_of_a_table_says_how_many_rows_it_carried(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("x,y,z\n1,2,3\n4,5,6\n")
+    report = zvcore.convert(tmp_path / "p.csv", tmp_path / "p.zvf", format="zvf")
+    assert "2 points" in str(report)
+    assert "chunks" not in str(report)
+
+
+def test_positions_that_are_no_numbers_are_refused_as_such(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("x,y,z\n1,2,nan\n4,5,6\n")
+    with pytest.raises(MetadataError, match="positions must be finite"):
+        zvcore.convert(tmp_path / "p.csv", tmp_path / "p.zvf", format="zvf")

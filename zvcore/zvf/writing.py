@@ -87,6 +87,8 @@ def write_points(
 def _around(positions: npt.NDArray[Any]) -> tuple[float, ...]:
     """A chunk that is certain to hold these positions."""
     low, high = positions.min(0), positions.max(0)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise ValueError("positions must be finite")
     side = float((high - low).max()) + abs(float(high.max())) + 1.0
     return (side,) * len(low)
 
