@@ -150,3 +150,13 @@ def test_values_in_another_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.nii").write_bytes(raw)
     with pytest.raises(UnsupportedError, match="another file"):
         zvcore.open(tmp_path / "a.nii")
+
+
+def test_colours_are_not_scaled(tmp_path: Path) -> None:
+    values = np.zeros((4, 5, 6), [("R", "u1"), ("G", "u1"), ("B", "u1")])
+    values["G"] = 7
+    path = make(tmp_path / "a.nii", values)
+    stored = bytearray(path.read_bytes())
+    stored[112:120] = np.array([2, 1], "<f4").tobytes()
+    path.write_bytes(stored)
+    assert np.array_equal(zvcore.open(path)[...], values)

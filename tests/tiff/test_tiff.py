@@ -12,7 +12,7 @@ import pytest
 
 import zvcore
 from zvcore.commands.cli import main
-from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,3 +189,20 @@ def test_without_tifffile_the_error_names_it(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(__import__("sys").modules, "tifffile", None)
     with pytest.raises(UnsupportedError, match=r"tifffile.*zvcore\[tiff\]"):
         zvcore.open(path)
+
+
+@pytest.mark.parametrize("compression", ["jpeg", "zlib"])
+def test_a_tile_that_is_cut_off_is_told_with_its_place(tmp_path: Path, compression: str) -> None:
+    pytest.importorskip("imagecodecs")
+    values = np.random.default_rng(2).integers(0, 255, (64, 64), np.uint8)
+    tifffile.imwrite(tmp_path / "a.tif", values, tile=(32, 32), compression=compression)
+    with tifffile.TiffFile(tmp_path / "a.tif") as file:
+        (counts,) = (tag for tag in file.pages[0].tags.values() if tag.name == "TileByteCounts")
+        where, count, size = counts.valueoffset, counts.value[0], counts.valuebytecount // counts.count
+        offset = file.pages[0].dataoffsets[0]
+    stored = bytearray((tmp_path / "a.tif").read_bytes())
+    stored[where : where + size] = (count * 3 // 4).to_bytes(size, "little")
+    (tmp_path / "a.tif").write_bytes(stored)
+    with pytest.raises(CorruptDataError) as caught:
+        zvcore.open(tmp_path / "a.tif")[...]
+    assert caught.value.offset == offset

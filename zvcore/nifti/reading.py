@@ -44,7 +44,9 @@ def read(store: Store) -> BorrowedArray:
             "intent": list(map(_text, header.get_intent()[::2])),
         }  # fmt: skip
         axes = _axes(header, len(values.shape))
-    scale = None if slope is None or (slope, inter) == (1, 0) else (float(slope), float(inter))
+    # Colours are never scaled, the standard says.
+    plain = slope is None or (slope, inter) == (1, 0) or values.dtype.names is not None
+    scale = None if plain else (float(slope), float(inter))
     if source is None and scale is None:
         layout: Any = FlatLayout(store, store.file, values)
     else:

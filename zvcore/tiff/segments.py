@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zvcore.borrowed.array import reopened_blocks
 from zvcore.borrowed.file import reading
-from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError
+from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +23,9 @@ __all__ = ["Segments"]
 # Of tifffile's own order: (separate sample, depth, length, width, contiguous sample).
 _PLACES = {"Z": 1, "Y": 2, "X": 3}
 _LARGEST = 1 << 31
+# The compressions that hold JPEG streams, what such a stream ends with, and how much padding may follow.
+_JPEG = {6, 7, 33007, 34892}
+_END, _PADDING = b"\xff\xd9", 64
 
 
 class Segments:
@@ -55,6 +58,7 @@ class Segments:
             )
         self._grid = tuple(-(-n // extent) for n, extent in zip(self._shaped, self._extents, strict=True))
         self._decode = page.decode
+        self._is_jpeg = int(page.compression) in _JPEG
         self._tables = {"jpegtables": page.jpegtables} if page.jpegtables else {}
         self.tile = (*(1,) * len(self._outer), *(self._extents[axis] for axis in self._axes))
 
@@ -91,7 +95,10 @@ class Segments:
         wanted = list(self._numbers(box))
         for number, data in zip(wanted, self._stored(page, wanted), strict=True):
             if data is not None:
-                self._put(data, number, box, view)
+                try:
+                    self._put(data, number, box, view)
+                except ZvcoreError as error:
+                    raise error.located(offset=int(page.dataoffsets[number])) from error
 
     def _numbers(self, box: Sequence[tuple[int, int]]) -> Iterator[int]:
         """The segments that a box reaches into."""
@@ -117,6 +124,9 @@ class Segments:
         return [found.get(number) for number in wanted]
 
     def _put(self, data: memoryview, number: int, box: Sequence[tuple[int, int]], view: npt.NDArray[Any]) -> None:
+        # libjpeg fills what is missing with grey.
+        if self._is_jpeg and _END not in bytes(data[-_PADDING:]):
+            raise CorruptDataError("a JPEG stream is cut off", key=self.place.root, expected="FFD9 at its end")
         with reading(self.place.root, "TIFF"):
             decoded, at, _ = self._decode(bytes(data), number, **self._tables)
         if decoded is None:
