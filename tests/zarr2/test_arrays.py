@@ -427,3 +427,27 @@ def test_chunks_of_impossible_size_cost_nothing(tmp_path: Path, changes: dict[st
     with pytest.raises(ZvcoreError):
         array[0, 0]
     assert not zvcore.verify(tmp_path).ok
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_chunks_that_nothing_encodes_are_read_where_they_belong(tmp_path: Path, order: Any) -> None:
+    values = np.arange(60, dtype="u2").reshape(10, 6)
+    array = zvcore.create(
+        tmp_path, format="zarr2", shape=(10, 6), chunks=(4, 3), dtype="u2", codec=None, order=order, fill_value=9
+    )
+    array[...] = values
+    out = np.full((6, 5), 77, "u2", order=order)
+    array.read((slice(4, 8), slice(3, 6)), out=out[1:5, 1:4])
+    assert (out[1:5, 1:4] == values[4:8, 3:6]).all()
+    out[1:5, 1:4] = 77
+    assert (out == 77).all()
+    assert (array[8:, 3:] == values[8:, 3:]).all()
+    for stored in (b"", bytes(23), bytes(25)):
+        (tmp_path / "1.1").write_bytes(stored)
+        with pytest.raises(CorruptDataError, match=r"1\.1"):
+            array[4:8, 3:6]
+        with pytest.raises(CorruptDataError, match=r"1\.1"):
+            array.read((slice(4, 8), slice(3, 6)), out=out[1:5, 1:4])
+        assert (out[0] == 77).all() and (out[5] == 77).all() and (out[:, 0] == 77).all() and (out[:, 4] == 77).all()
+    (tmp_path / "1.1").unlink()
+    assert (array[4:8, 3:6] == 9).all()

@@ -28,6 +28,6 @@ cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chun
 cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
                      const Bytes *stored, const Target *target) noexcept nogil
 
-# Where among the values of a selection the stored bytes of a chunk, so many, belong as they are; NULL if they do not.
-cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t size,
+# Where among the values of a selection a chunk belongs as it is stored, if it has `room` bytes; NULL: nowhere.
+cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t *room,
                               const Target *target) noexcept nogil

@@ -121,7 +121,7 @@ cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64
     return 0
 
 
-cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t size,
+cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t *room,
                               const Target *target) noexcept nogil:
     cdef Place place
     cdef Block block
@@ -131,6 +131,5 @@ cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk,
     place.row = chunk
     place.position = position_of(chunks, chunk)
     chunks.form.written_block(place.position, &block)
-    if size != block.nbytes:
-        return NULL
+    room[0] = block.nbytes
     return <uint8_t *> direct_target(chunks.form, selection, place, &block, target)

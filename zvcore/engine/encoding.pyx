@@ -38,7 +38,7 @@ cdef int old_values(Slot *slot, Chunks chunks, int64_t chunk, const Block *block
     cdef Py_ssize_t shape[ZV_MAX_NDIM]
     cdef int axis
     fill_chunk(chunks.form, slot, block)
-    if old.load(slot, chunk, stored_limit(chunks.form.chunk_nbytes), NULL, &stored) != 0:
+    if old.load(slot, chunk, stored_limit(chunks.form.chunk_nbytes), NULL, 0, &stored) != 0:
         return -1
     if stored.data == NULL:
         return 0

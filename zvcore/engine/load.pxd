@@ -22,8 +22,10 @@ cdef class Stored:
     cdef int take_columns(self, sources, Py_ssize_t objects) except -1
     cdef int64_t object_of(self, int64_t chunk) noexcept nogil
     # The stored bytes of one chunk; data NULL: it is absent. An object of more than `most` bytes is refused. With
-    # `into`, bytes that have to be copied anyway are read there and not into the slot's scratch.
-    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, Bytes *found) noexcept nogil
+    # `into`, bytes that have to be copied anyway are read there, if there are `room` of them, and not into the slot's
+    # scratch.
+    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
+                  Bytes *found) noexcept nogil
     # The bytes that hold several chunks of a run, and the offset in the object of the first of them.
     cdef int load_run(self, Slot *slot, int64_t run, Bytes *found, uint64_t *base) noexcept nogil
     # Called once for each run; `leave` when a thread has done its last. What a thread has done of one object it tells

@@ -62,7 +62,8 @@ cdef class Stored:
     cdef int64_t object_of(self, int64_t chunk) noexcept nogil:
         return self.key[chunk] if self.key != NULL else chunk
 
-    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, Bytes *found) noexcept nogil:
+    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
+                  Bytes *found) noexcept nogil:
         found.data = NULL
         found.size = 0
         return 0
@@ -107,7 +108,8 @@ cdef class AtHand(Stored):
         free(self.views)
         free(self.present)
 
-    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, Bytes *found) noexcept nogil:
+    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
+                  Bytes *found) noexcept nogil:
         cdef int64_t which = self.object_of(chunk)
         found.data = <const uint8_t *> self.views[which].buf if self.present[which] else NULL
         found.size = self.views[which].len
@@ -123,7 +125,8 @@ cdef class WholeFiles(Stored):
         self.paths = Paths(sources.keys, root)
         self.take_columns(sources, len(self.paths))
 
-    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, Bytes *found) noexcept nogil:
+    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
+                  Bytes *found) noexcept nogil:
         cdef char *path = self.paths.write(&slot.path, self.object_of(chunk))
         cdef uint8_t *memory
         cdef int64_t got
@@ -143,7 +146,7 @@ cdef class WholeFiles(Stored):
             slot.failure.expected = most
             slot.failure.found = stamp.size
             return -1
-        memory = reserve(&slot.stored, stamp.size)
+        memory = into if into != NULL and stamp.size == room else reserve(&slot.stored, stamp.size)
         if memory == NULL:
             close(fd)
             return fail(slot, MEMORY_FAILURE, chunk)
@@ -312,12 +315,13 @@ cdef class FileRanges(Stored):
         found.data = into
         return 0
 
-    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, Bytes *found) noexcept nogil:
+    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
+                  Bytes *found) noexcept nogil:
         found.data = NULL
         if self.length[chunk] == ZV_SIZE_UNKNOWN:
             return 0
         found.size = self.length[chunk]
-        return self.load_span(slot, chunk, self.offset[chunk], into, found)
+        return self.load_span(slot, chunk, self.offset[chunk], into if found.size == room else NULL, found)
 
     cdef int load_run(self, Slot *slot, int64_t run, Bytes *found, uint64_t *base) noexcept nogil:
         cdef int64_t first = self.order[self.runs[run]]

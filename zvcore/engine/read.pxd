@@ -13,8 +13,8 @@ cdef class Receiver:
     cdef Chunks chunks
     cdef uint64_t most                  # how large a stored chunk may be
 
-    # Where the bytes of a chunk, so many, belong as they are; NULL if they do not.
-    cdef uint8_t *place_of(self, int64_t chunk, uint64_t size) noexcept nogil
+    # Where the bytes of a chunk belong as they are stored if there are `room` of them; NULL: nowhere.
+    cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil
     # Takes the bytes of a chunk; NULL: it is absent. 0, or -1 with slot.failure.
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil
     # How many of these chunks it takes at once, from the first on.

@@ -27,7 +27,7 @@ cdef enum:
 cdef class Receiver:
     """What becomes of the stored bytes of each chunk."""
 
-    cdef uint8_t *place_of(self, int64_t chunk, uint64_t size) noexcept nogil:
+    cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil:
         return NULL
 
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil:
@@ -44,8 +44,8 @@ cdef class Receiver:
 cdef class IntoItems(Receiver):
     """Chunks are decoded into the values of a selection."""
 
-    cdef uint8_t *place_of(self, int64_t chunk, uint64_t size) noexcept nogil:
-        return place_as_stored(self.chunks, self.items.selection, chunk, size, &self.items.target)
+    cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil:
+        return place_as_stored(self.chunks, self.items.selection, chunk, room, &self.items.target)
 
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil:
         return read_block(slot, self.chunks, self.items.selection, chunk, stored, &self.items.target)
@@ -113,10 +113,9 @@ cdef class Reading(Task):
 
     cdef int read_one(self, Slot *slot, int64_t chunk) noexcept nogil:
         cdef Bytes found
-        cdef uint8_t *place = NULL
-        if self.stored.length != NULL:
-            place = self.receiver.place_of(chunk, self.stored.length[chunk])
-        if self.stored.load(slot, chunk, self.receiver.most, place, &found) != 0:
+        cdef uint64_t room = 0
+        cdef uint8_t *place = self.receiver.place_of(chunk, &room)
+        if self.stored.load(slot, chunk, self.receiver.most, place, room, &found) != 0:
             return -1
         return self.receiver.receive(slot, chunk, found)
 

@@ -105,7 +105,7 @@ cdef class Recoding(Task):
             place = self.cells.axis_of[axis]
             ours.strides[axis] = shown.strides[place] if place >= 0 else 0
         for chunk in range(self.cells.source_first[cell], self.cells.source_first[cell + 1]):
-            status = self.stored.load(slot, chunk, stored_limit(self.source.form.chunk_nbytes), NULL, &stored)
+            status = self.stored.load(slot, chunk, stored_limit(self.source.form.chunk_nbytes), NULL, 0, &stored)
             if status == 0:
                 if stored.data != NULL:
                     slot.bytes_in += stored.size

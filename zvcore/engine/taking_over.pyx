@@ -49,7 +49,7 @@ cdef class TakingOver(Task):
 
     cdef int take_over(self, Slot *slot, int64_t chunk) noexcept nogil:
         cdef Bytes found, nothing
-        if self.stored.load(slot, chunk, LARGEST, NULL, &found) != 0:
+        if self.stored.load(slot, chunk, LARGEST, NULL, 0, &found) != 0:
             return -1
         if found.data == NULL:
             return self.of_target(slot, self.sink.leave_out(slot, chunk))
