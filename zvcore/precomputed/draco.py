@@ -106,7 +106,7 @@ def _check_claims(data: bytes) -> None:
         )
     at = _HEADER
     if int.from_bytes(data[9:11], "little") & 0x8000:
-        raise CorruptDataError("the fragment has Draco metadata, which no writer of meshes adds")
+        at = _after_metadata(data, at)
     if (data[5], data[6]) < (2, 2):
         raise UnsupportedError("Draco streams before version 2.2 are not read", found=f"{data[5]}.{data[6]}")
     if data[8] == _EDGEBREAKER:
@@ -124,6 +124,41 @@ def _check_claims(data: bytes) -> None:
         )  # fmt: skip
 
 
+def _after_metadata(data: bytes, at: int) -> int:
+    """Where metadata end, such as those in which igneous keeps how the vertices were quantized.
+
+    One tree of entries belongs to each attribute that is counted first, and a last one to the whole.
+    """
+    attributes, at = _number(data, at)
+    for remaining in range(attributes, -1, -1):
+        if remaining:
+            _, at = _number(data, at)  # the attribute
+        nodes, named = 1, False
+        while nodes:
+            if named:
+                at = _after_name(data, at)
+            entries, at = _number(data, at)
+            for _ in range(entries):
+                at = _after_name(data, at)
+                size, at = _number(data, at)
+                at += size
+            children, at = _number(data, at)
+            nodes += children - 1
+            named = True
+    return at
+
+
+def _after_name(data: bytes, at: int) -> int:
+    """Where a name ends that stands behind its length, which is one byte."""
+    if at >= len(data):
+        raise _cut_off(data)
+    return at + 1 + data[at]
+
+
+def _cut_off(data: bytes) -> CorruptDataError:
+    return CorruptDataError("the header of the fragment is cut off", length=len(data))
+
+
 def _number(data: bytes, at: int) -> tuple[int, int]:
     """A number in groups of seven bits, the lowest first, and where it ends."""
     value = 0
@@ -135,4 +170,4 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 127) << shift
         if byte < 128:
             return value, at
-    raise CorruptDataError("the header of the fragment is cut off", length=len(data))
+    raise _cut_off(data)
