@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from zvcore import kernels
 from zvcore.documents import as_json
-from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.errors import ConflictError, CorruptDataError, MetadataError, UnsupportedError
 from zvcore.precomputed.annotation_info import AnnotationInfo, Index
 from zvcore.precomputed.annotation_levels import (
     Frame,
@@ -29,7 +29,9 @@ from zvcore.precomputed.annotation_lists import IndexWriter
 from zvcore.precomputed.annotation_schema import Schema
 from zvcore.precomputed.annotation_source import batches_of, sliced
 from zvcore.precomputed.annotation_spool import BLOCK, Spool
+from zvcore.precomputed.kinds import ANNOTATIONS
 from zvcore.precomputed.metadata import INFO, read_info, write_info
+from zvcore.precomputed.replacing import refuse_another_kind
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits
 from zvcore.report import Report
@@ -137,8 +139,10 @@ def what_is_there(store: Store, overwrite: bool) -> list[str]:
             raise ConflictError("there is an info already; overwrite=True replaces it", key=f"{store.root}/{INFO}")
         found[INFO] = True
         # What is broken is replaced as far as it is known.
-        with contextlib.suppress(ZvcoreError):
-            found |= {index.folder: True for index in AnnotationInfo.from_json(read_info(store), INFO).indexes}
+        with contextlib.suppress(CorruptDataError, MetadataError, UnsupportedError):
+            info = read_info(store)
+            refuse_another_kind(info, (ANNOTATIONS,), f"{store.root}/{INFO}")
+            found |= {index.folder: True for index in AnnotationInfo.from_json(info, INFO).indexes}
     folders = [name for name in store.list_dir()[0] if re.fullmatch("by_id|rel_.*|spatial[0-9]+", name)]
     if folders and not overwrite:
         raise ConflictError(

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zvcore.choices import AUTO, Auto
-from zvcore.errors import ConflictError
 from zvcore.precomputed.ids import as_id
 from zvcore.precomputed.legacy_meshes import LegacyMeshes, legacy_document
 from zvcore.precomputed.manifests import Manifest
@@ -16,6 +15,7 @@ from zvcore.precomputed.mesh_octree import encode_mesh
 from zvcore.precomputed.meshes import write_mesh_fragments
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY
+from zvcore.precomputed.replacing import files_to_replace, remove_files
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.simplifying import simplified
@@ -80,8 +80,7 @@ def write_meshes(
         if lods > 1 or tuple(transform) != IDENTITY:
             raise ValueError("legacy meshes have one level, and no transform: their vertices are in nanometers")
         return _write_legacy(store, surfaces, attrs, overwrite)
-    if store.exists("info") and not overwrite:
-        raise ConflictError("there are meshes already; overwrite=True replaces them", key=f"{store.root}/info")
+    files_to_replace(store, "meshes", overwrite)  # refused before anything is encoded
     meshes = (
         (id, *encode_mesh(
             levels, bits=vertex_quantization_bits, chunk_shape=chunk_shape,
@@ -130,17 +129,15 @@ def _write_legacy(
     store: Store, surfaces: Iterable[tuple[int, list[Surface]]], attrs: Mapping[str, Any] | None, overwrite: bool
 ) -> int:
     """One fragment for each mesh, of its finest level."""
-    if store.exists("info") and not overwrite:
-        raise ConflictError("there are meshes already; overwrite=True replaces them", key=f"{store.root}/info")
+    old = files_to_replace(store, "meshes", overwrite)
     write_info(store, legacy_document(attrs))
     meshes = LegacyMeshes(store, "r+")
-    before = set(meshes.ids().tolist())
     count = 0
     for id, levels in surfaces:
         meshes.update([(id, levels[0])])
-        before.discard(id)
+        old -= {f"{id}:0", f"{id}:0:0"}
         count += 1
-    meshes.delete(sorted(before))
+    remove_files(store, old)
     return count
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
-from zvcore.errors import ConflictError, CorruptDataError, MetadataError
+from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.draco import decode_fragment
 from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
+from zvcore.precomputed.replacing import files_to_replace, names_of_shards, remove_files
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.surfaces import Surface, joined, merged, transformed
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.sharding_spec import ShardingSpec
     from zvcore.stores import Store
 
-__all__ = ["MESHES_TYPE", "Mesh", "Meshes", "mesh_document", "write_mesh_fragments"]
+__all__ = ["MESHES_TYPE", "Mesh", "Meshes", "mesh_document", "write_mesh_files", "write_mesh_fragments"]
 
 T = TypeVar("T")
 
@@ -188,10 +189,7 @@ class Meshes(SegmentMapping[Mesh]):
         if self._objects.shards is not None:
             self._objects.shards.update(stored)
             return
-        for id, manifest, fragments in stored:
-            # The manifest last: a reader that finds it also finds its fragments.
-            self._data.put(id, fragments)
-            self._objects.files.put(id, manifest)
+        write_mesh_files(self.store, stored)
 
     def delete(self, ids: Ids) -> None:
         """Take meshes out; ids that have none are passed over."""
@@ -250,21 +248,25 @@ def write_mesh_fragments(
         raise MetadataError("vertex_quantization_bits is wrong", expected="10 or 16", found=vertex_quantization_bits)
     spec = None if sharding is None else as_spec(sharding)
     document = mesh_document(vertex_quantization_bits, spec, transform, lod_scale_multiplier, attrs)
-    if store.exists("info") and not overwrite:
-        raise ConflictError("there are meshes already; overwrite=True replaces them", key=f"{store.root}/info")
-    count = 0
+    old = files_to_replace(store, "meshes", overwrite)
     if spec is not None:
         count = write_sharded(store, spec, _stored(meshes), overwrite=overwrite)
+        new = names_of_shards(store, spec)
     else:
-        manifests, data = SegmentFiles(store, _MANIFEST_SUFFIX), SegmentFiles(store)
-        before = set(manifests.ids().tolist())
-        for id, manifest, fragments in _stored(meshes):
-            data.put(id, fragments)
-            manifests.put(id, manifest)
-            before.discard(as_id(id))
-            count += 1
-        for id in before:
-            manifests.delete(id)
-            data.delete(id)
+        new = write_mesh_files(store, _stored(meshes))
+        count = len(new) // 2
     write_info(store, document)
+    remove_files(store, old - new)
     return count
+
+
+def write_mesh_files(store: Store, stored: Iterable[tuple[SupportsIndex, bytes, bytes]]) -> set[str]:
+    """Write (id, manifest, fragments) into two files each; the names of these."""
+    manifests, data = SegmentFiles(store, _MANIFEST_SUFFIX), SegmentFiles(store)
+    names = set()
+    for id, manifest, fragments in stored:
+        # The manifest last: a reader that finds it also finds its fragments.
+        data.put(id, fragments)
+        manifests.put(id, manifest)
+        names |= {data.key(id), manifests.key(id)}
+    return names

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from zvcore.documents.members import Items, Made, Place
-from zvcore.errors import ConflictError, CorruptDataError, MetadataError
+from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
+from zvcore.precomputed.replacing import files_to_replace, names_of_shards, remove_files
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.surfaces import transformed
@@ -243,21 +244,18 @@ def write_skeletons(
     store = open_store(path, "w")
     spec = None if sharding is None else as_spec(sharding)
     document = skeleton_document(vertex_attributes, spec, transform, attrs)
-    if store.exists("info") and not overwrite:
-        raise ConflictError("there are skeletons already; overwrite=True replaces them", key=f"{store.root}/info")
+    old = files_to_replace(store, "skeletons", overwrite)
     pairs = skeletons.items() if isinstance(skeletons, Mapping) else skeletons
     encoded = ((id, skeleton.to_bytes(vertex_attributes)) for id, skeleton in pairs)
-    count = 0
     if spec is not None:
         count = write_sharded(store, spec, encoded, overwrite=overwrite)
+        new = names_of_shards(store, spec)
     else:
-        files = SegmentFiles(store)
-        before = set(files.ids().tolist())
+        files, new = SegmentFiles(store), set()
         for id, data in encoded:
             files.put(id, data)
-            before.discard(as_id(id))
-            count += 1
-        for id in before:
-            files.delete(id)
+            new.add(files.key(id))
+        count = len(new)
     write_info(store, document)
+    remove_files(store, old - new)
     return count

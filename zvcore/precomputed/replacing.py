@@ -1,0 +1,79 @@
+"""Replacing a set of meshes or skeletons: no file of the old one stays, however the two of them are stored."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
+from zvcore.precomputed.kinds import LEGACY_MESHES, MESHES, SKELETONS, kind_of
+from zvcore.precomputed.legacy_meshes import MANIFEST_NAME
+from zvcore.precomputed.metadata import INFO, read_info
+from zvcore.precomputed.shard_reader import ShardReader
+from zvcore.precomputed.sharding_spec import ShardingSpec
+from zvcore.stores.indexes import index_cache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from zvcore.stores import Store
+
+__all__ = ["files_to_replace", "names_of_shards", "refuse_another_kind", "remove_files"]
+
+# Of an object in files of its own, and of the one fragment of a legacy mesh as we name it.
+_OBJECT = re.compile(r"(0|[1-9][0-9]{0,19})(\.index)?(\.gz)?")
+_FRAGMENT = re.compile(r"(0|[1-9][0-9]{0,19}):0:0(\.gz)?")
+
+
+def files_to_replace(store: Store, what: str, overwrite: bool) -> set[str]:
+    """The names of the files of the set that lies here; ConflictError unless it is one that may be replaced.
+
+    what  the set is to be one of these
+    """
+    if not store.exists(INFO):
+        return set()
+    where = f"{store.root}/{INFO}"
+    if not overwrite:
+        raise ConflictError(f"there are {what} already; overwrite=True replaces them", key=where)
+    try:
+        info = read_info(store)
+    except ZvcoreError:
+        return set()  # nobody can tell what a broken document was of
+    refuse_another_kind(info, (MESHES, LEGACY_MESHES, SKELETONS), where)
+    try:
+        spec = None if info.get("sharding") is None else ShardingSpec.from_json(info["sharding"])
+    except ZvcoreError:
+        return set()
+    names = set(store.list_dir()[1])
+    if kind_of(info, where) not in (MESHES, SKELETONS):
+        return {name for name in names if MANIFEST_NAME.fullmatch(name) or _FRAGMENT.fullmatch(name)}
+    if spec is None:
+        return {name for name in names if _OBJECT.fullmatch(name)}
+    return {name for name in names if spec.shard_number(name) is not None}
+
+
+def refuse_another_kind(info: dict[str, Any], kinds: Iterable[str], where: str) -> None:
+    """ConflictError if the document is of something else, which `overwrite` is not meant to destroy."""
+    if "@type" not in info and "scales" not in info:
+        return  # no volume: folders of legacy meshes may say nothing of themselves
+    try:
+        kind = kind_of(info, where)
+    except UnsupportedError:
+        kind = repr(info["@type"])
+    if kind not in kinds:
+        raise ConflictError(
+            "what lies here is something else, and is not replaced", key=where, expected=" or ".join(kinds), found=kind
+        )
+
+
+def names_of_shards(store: Store, spec: ShardingSpec) -> set[str]:
+    """The names of the shards of a new set that are there."""
+    return {spec.shard_name(number) for number in ShardReader(store, spec).shards()}
+
+
+def remove_files(store: Store, names: Iterable[str]) -> None:
+    """Remove what was replaced, once the new document no longer leads there."""
+    for name in sorted(names):
+        store.delete(name)
+        index_cache().invalidate(store, name)
