@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 __all__ = [
+    "AccessRefusedError",
     "CodecConflictError",
     "CodecNotFoundError",
     "ConflictError",
@@ -162,6 +163,10 @@ class StoreError(ZvcoreError, OSError):
 
     # OSError would show an errno.
     __str__ = ZvcoreError.__str__
+
+
+class AccessRefusedError(StoreError):
+    """The place where the objects are answers, and refuses access."""
 
 
 class MisplacedChunksWarning(UserWarning):

@@ -165,34 +165,6 @@ def test_storage_options_are_for_object_stores(tmp_path: Path) -> None:
         zvcore.create(tmp_path, format="n5", shape=(3,), dtype="u1", storage_options={"region": "x"})
 
 
-def test_credentials_from_files_and_the_environment(
-    s3_process: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    url = s3_process.url(f"credentials-{uuid.uuid4()}")
-    (tmp_path / "credentials").write_text(
-        f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
-        "[wrong]\naws_access_key_id = nobody\naws_secret_access_key = nothing\n"
-    )
-    (tmp_path / "config").write_text(
-        f"[default]\nregion = us-east-1\nendpoint_url = {s3_process.endpoint}\n[profile wrong]\nregion = eu-west-1\n"
-    )
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    zvcore.create(url, format="zarr3", shape=(4,), dtype="u1")[...] = 3
-    assert zvcore.open(url)[...].tolist() == [3] * 4
-    settings = addresses._with_aws_files({"profile": "wrong"})
-    assert settings == {"region": "eu-west-1", "access_key_id": "nobody", "secret_access_key": "nothing"}
-    # What is said outright, and the environment, come first.
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    assert zvcore.open(url, storage_options={"endpoint": s3_process.endpoint})[...].tolist() == [3] * 4
-
-
 # --- fsspec
 
 

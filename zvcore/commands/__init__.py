@@ -4,7 +4,8 @@ A command's module offers `add_parser(commands, common)`, which makes the comman
 `run(options)`, which returns the exit status. All of these modules are imported at every start, so they import what
 they work with inside `run`, and nothing but the standard library's light modules at their top.
 
-`options` always has `threads` (None: as many as there are processors), `quiet`, `verbose` and `debug`.
+`options` always has `threads` (None: as many as there are processors), `quiet`, `verbose` and `debug`. What
+`--storage-option` says need not be passed on: it holds for every URL that a command opens.
 Data goes to stdout (`print_json` and the like of `zvcore.commands.terminal`), words go to stderr (`say`).
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import sys
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["main", "make_parser"]
 
 
+UNLESS_GIVEN: dict[str, Any] = {"threads": None, "quiet": False, "verbose": 0, "debug": False, "storage_option": None}
+# What commands call the paths that they take.
+PATHS = ("path", "paths", "src", "dst", "out", "volume")
 # The exit status of a process that SIGTERM ended.
 TERMINATED = 143
 
@@ -41,6 +45,20 @@ def thread_count(text: str) -> int:
     return count
 
 
+def storage_option(text: str) -> tuple[str, Any]:
+    """The argument of `--storage-option`: true, false, whole numbers and objects as JSON has them; else text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"KEY=VALUE, not {text!r}")
+    is_number = value.isascii() and value.isdigit() and (value == "0" or value[0] != "0")
+    if value in ("true", "false") or is_number or value[:1] in ("{", "["):
+        try:
+            return name, json.loads(value)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{name} is no JSON: {error}") from error
+    return name, value
+
+
 def make_parser() -> argparse.ArgumentParser:
     # SUPPRESS: what stands before the command must not be reset by the command's own defaults.
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
@@ -50,6 +68,11 @@ def make_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "-v", "--verbose", action="count", help="say on stderr what is done (-vv: each document, each unit)"
     )
+    group.add_argument(
+        "--storage-option", action="append", type=storage_option, metavar="KEY=VALUE",
+        help="for paths that are URLs, can be repeated: endpoint=http://minio.lab:9000, allow_http=true, profile=lab,"
+        " skip_signature=true (docs/object-stores.md)",
+    )  # fmt: skip
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = argparse.ArgumentParser(prog="zvcore", description="Chunked and sharded array stores.", parents=[common])
     parser.add_argument("--version", action=ShowVersions, nargs=0, help="versions of zvcore and everything it uses")
@@ -74,9 +97,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
-    options = parser.parse_args(arguments, argparse.Namespace(threads=None, quiet=False, verbose=0, debug=False))
+    options = parser.parse_args(arguments, argparse.Namespace(**UNLESS_GIVEN))
     try:
-        with durable(durability_asked(options)), telling(options.verbose):
+        with durable(durability_asked(options)), telling(options.verbose), opening_with(options):
             status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
@@ -124,6 +147,22 @@ def durable(asked: str | None) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def opening_with(options: argparse.Namespace) -> Iterator[None]:
+    """Within this, URLs are opened with what `--storage-option` says."""
+    if not options.storage_option:
+        yield
+        return
+    from zvcore.stores.opening import takes_options, usual_options
+
+    given = [getattr(options, name, None) for name in PATHS]
+    paths = [path for one in given if one is not None for path in (one if isinstance(one, list) else [one])]
+    if not any(map(takes_options, paths)):
+        raise UsageError("--storage-option is for paths that are URLs; none of these is")
+    with usual_options(dict(options.storage_option)):
+        yield
 
 
 @contextmanager

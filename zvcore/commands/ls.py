@@ -46,6 +46,9 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
     import zvcore
     from zvcore.care.verbs import find
 
+    below = entries(path)
+    if below is not None:
+        return below
     if sizes:
         found = zvcore.inspect(path)
         if found["kind"] == "volume":
@@ -61,3 +64,26 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
     if only is not None or isinstance(opened, zvcore.Array):
         return {}
     return dict.fromkeys(opened.children())
+
+
+def entries(path: str) -> dict[str, Any] | None:
+    """Folders, and files that may be datasets, of a place that is no dataset itself: a bucket, a folder of several."""
+    from zvcore.errors import NotFoundError, UnsupportedError
+    from zvcore.format import formats
+    from zvcore.opening import detect, store_at, unreadable
+
+    store = store_at(path)
+    if store.file is not None or detect(store) is not None:
+        return None
+    try:
+        folders, objects = store.list_dir()
+    except UnsupportedError:  # a web server that does not list
+        return None
+    if not folders and not objects:
+        raise NotFoundError("there is nothing here", key=path)
+    endings = tuple(suffix for one in formats().values() for suffix in (*one.suffixes, ".zip", ".ozx"))
+    files = [name for name in objects if name.lower().endswith(endings)]
+    if not (folders or files) or unreadable(store) is not None:
+        return None
+    kinds = ((folders, "folder"), (files, "file"))
+    return {name: {"kind": kind} for names, kind in kinds for name in sorted(names)}

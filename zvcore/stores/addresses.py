@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import importlib.util
 import os
 import re
@@ -14,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies
 
 from zvcore.errors import InvalidKeyError, UnsupportedError
+from zvcore.stores.aws import with_aws_settings
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import check_options
 from zvcore.stores.remote import RemoteStore
@@ -38,6 +38,7 @@ _CONNECTION = {
 # Those that requests over connections of our own may go without.
 _PLAIN = {"allow_http", "connect_timeout", "http1_only", "pool_idle_timeout", "pool_max_idle_per_host", "read_timeout",
           "timeout", "user_agent"}  # fmt: skip
+_AZURE = ("endpoint", "azure_endpoint", "azure_storage_endpoint")
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 # A server that fails all the time is given up after about ten seconds of waiting.
 _RETRIES: dict[str, Any] = {
@@ -99,6 +100,7 @@ def open_with_fsspec(url: str, mode: str, options: dict[str, Any]) -> Store:
 
 def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) -> RemoteStore:
     from zvcore.stores.obstore_client import ObstoreClient
+    from zvcore.stores.unsigned_first import UnsignedFirst
 
     kind = _KINDS[scheme]
     parts = urlsplit(url)
@@ -118,21 +120,31 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
         if "@" in place and scheme in ("abfs", "abfss"):
             options.setdefault("account_name", place.partition("@")[2].partition(".")[0])
     prefix = _checked(path.strip("/"), url)
+    nobody = False
     if kind == "S3Store":
-        options = _with_aws_files(options)
-    endpoint = str(options.get("endpoint") or options.get("aws_endpoint") or "")
+        options, nobody = with_aws_settings(options)
+    elif kind == "GCSStore":
+        nobody = _nobody_asks_google(options)
+    endpoint = _endpoint(kind, options)
+    if _allows_http(kind):
+        options.setdefault("allow_http", True)
     if urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname in _LOCAL_HOSTS:
         options.setdefault("allow_http", True)
     connection = dict(options.pop("client_options", {}))
     connection |= {name: options.pop(name) for name in [*options] if name in _CONNECTION}
     if endpoint.startswith("http://") and not connection.get("allow_http"):
-        raise ValueError(f"{endpoint} is not encrypted; if this is intended, pass allow_http=True in storage_options")
-    settings = {name: value for name, value in options.items() if value is not None}
+        raise ValueError(
+            f"{endpoint} is not encrypted; if this is intended, pass allow_http=True in storage_options "
+            "(--storage-option allow_http=true)"
+        )
+    settings = {name: _as_text(value) for name, value in options.items() if value is not None}
     if kind == "HTTPStore":
         check_options(url, settings, {*_CONNECTION, "retry_config"})
     maker = ObstoreMaker(kind, root, {**settings, "client_options": connection})
     try:
-        client = ObstoreClient(maker, is_http=kind == "HTTPStore", signs=_plain(kind, settings, connection))
+        signs = _plain(kind, settings, connection)
+        is_http = kind == "HTTPStore"
+        client = UnsignedFirst(maker, signs=signs) if nobody else ObstoreClient(maker, is_http=is_http, signs=signs)
     except Exception as error:
         raise ValueError(f"{url} cannot be opened with these storage_options: {error}") from error
     return RemoteStore(client, url, prefix, place=(kind, root, endpoint), read_only=mode == "r")
@@ -151,6 +163,20 @@ def _plain(kind: str, settings: dict[str, Any], connection: dict[str, Any]) -> b
     )
 
 
+def _endpoint(kind: str, options: dict[str, Any]) -> str:
+    """The address of the service, where one is set that is not the usual one."""
+    names = {"S3Store": ("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url"), "AzureStore": _AZURE}
+    found = [options.get(name) for name in names.get(kind, ())]
+    if kind == "AzureStore":
+        found += [os.environ.get(name.upper()) for name in _AZURE if name.startswith("azure_")]
+    return str(next(filter(None, found), ""))
+
+
+def _as_text(value: Any) -> Any:
+    """obstore takes no numbers: a key that consists of digits alone may have been taken for one."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 def _checked(prefix: str, url: str) -> str:
     if prefix:
         try:
@@ -160,43 +186,22 @@ def _checked(prefix: str, url: str) -> str:
     return prefix
 
 
-def _with_aws_files(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, and what the files of the AWS command line say where neither they nor the environment do."""
-    names = {"access_key_id", "aws_access_key_id", "skip_signature", "aws_skip_signature", "credential_provider"}
-    ambient = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-               "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_SKIP_SIGNATURE")  # fmt: skip
-    home = Path.home() / ".aws"
-    credentials = _ini(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
-    config = _ini(os.environ.get("AWS_CONFIG_FILE") or home / "config")
-    name = options.pop("profile", None)
-    profile = name or os.environ.get("AWS_PROFILE") or "default"
-    section = {**config.get(profile if profile == "default" else f"profile {profile}", {})}
-    secrets = {**section, **credentials.get(profile, {})}
-    if name is not None and not secrets:
-        raise ValueError(f"the AWS files have no profile {name!r}")
-    found = dict(options)
-    told = names & set(options) or (name is None and any(os.environ.get(variable) for variable in ambient))
-    if not told and "aws_access_key_id" in secrets and "aws_secret_access_key" in secrets:
-        found["access_key_id"] = secrets["aws_access_key_id"]
-        found["secret_access_key"] = secrets["aws_secret_access_key"]
-        if "aws_session_token" in secrets:
-            found["session_token"] = secrets["aws_session_token"]
-    for name, target, spellings, variables in (
-        ("region", "region", {"region", "aws_region", "default_region"}, ("AWS_REGION", "AWS_DEFAULT_REGION")),
-        ("endpoint_url", "endpoint", {"endpoint", "aws_endpoint"}, ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")),
-    ):
-        if name in section and not spellings & set(options) and not any(map(os.environ.get, variables)):
-            found[target] = section[name]
-    return found
+def _nobody_asks_google(options: dict[str, Any]) -> bool:
+    """Whether nothing here says who is asking Google."""
+    given = {option.lower().removeprefix("google_") for option in options}
+    told = ("service_account", "service_account_path", "service_account_key", "application_credentials")
+    variables = [*(f"GOOGLE_{name.upper()}" for name in told), "SERVICE_ACCOUNT", "GOOGLE_SKIP_SIGNATURE"]
+    return (
+        not given & {*told, "skip_signature", "credential_provider", "bearer_token"}
+        and not any(map(os.environ.get, variables))
+        and not (Path.home() / ".config" / "gcloud" / "application_default_credentials.json").exists()
+    )
 
 
-def _ini(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
-    parser = configparser.RawConfigParser()
-    try:
-        parser.read(path)
-    except (configparser.Error, OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
-    return {name: dict(parser[name]) for name in parser.sections()}
+def _allows_http(kind: str) -> bool:
+    """Whether the environment allows requests that are not encrypted."""
+    service = {"S3Store": "AWS", "GCSStore": "GOOGLE", "AzureStore": "AZURE"}.get(kind)
+    return service is not None and os.environ.get(f"{service}_ALLOW_HTTP", "").lower() in ("true", "1")
 
 
 def _fsspec_knows(scheme: str) -> bool:

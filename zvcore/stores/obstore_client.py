@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import obstore
 from obstore import exceptions
 
-from zvcore.errors import NotFoundError, StoreError, UnsupportedError
+from zvcore.errors import AccessRefusedError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
 from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
 from zvcore.stores.writing import ANYTHING, Anything
@@ -383,10 +383,10 @@ def failure(error: BaseException, path: str) -> Exception:
     """Our error for one of obstore's."""
     text = first_line(error)
     if isinstance(error, _HTTP_FAILURES):
-        text = f"access is refused: {text}"
-    elif isinstance(error, exceptions.NotSupportedError):
+        return AccessRefusedError(f"access is refused: {text}", key=path)
+    if isinstance(error, exceptions.NotSupportedError):
         return UnsupportedError(text, key=path)
-    elif "169.254.169.254" in text or "credential" in text.lower():
+    if "169.254.169.254" in text or "credential" in text.lower():
         hint = json.dumps({"skip_signature": True})
         text = f"no credentials were found: {text}. For public data say storage_options={hint}"
     return StoreError(text, key=path)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
@@ -23,7 +24,7 @@ from zvcore.stores.memory import MemoryStore
 if TYPE_CHECKING:
     from zvcore.stores.single_file import SingleFileStore
 
-__all__ = ["Opener", "check_options", "open_store", "register_scheme", "shared_options"]
+__all__ = ["Opener", "check_options", "open_store", "register_scheme", "shared_options", "usual_options"]
 
 Opener: TypeAlias = Callable[[str, str, dict[str, Any]], Store]
 Path: TypeAlias = str | os.PathLike[str] | Store
@@ -35,6 +36,8 @@ _OTHERS = "fsspec"
 _ZIP = "zip"
 # x.zip, x.zip/inside, and with the words of URL pipelines x.zip|zip:inside
 _ARCHIVE = re.compile(r"(.*?[^/]\.(?:zip|ozx))(?:\|zip:/*|/|$)(.*)", re.IGNORECASE | re.DOTALL)
+
+_usual_options: dict[str, Any] = {}
 
 schemes: Plugins[Opener] = Plugins("zvcore.stores", "store", "zvcore.stores.register_scheme(scheme, opener)")
 
@@ -59,7 +62,23 @@ def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> 
             raise ValueError(f"storage_options are for opening a store; {path.root} is already open")
         return path
     text = os.fsdecode(path)
+    if _usual_options and takes_options(text):
+        options = {**_usual_options, **options}
     return _opener_of(text)(text, mode, options)
+
+
+@contextmanager
+def usual_options(options: Mapping[str, Any]) -> Iterator[None]:
+    """Within this, what this process opens gets these `storage_options`, where it takes some: what a command was given
+    for all its paths.
+    """
+    global _usual_options
+    before = _usual_options
+    _usual_options = dict(options)
+    try:
+        yield
+    finally:
+        _usual_options = before
 
 
 def archive_in(address: str) -> tuple[str, str] | None:

@@ -1,0 +1,119 @@
+"""Buckets that anybody may read, where nothing says who is asking: without a signature, and without asking this machine
+for a role of its own until that is refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from zvcore.errors import AccessRefusedError, StoreError, ZvcoreError
+from zvcore.stores.clients import Client, Found, Version
+from zvcore.stores.obstore_client import ObstoreClient
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Iterable, Sequence
+
+    from typing_extensions import Buffer
+
+    from zvcore.stores.writing import Anything
+
+__all__ = ["UnsignedFirst"]
+
+T = TypeVar("T")
+
+# A machine that has a role answers at once.
+_BRIEFLY: dict[str, Any] = {"retry_config": {"max_retries": 0}}
+
+
+class Unsigned:
+    """Makes stores that do not sign."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+
+    def __call__(self, writing: bool, **more: Any) -> Any:
+        return self._make(writing, skip_signature=True, **more)
+
+
+class UnsignedFirst(Client):
+    """Asks without a signature; where that is refused, with the machine's role, if it has one."""
+
+    def __init__(self, make: Callable[..., Any], *, signs: bool) -> None:
+        self._make = make
+        self._signs = signs
+        self._client = ObstoreClient(Unsigned(make))
+        self._looking = threading.Lock()
+        self._has_looked = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self._make, self._signs))
+
+    def _ask(self, request: Callable[[ObstoreClient], T]) -> T:
+        asked = self._client
+        try:
+            return request(asked)
+        except AccessRefusedError as refused:
+            with self._looking:
+                if not self._has_looked:
+                    return self._first_with_role(request, refused)
+            if self._client is asked:
+                raise _without_credentials(refused) from None
+        return request(self._client)
+
+    def _first_with_role(self, request: Callable[[ObstoreClient], T], refused: AccessRefusedError) -> T:
+        """The request by the machine's role, which shows whether there is one."""
+        with_role = ObstoreClient(self._make, signs=self._signs)
+        self._has_looked = True
+        try:
+            answer = request(ObstoreClient(partial(self._make, **_BRIEFLY)))
+        except AccessRefusedError:
+            self._client = with_role  # there is a role, which may not do this
+            raise
+        except StoreError:
+            raise _without_credentials(refused) from None
+        except ZvcoreError:
+            self._client = with_role
+            raise
+        self._client = with_role
+        return answer
+
+    def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
+        return self._ask(lambda client: client.get(path, start, stop, version))
+
+    def get_each(
+        self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int
+    ) -> builtins.list[memoryview | None] | None:
+        return self._client.get_each(wanted, at_once)
+
+    def get_together(
+        self, path: str, ranges: Sequence[tuple[int, int]], version: Version
+    ) -> builtins.list[memoryview] | None:
+        return self._client.get_together(path, ranges, version)
+
+    def head(self, path: str) -> Version | None:
+        return self._ask(lambda client: client.head(path))
+
+    def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
+        self._ask(lambda client: client.put(path, parts, condition))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        names = [*paths]
+        self._ask(lambda client: client.delete(names))
+
+    def list(self, folder: str) -> builtins.list[str]:
+        return self._ask(lambda client: client.list(folder))
+
+    def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        return self._ask(lambda client: client.list_dir(folder))
+
+
+def _rebuild(make: Callable[..., Any], signs: bool) -> UnsignedFirst:
+    return UnsignedFirst(make, signs=signs)
+
+
+def _without_credentials(refused: AccessRefusedError) -> AccessRefusedError:
+    refused.add_note("nothing here has credentials for it: no storage_options, no environment, no files of the service")
+    return refused
