@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from zvcore import zvf as zvf
     from zvcore.array import Array as Array
     from zvcore.care.manifest import make_manifest as make_manifest
+    from zvcore.care.mirroring import copy as copy
+    from zvcore.care.mirroring import sync as sync
     from zvcore.care.verbs import compact as compact
     from zvcore.care.verbs import inspect as inspect
     from zvcore.care.verbs import repair as repair
@@ -47,6 +49,7 @@ _ORIGINS = {
     "codecs": "zvcore",
     "compact": "zvcore.care.verbs",
     "convert": "zvcore.converting.convert",
+    "copy": "zvcore.care.mirroring",
     "create": "zvcore.opening",
     "downsample": "zvcore.converting.downsample",
     "errors": "zvcore",
@@ -65,6 +68,7 @@ _ORIGINS = {
     "show_versions": "zvcore.versions",
     "skeletonize": "zvcore.forging.fronts",
     "stores": "zvcore",
+    "sync": "zvcore.care.mirroring",
     "verify": "zvcore.care.verbs",
     "zarr2": "zvcore",
     "zarr3": "zvcore",

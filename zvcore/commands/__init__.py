@@ -26,6 +26,8 @@ COMMANDS = (
     "tree",
     "cat",
     "get",
+    "cp",
+    "sync",
     "convert",
     "downsample",
     "mesh",
@@ -42,7 +44,7 @@ COMMANDS = (
     "completion",
 )
 # Those that change stores.
-WRITING = ("convert", "downsample", "mesh", "skeletonize", "migrate", "manifest", "repair", "compact")
+WRITING = ("cp", "sync", "convert", "downsample", "mesh", "skeletonize", "migrate", "manifest", "repair", "compact")
 # As `zvcore.stores.durability` names them, which takes numpy to import.
 DURABILITIES = ("none", "late", "rename", "fsync")
 

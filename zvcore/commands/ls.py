@@ -72,7 +72,10 @@ def entries(path: str) -> dict[str, Any] | None:
     from zvcore.format import formats
     from zvcore.opening import detect, store_at, unreadable
 
-    store = store_at(path)
+    try:
+        store = store_at(path)
+    except NotFoundError:
+        return None  # whoever looks closer says what is wrong
     if store.file is not None or detect(store) is not None:
         return None
     try:

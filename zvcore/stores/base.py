@@ -144,6 +144,10 @@ class Store(ABC):
     def stamp(self, key: str) -> Stamp | None:
         """What identifies the object's present content, as cheaply as the store can tell; None: no such object."""
 
+    def md5(self, key: str) -> str | None:
+        """What the store itself knows the MD5 of an object to be, without reading it; None: it does not say."""
+        return None
+
     def settled(self, stamp: Stamp) -> bool:
         """Whether every later change is sure to give another stamp than this one, so that a cache may rely on it.
 

@@ -62,15 +62,15 @@ def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> 
             raise ValueError(f"storage_options are for opening a store; {path.root} is already open")
         return path
     text = os.fsdecode(path)
-    if _usual_options and takes_options(text):
-        options = {**_usual_options, **options}
+    if _usual_options and not options and takes_options(text):
+        options = dict(_usual_options)
     return _opener_of(text)(text, mode, options)
 
 
 @contextmanager
 def usual_options(options: Mapping[str, Any]) -> Iterator[None]:
-    """Within this, what this process opens gets these `storage_options`, where it takes some: what a command was given
-    for all its paths.
+    """Within this, what this process opens gets these `storage_options`, where it takes some and is given none: what a
+    command was given for all its paths.
     """
     global _usual_options
     before = _usual_options

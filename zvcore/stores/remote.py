@@ -351,6 +351,11 @@ class RemoteStore(Store):
     def stamp(self, key: str) -> Stamp | None:
         return self._head(key)
 
+    def md5(self, key: str) -> str | None:
+        version = self._head(key)
+        tag = "" if version is None or version.e_tag is None else version.e_tag.strip('"').lower()
+        return tag if len(tag) == 32 and not tag.strip("0123456789abcdef") else None
+
     def _head(self, key: str) -> Version | None:
         path = self._path(key)
         if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:

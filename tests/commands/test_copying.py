@@ -1,0 +1,218 @@
+"""`zvcore cp` and `zvcore sync`, and the functions behind them: between folders, archives and object stores."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import zvcore
+from tests.stores.servers import best_server, s3_server
+from zvcore.commands import cli
+from zvcore.errors import NotFoundError
+from zvcore.stores import LocalStore, MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.stores.servers import S3
+
+DATA = np.random.default_rng(0).integers(1, 200, (20, 18, 16), np.uint8)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    group = zvcore.open(tmp_path / "source", "w", format="zarr3")
+    for name in ("a", "b"):
+        zvcore.create(tmp_path / "source" / name, format="zarr3", data=DATA, chunks=(8, 8, 8), codec="zstd")
+    assert group is not None
+    return tmp_path / "source"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    with s3_server(best_server(), tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+def content(path: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(path)): one.read_bytes() for one in path.rglob("*") if one.is_file()}
+
+
+def test_a_copy_is_the_same_and_is_not_made_twice(source: Path, tmp_path: Path, capsys) -> None:
+    assert cli.main(["cp", str(source), str(tmp_path / "copy"), "--verify", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["counts"]
+    assert first["objects copied"] == len(content(source))
+    assert content(tmp_path / "copy") == content(source)
+    assert cli.main(["cp", str(source), str(tmp_path / "copy"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"] == {"objects the same": len(content(source))}
+
+
+def test_there_and_back_over_an_object_store(source: Path, tmp_path: Path, server: S3, capsys) -> None:
+    options = [f"--storage-option={name}={str(value).lower() if value is True else value}"
+               for name, value in server.options.items()]  # fmt: skip
+    url = server.url(f"copies-{uuid.uuid4()}")
+    assert cli.main(["cp", "-q", str(source), url, *options]) == 0
+    assert np.array_equal(zvcore.open(f"{url}/a", storage_options=server.options)[...], DATA)
+    # A second time, the store tells what is the same.
+    assert cli.main(["sync", "--json", str(source), url, *options]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"] == {"objects the same": len(content(source))}
+    assert cli.main(["cp", "-q", f"{url}/b", str(tmp_path / "b"), *options]) == 0
+    assert content(tmp_path / "b") == content(source / "b")
+    zvcore.open(source / "a", "r+")[...] = 7
+    assert cli.main(["sync", "--json", str(source), url, *options]) == 0
+    counts = json.loads(capsys.readouterr().out)["counts"]
+    assert counts["objects copied"] == len(content(source / "a")) - 1
+    assert (zvcore.open(f"{url}/a", storage_options=server.options)[...] == 7).all()
+
+
+def test_folders_are_packed_and_unpacked(source: Path, tmp_path: Path) -> None:
+    assert cli.main(["cp", "-q", str(source), str(tmp_path / "packed.zip")]) == 0
+    assert np.array_equal(zvcore.open(tmp_path / "packed.zip")["a"][...], DATA)
+    assert cli.main(["cp", "-q", str(tmp_path / "packed.zip"), str(tmp_path / "unpacked")]) == 0
+    assert content(tmp_path / "unpacked") == content(source)
+
+
+def test_one_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", DATA)
+    assert zvcore.copy(tmp_path / "a.npy", tmp_path / "b.npy").counts["objects copied"] == 1
+    assert np.array_equal(np.load(tmp_path / "b.npy"), DATA)
+    with pytest.raises(ValueError, match="must name"):
+        zvcore.copy(tmp_path / "a.npy", tmp_path)
+
+
+def test_what_is_there_and_differs_is_told_and_left_alone(source: Path, tmp_path: Path, capsys) -> None:
+    target = tmp_path / "copy"
+    (target / "a").mkdir(parents=True)
+    (target / "a" / "zarr.json").write_text("mine")
+    assert cli.main(["cp", "-q", str(source), str(target)]) == 1
+    assert "a/zarr.json" in capsys.readouterr().out
+    assert (target / "a" / "zarr.json").read_text() == "mine"
+    assert cli.main(["cp", "-q", str(source), str(target), "--overwrite"]) == 0
+    assert content(target) == content(source)
+
+
+def test_the_same_size_is_not_the_same(source: Path, tmp_path: Path) -> None:
+    zvcore.copy(source, tmp_path / "copy")
+    name = next(key for key in content(source) if key.startswith("a/c/"))
+    data = bytearray((source / name).read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "copy" / name).write_bytes(data)
+    assert zvcore.sync(source, tmp_path / "copy", size_only=True).counts.get("objects copied") is None
+    assert zvcore.sync(source, tmp_path / "copy").counts["objects copied"] == 1
+    assert content(tmp_path / "copy") == content(source)
+
+
+def test_nothing_is_removed_unless_asked(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy"
+    zvcore.copy(source, target)
+    for name in ("extra", "a/zz", "zz/last"):
+        (target / name).parent.mkdir(exist_ok=True)
+        (target / name).write_bytes(b"x")
+    zvcore.sync(source, target)
+    assert (target / "extra").exists()
+    assert zvcore.sync(source, target, delete=True, dry_run=True).counts["objects removed"] == 3
+    assert (target / "extra").exists()
+    assert zvcore.sync(source, target, delete=True).counts["objects removed"] == 3
+    assert content(target) == content(source)
+
+
+def test_a_dry_run_writes_nothing(source: Path, tmp_path: Path, capsys) -> None:
+    assert cli.main(["cp", "--dry-run", "--json", str(source), str(tmp_path / "copy")]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["objects copied"] == len(content(source))
+    assert not (tmp_path / "copy").exists()
+
+
+def test_links_are_not_followed_out_of_the_source(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("secret")
+    (source / "link").symlink_to(tmp_path / "secret" / "key")
+    (source / "folder").symlink_to(tmp_path / "secret")
+    (source / "inside").symlink_to(source / "a")
+    report = zvcore.copy(source, tmp_path / "copy")
+    assert not any(b"secret" in data for data in content(tmp_path / "copy").values())
+    assert not report.ok
+    assert [problem.where for problem in report.problems if problem.fatal] == ["folder", "link"]
+    assert not (tmp_path / "copy" / "zarr.json").exists(), "documents come last"
+    assert any(key.startswith("inside/c/") for key in content(tmp_path / "copy"))
+
+
+def test_links_at_the_destination_lead_nowhere_else(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "precious").write_text("x")
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "a").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "copy" / "kept").mkdir()
+    (tmp_path / "copy" / "kept" / "one").write_text("x")
+    (tmp_path / "copy" / "inner").symlink_to(tmp_path / "copy" / "kept")
+    assert not zvcore.sync(source, tmp_path / "copy").ok
+    assert os.listdir(tmp_path / "elsewhere") == ["precious"]
+    (tmp_path / "copy" / "a").unlink()
+    (source / "kept").mkdir()
+    (source / "kept" / "one").write_text("x")
+    report = zvcore.sync(source, tmp_path / "copy", delete=True)
+    assert report.ok and "link" in str(report)
+    assert (tmp_path / "copy" / "kept" / "one").exists()
+
+
+def test_an_interrupted_copy_resumes(source: Path, tmp_path: Path, monkeypatch) -> None:
+    put = LocalStore.put
+    count = iter(range(1000))
+
+    def some(self: LocalStore, key: str, data: bytes) -> None:
+        if next(count) >= 5:
+            raise KeyboardInterrupt
+        put(self, key, data)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(LocalStore, "put", some)
+        zvcore.copy(source, tmp_path / "copy", threads=1)
+    with pytest.raises(zvcore.errors.ZvcoreError):
+        zvcore.open(tmp_path / "copy")
+    counts = zvcore.copy(source, tmp_path / "copy").counts
+    assert counts["objects the same"] == 5
+    assert content(tmp_path / "copy") == content(source)
+
+
+def test_a_copy_that_is_damaged_on_the_way_is_told(source: Path, monkeypatch) -> None:
+    put = MemoryStore.put
+
+    def damaging(self: MemoryStore, key: str, data: bytes) -> None:
+        put(self, key, bytes(data[:-1]) + b"!" if key.endswith("0/0/0") else data)
+
+    monkeypatch.setattr(MemoryStore, "put", damaging)
+    target = MemoryStore()
+    report = zvcore.copy(source, target, verify=True)
+    assert {problem.where for problem in report.problems if problem.fatal} == {"a/c/0/0/0", "b/c/0/0/0"}
+    assert not target.exists("zarr.json")
+
+
+def test_large_objects_are_copied_in_blocks(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    data = os.urandom(1 << 20) * 17 + b"end"
+    (tmp_path / "s" / "large").write_bytes(data)
+    assert zvcore.copy(tmp_path / "s", tmp_path / "d", verify=True).ok
+    assert (tmp_path / "d" / "large").read_bytes() == data
+
+
+def test_places_that_make_no_sense(source: Path, tmp_path: Path, capsys) -> None:
+    for destination in (source, source / "a", source.parent):
+        with pytest.raises(ValueError, match=r"same place|lies in the other"):
+            zvcore.copy(source, destination)
+    with pytest.raises(NotFoundError):
+        zvcore.copy(tmp_path / "nothing", tmp_path / "copy")
+    assert cli.main(["cp", str(tmp_path / "nothing"), str(tmp_path / "copy")]) in (1, 2)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_md5s_that_are_none_do_not_count(source: Path, monkeypatch) -> None:
+    """Where a service encrypts, its tags look like MD5s."""
+    monkeypatch.setattr(MemoryStore, "md5", lambda self, key: "0" * 32)
+    target = MemoryStore()
+    assert zvcore.copy(source, target).ok
+    assert sorted(target.list()) == sorted(content(source))

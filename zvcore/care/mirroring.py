@@ -1,0 +1,330 @@
+"""Stores from one place to another, object by object, whatever is in them: `zvcore.copy` and `zvcore.sync`.
+
+Documents come last, so that what is not complete yet is not taken for complete. Every object appears as a whole, so a
+copy that was interrupted resumes where it was: what is there already, and the same, is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, ZvcoreError
+from zvcore.format import formats
+from zvcore.progress import shown
+from zvcore.report import Problem, Report, What
+from zvcore.stores.confined import ConfinedStore, Confinement
+from zvcore.stores.opening import open_beside, open_store
+from zvcore.stores.request_threads import side_by_side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from zvcore.stores import Store
+
+__all__ = ["copy", "sync"]
+
+_BLOCK = 8 << 20
+_BATCH = 512
+_AT_ONCE = 16
+
+
+def copy(
+    src: Any,
+    dst: Any,
+    *,
+    overwrite: bool = False,
+    verify: bool = False,
+    dry_run: bool = False,
+    threads: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+    storage_options: Mapping[str, Any] | None = None,
+    source_options: Mapping[str, Any] | None = None,
+) -> Report:
+    """Copy everything at a path or URL to another, as it is stored; or one file.
+
+    What is there already and the same is left alone, so that the same call resumes a copy that was interrupted. What is
+    there and is not the same is a problem in the report, unless `overwrite`.
+
+    verify           read every copy back and compare; else sizes are compared, and MD5s where the store tells them
+    dry_run          write nothing: the report's counts say what would be done
+    storage_options  for whichever is a URL; `source_options` are those of `src`, where they are others
+    """
+    source, target = _opened(src, dst, dry_run, storage_options, source_options)
+    work = _Mirror(source, target, overwrite=overwrite, verify=verify, dry_run=dry_run)
+    return work.run(threads, progress)
+
+
+def sync(
+    src: Any,
+    dst: Any,
+    *,
+    delete: bool = False,
+    size_only: bool = False,
+    verify: bool = False,
+    dry_run: bool = False,
+    threads: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+    storage_options: Mapping[str, Any] | None = None,
+    source_options: Mapping[str, Any] | None = None,
+) -> Report:
+    """Make what is at a path or URL the same as what is at another: new and changed objects are copied.
+
+    Objects of the same size are compared: by MD5 where one side tells it without being read, else byte by byte.
+
+    delete     remove what is only at the destination, once everything else is done
+    size_only  take objects of the same size for the same
+
+    The others are as in `copy`.
+    """
+    source, target = _opened(src, dst, dry_run, storage_options, source_options)
+    work = _Mirror(source, target, overwrite=True, verify=verify, dry_run=dry_run, size_only=size_only)
+    return work.run(threads, progress, delete=delete)
+
+
+def _opened(
+    src: Any,
+    dst: Any,
+    dry_run: bool,
+    options: Mapping[str, Any] | None,
+    source_options: Mapping[str, Any] | None,
+) -> tuple[Store, Store]:
+    given = source_options if source_options is not None else options
+    source = _source(src, given if source_options is not None or _is_url(src) else None)
+    options = options if _is_url(dst) else None
+    if source.file is not None:
+        target: Store | None = open_beside(os.fsdecode(dst), "w", options)
+        if target is None:
+            raise ValueError(f"{src} is a file, so the destination must name one, not {dst}")
+    else:
+        try:
+            target = open_store(dst, "r" if dry_run else "w", options)
+        except NotFoundError:
+            from zvcore.stores.memory import MemoryStore
+
+            target = MemoryStore()  # nothing is there yet, and a dry run makes nothing
+    if source.object_id("x") == target.object_id("x"):
+        raise ValueError(f"{src} and {dst} are the same place")
+    here, there = f"{source.root.rstrip('/')}/", f"{target.root.rstrip('/')}/"
+    if source.file is None and (here.startswith(there) or there.startswith(here)):
+        raise ValueError(f"one of {src} and {dst} lies in the other")
+    return source, target
+
+
+def _is_url(path: Any) -> bool:
+    return isinstance(path, str) and "://" in path
+
+
+def _source(src: Any, options: Mapping[str, Any] | None) -> Store:
+    if isinstance(src, (str, os.PathLike)):
+        text = os.fsdecode(src)
+        if "://" not in text and os.path.isdir(text):
+            # What others made may have links to anything on this machine.
+            return ConfinedStore(Confinement(text))
+        if "://" not in text and os.path.isfile(text) and not text.lower().endswith((".zip", ".ozx")):
+            file = open_beside(text, "r", options)
+            if file is not None:
+                return file
+    store = open_store(src, "r", options)
+    if _is_url(src) and next(store.list(), None) is None:
+        file = open_beside(src, "r", options)
+        if file is not None and file.exists(str(file.file)):
+            return file
+        raise NotFoundError("there is nothing here", key=src)
+    return store
+
+
+class _Mirror:
+    """One run of copying."""
+
+    def __init__(
+        self,
+        source: Store,
+        target: Store,
+        *,
+        overwrite: bool,
+        verify: bool,
+        dry_run: bool,
+        size_only: bool = False,
+    ) -> None:
+        self.source, self.target = source, target
+        self._overwrite, self._verify, self._dry_run, self._size_only = overwrite, verify, dry_run, size_only
+        self._documents = {mark for one in formats().values() for mark in one.marks}
+        self._local = None if target.local_root is None else os.path.realpath(target.local_root)
+        self._folders: dict[str, bool] = {}
+        # Tags that look like MD5s are something else where the service encrypts.
+        self._tells_md5 = True
+
+    def run(self, threads: int | None, progress: bool | Callable[[int, int], Any], *, delete: bool = False) -> Report:
+        report = Report()
+        late: list[str] = []
+        with shown(progress, self._keys(), "copying", "object") as watch:
+            self._pass(report, self._data(late), threads, watch)
+            if report.ok:
+                self._pass(report, late, threads, watch)
+            elif late:
+                report.add("", f"{len(late)} documents were not copied, because something else was not", fatal=False)
+        if delete and report.ok:
+            self._remove_extra(report)
+        self.target.finish()
+        return report
+
+    def _keys(self) -> Iterator[str]:
+        if self.source.file is not None:
+            return iter([self.source.file])
+        return self.source.list()
+
+    def _data(self, late: list[str]) -> Iterator[str]:
+        """The keys that are no documents; those go to `late`."""
+        for key in self._keys():
+            if self.source.file is None and key.rpartition("/")[2] in self._documents:
+                late.append(key)
+            else:
+                yield key
+
+    def _pass(self, report: Report, keys: Iterable[str], threads: int | None, watch: Callable[[int], None]) -> None:
+        pending = iter(keys)
+        while batch := [*islice(pending, _BATCH)]:
+            for key, (outcome, size) in zip(batch, side_by_side(self._one, batch, threads or _AT_ONCE), strict=True):
+                if isinstance(outcome, ZvcoreError):
+                    report.problems.append(Problem.of(outcome, key))
+                    continue
+                report.count(f"objects {outcome}")
+                if outcome == "copied":
+                    report.count("bytes copied", size)
+            watch(len(batch))
+
+    def _one(self, key: str) -> tuple[str | ZvcoreError, int]:
+        """(what was done, how many bytes)"""
+        try:
+            return self._mirrored(key)
+        except ZvcoreError as error:
+            error.key = error.key or key
+            return error, 0
+
+    def _mirrored(self, key: str) -> tuple[str, int]:
+        to = key if self.target.file is None else self.target.file
+        size = self.source.size(key)
+        if size is None:
+            raise NotFoundError("it is gone, or a link to nothing", key=key)
+        self._refuse_way_out(to)
+        there = self.target.size(to)
+        if there == size and self._is_same(key, to):
+            return "the same", size
+        if there is not None and not self._overwrite:
+            raise ConflictError("another object is there already", key=to, expected=size, found=there)
+        if not self._dry_run:
+            self._copied(key, to, size)
+        return "copied", size
+
+    def _copied(self, key: str, to: str, size: int) -> None:
+        stamp = self.source.stamp(key)
+        digest = hashlib.md5(usedforsecurity=False)
+        if size <= _BLOCK:
+            data = self.source.get(key, 0, size, stamp=stamp)
+            if data is None or len(data) != size:
+                raise ConflictError("it changes while it is copied", key=key)
+            digest.update(data)
+            self.target.put(to, data)
+        else:
+            self._copied_in_blocks(key, to, size, digest)
+        found = self.target.size(to)
+        if found != size:
+            raise CorruptDataError("the copy has another size", key=to, expected=size, found=found)
+        known = self.target.md5(to) if self._tells_md5 else None
+        if known is not None and known != digest.hexdigest():
+            # Either damage, or no MD5 at all: reading it tells.
+            self._refuse_difference(key, to)
+            self._tells_md5 = False
+        elif self._verify:
+            self._refuse_difference(key, to)
+
+    def _copied_in_blocks(self, key: str, to: str, size: int, digest: Any) -> None:
+        stamp = self.source.stamp(key)
+        with self.target.writer(to) as writer:
+            for at in range(0, size, _BLOCK):
+                block = self.source.get(key, at, min(_BLOCK, size - at), stamp=stamp)
+                if block is None or len(block) != min(_BLOCK, size - at):
+                    raise ConflictError("it changes while it is copied", key=key)
+                digest.update(block)
+                writer.write_at(at, block)
+
+    def _refuse_difference(self, key: str, to: str) -> None:
+        if not self._has_same_bytes(key, to):
+            raise CorruptDataError("the copy is not the same as the original", key=to)
+
+    def _is_same(self, key: str, to: str) -> bool:
+        """Whether objects of the same size are the same."""
+        if self._size_only:
+            return True
+        told = [store.md5(name) for store, name in ((self.source, key), (self.target, to))]
+        if told[0] is not None and told[0] == told[1]:
+            return True
+        for known, store, name in ((told[1], self.source, key), (told[0], self.target, to)):
+            if known is not None and self._tells_md5 and _md5(store, name) == known:
+                return True
+        return told == [None, None] and self._has_same_bytes(key, to)
+
+    def _has_same_bytes(self, key: str, to: str) -> bool:
+        size = self.source.size(key) or 0
+        for at in range(0, max(size, 1), _BLOCK):
+            one, other = (store.get(name, at, _BLOCK) for store, name in ((self.source, key), (self.target, to)))
+            if one is None or other is None or memoryview(one) != memoryview(other):
+                return False
+        return True
+
+    # --- the destination
+
+    def _refuse_way_out(self, key: str) -> None:
+        """Where the destination is a folder of this machine, links in it may lead elsewhere."""
+        if self._local is None:
+            return
+        folder = key.rpartition("/")[0]
+        found = self._folders.get(folder)
+        if found is None:
+            way = os.path.realpath(os.path.join(self._local, os.fsencode(folder)))
+            self._folders[folder] = found = way == self._local or way.startswith(self._local + b"/")
+        if not found:
+            raise InvalidKeyError("a link at the destination leads out of it", key=key)
+
+    def _remove_extra(self, report: Report) -> None:
+        if self.target.file is not None:
+            return
+        wanted = self._keys()
+        want = next(wanted, None)
+        extra = []
+        # Both are in order.
+        for key in self._kept_keys():
+            while want is not None and want < key:
+                want = next(wanted, None)
+            if want != key:
+                extra.append(key)
+        for key in extra:
+            if self._is_linked(key):
+                report.add(key, "is reached through a link, and not removed", fatal=False, kind=What.EXTRA)
+                continue
+            if not self._dry_run:
+                self.target.delete(key)
+            report.count("objects removed")
+
+    def _kept_keys(self) -> Iterator[str]:
+        if self._local is None:
+            return self.target.list()
+        return ConfinedStore(Confinement(os.fsdecode(self._local))).list()
+
+    def _is_linked(self, key: str) -> bool:
+        if self._local is None:
+            return False
+        folder = os.path.join(self._local, os.fsencode(key.rpartition("/")[0])).rstrip(b"/")
+        return os.path.realpath(folder) != folder
+
+
+def _md5(store: Store, key: str) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    at = 0
+    while block := store.get(key, at, _BLOCK):
+        digest.update(block)
+        at += len(block)
+    return digest.hexdigest()
