@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from inspect import BoundArguments
 
-__all__ = ["asked_like"]
+__all__ = ["asked_by", "asked_like"]
 
 P = ParamSpec("P")
+Q = TypeVar("Q")
 T = TypeVar("T")
 
 
@@ -25,13 +27,45 @@ def asked_like(front: Callable[P, Any]) -> Callable[[Callable[[Mapping[str, Any]
     def decorate(function: Callable[[Mapping[str, Any]], T]) -> Callable[P, T]:
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> T:
-            given = signature.bind(*args, **kwargs)
+            given = _bound(function, signature, *args, **kwargs)
             given.apply_defaults()
             return function(given.arguments)
 
-        result = function.__annotations__["return"]
-        called.__annotations__ = {**front.__annotations__, "return": result}
-        called.__dict__["__signature__"] = signature.replace(return_annotation=result)
-        return called
+        return _with_parameters(called, signature)
 
     return decorate
+
+
+def asked_by(question: Callable[P, Q]) -> Callable[[Callable[[Q], T]], Callable[P, T]]:
+    """Lets a function be called with what its one argument, a `question`, is made of.
+
+    Questions that have fields in common inherit them: that is how several functions share some of their parameters.
+    """
+    signature = inspect.signature(question)
+
+    def decorate(function: Callable[[Q], T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> T:
+            _bound(function, signature, *args, **kwargs)
+            return function(question(*args, **kwargs))
+
+        return _with_parameters(called, signature)
+
+    return decorate
+
+
+def _bound(function: Callable[..., Any], signature: inspect.Signature, *args: Any, **kwargs: Any) -> BoundArguments:
+    """The arguments of a call; an error names the function that was called, as Python's own do."""
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{function.__name__}() {error}") from None
+
+
+def _with_parameters(called: Callable[P, T], signature: inspect.Signature) -> Callable[P, T]:
+    """The same function; editors, `help` and type checkers see these parameters."""
+    result = called.__annotations__["return"]
+    parameters = signature.parameters.values()
+    called.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": result}
+    called.__dict__["__signature__"] = signature.replace(return_annotation=result)
+    return called

@@ -9,59 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.forging.destination import Path, source_and_destination
-from zvcore.forging.forge import Forge, Manner
+from zvcore.converting.signatures import asked_by
+from zvcore.forging.destination import source_and_destination
+from zvcore.forging.forge import Forge
 from zvcore.forging.grid import Grid
 from zvcore.forging.labels import labels_of
 from zvcore.forging.mesh_craft import MeshCraft
+from zvcore.forging.questions import MeshQuestion, SkeletonQuestion
 from zvcore.forging.report import ForgingReport
 from zvcore.forging.skeleton_craft import TEASAR, SkeletonCraft
 from zvcore.precomputed.ids import as_ids
 from zvcore.precomputed.sharded_store import as_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
     from zvcore.forging.craft import Craft
     from zvcore.forging.destination import Destination
     from zvcore.forging.labels import Labels
+    from zvcore.forging.questions import Question
     from zvcore.precomputed.sharding_spec import ShardingSpec
 
 __all__ = ["mesh", "skeletonize"]
 
-DEFAULT_MEMORY = 4 << 30
-KINDS = ("multires", "legacy")
 
-
-def mesh(
-    src: Path | Any,
-    dst: Path | None = None,
-    *,
-    kind: str = "multires",
-    lods: int = 3,
-    simplify: int = 100,
-    max_error: float | None = None,
-    vertex_quantization_bits: int = 16,
-    ids: Iterable[int] | None = None,
-    dust: int = 0,
-    level: int = 0,
-    image: str | None = None,
-    voxel_size: str | Sequence[float] | None = None,
-    box: Sequence[int] = (256, 256, 256),
-    sharding: ShardingSpec | Mapping[str, Any] | str = "advise",
-    memory: int = DEFAULT_MEMORY,
-    overwrite: bool = False,
-    resume: bool = True,
-    dry_run: bool = False,
-    progress: bool | Callable[[int, int], Any] = False,
-    threads: int | None = None,
-    client: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
-    fsync: bool | None = None,
-    durability: str | None = None,
-) -> ForgingReport:
+@asked_by(MeshQuestion)
+def mesh(asked: MeshQuestion) -> ForgingReport:
     """Make a mesh of each segment of the segmentation at `src`: an array or multiscale set of any format, or of memory.
 
     Needs zvcore[mesh]: zmesh finds the surfaces, in boxes that overlap by one voxel, and simplifies them within each
@@ -90,55 +65,18 @@ def mesh(
     client      a dask.distributed Client, to work on a cluster
     storage_options, fsync, durability   as in `zvcore.convert`
     """
-    if kind not in KINDS:
-        raise ValueError(f"there are meshes of the kinds {' and '.join(map(repr, KINDS))}, not {kind!r}")
-    if lods < 1 or simplify < 0 or dust < 0:
-        raise ValueError(f"lods is at least 1, simplify and dust at least 0, not {lods}, {simplify} and {dust}")
-    if max_error is not None and not max_error >= 0:
-        raise ValueError(f"max_error is a length in nanometers, not {max_error}")
-    if vertex_quantization_bits not in (10, 16):
-        raise ValueError(f"vertex_quantization_bits is 10 or 16, not {vertex_quantization_bits}")
-    legacy = kind == "legacy"
-    if legacy and sharding != "advise":
-        raise ValueError("legacy meshes are not sharded")
-    started = time.monotonic()
-    source, destination = source_and_destination(src, dst, MeshCraft.member, storage_options)
-    labels = labels_of(source, level, image, voxel_size)
+    source, destination = _places(asked, MeshCraft.member)
+    labels = labels_of(source, asked.level, asked.image, asked.voxel_size)
+    max_error = max(labels.resolution) if asked.max_error is None else float(asked.max_error)
     craft = MeshCraft(
-        labels, _grid(labels, box), _chosen(ids), dust, int(simplify),
-        max(labels.resolution) if max_error is None else float(max_error), lods, vertex_quantization_bits, legacy,
+        labels, _grid(labels, asked.box), _chosen(asked.ids), asked.dust, int(asked.simplify), max_error, asked.lods,
+        asked.vertex_quantization_bits, asked.legacy,
     )  # fmt: skip
-    manner = Manner(int(memory), overwrite, resume, threads, client, progress)
-    return _forged(craft, destination.durable(fsync, durability), sharding, manner, dry_run, started)
+    return _forged(craft, destination, asked)
 
 
-def skeletonize(
-    src: Path | Any,
-    dst: Path | None = None,
-    *,
-    scale: float = 1.5,
-    const: float = 300,
-    teasar: Mapping[str, Any] | None = None,
-    length: float = 0,
-    ticks: float = 0,
-    ids: Iterable[int] | None = None,
-    dust: int = 1000,
-    level: int = 0,
-    image: str | None = None,
-    voxel_size: str | Sequence[float] | None = None,
-    box: Sequence[int] = (512, 512, 512),
-    sharding: ShardingSpec | Mapping[str, Any] | str = "advise",
-    memory: int = DEFAULT_MEMORY,
-    overwrite: bool = False,
-    resume: bool = True,
-    dry_run: bool = False,
-    progress: bool | Callable[[int, int], Any] = False,
-    threads: int | None = None,
-    client: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
-    fsync: bool | None = None,
-    durability: str | None = None,
-) -> ForgingReport:
+@asked_by(SkeletonQuestion)
+def skeletonize(asked: SkeletonQuestion) -> ForgingReport:
     """Make a skeleton of each segment of the segmentation at `src`, an array or multiscale set of any format.
 
     Needs zvcore[skeletonize]: kimimaro traces the segments in boxes that share a layer of voxels, in which the paths of
@@ -156,17 +94,20 @@ def skeletonize(
 
     All others are as in `zvcore.mesh`.
     """
-    if dust < 0 or not (length >= 0 and ticks >= 0 and scale >= 0 and const >= 0):
-        raise ValueError(
-            f"scale, const, length, ticks and dust are at least 0: {scale}, {const}, {length}, {ticks}, {dust}"
-        )
-    started = time.monotonic()
-    source, destination = source_and_destination(src, dst, SkeletonCraft.member, storage_options)
-    labels = labels_of(source, level, image, voxel_size)
-    parameters = {**TEASAR, **(teasar or {}), "scale": scale, "const": const}
-    craft = SkeletonCraft(labels, _grid(labels, box), _chosen(ids), dust, parameters, float(length), float(ticks))
-    manner = Manner(int(memory), overwrite, resume, threads, client, progress)
-    return _forged(craft, destination.durable(fsync, durability), sharding, manner, dry_run, started)
+    source, destination = _places(asked, SkeletonCraft.member)
+    labels = labels_of(source, asked.level, asked.image, asked.voxel_size)
+    parameters = {**TEASAR, **(asked.teasar or {}), "scale": asked.scale, "const": asked.const}
+    craft = SkeletonCraft(
+        labels, _grid(labels, asked.box), _chosen(asked.ids), asked.dust, parameters, float(asked.length),
+        float(asked.ticks),
+    )  # fmt: skip
+    return _forged(craft, destination, asked)
+
+
+def _places(asked: Question, member: str) -> tuple[Any, Destination]:
+    """(the source, opened, the folder to write)."""
+    source, destination = source_and_destination(asked.src, asked.dst, member, asked.storage_options)
+    return source, destination.durable(asked.fsync, asked.durability)
 
 
 def _grid(labels: Labels, box: Sequence[int]) -> Grid:
@@ -181,12 +122,12 @@ def _chosen(ids: Iterable[int] | None) -> npt.NDArray[np.uint64] | None:
     return None if ids is None else np.unique(as_ids(ids))
 
 
-def _forged(
-    craft: Craft[Any], destination: Destination, sharding: Any, manner: Manner, dry_run: bool, started: float
-) -> ForgingReport:
+def _forged(craft: Craft[Any], destination: Destination, asked: Question) -> ForgingReport:
+    started = time.monotonic()
+    sharding = asked.sharding
     spec = None if isinstance(sharding, str) and sharding == "advise" else as_spec(sharding)
-    forge = Forge(craft, destination, spec, _task(craft, spec), manner)
-    if dry_run:
+    forge = Forge(craft, destination, spec, _task(craft, spec), asked.manner)
+    if asked.dry_run:
         return ForgingReport(plan=forge.plan())
     report = forge.run()
     report.seconds = time.monotonic() - started
