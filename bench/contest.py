@@ -1,11 +1,12 @@
 """One task and several functions that do it: timed by pytest-benchmark side by side, or taking turns for a table.
 
 A module of benchmarks has a list of contests, one line of `pytest.mark.parametrize(*entrants(contests))`, and
-`table(contests)` for when it is run as a script.
+`run_alone(contests)` for when it is run as a script.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from bench.interleaved import best_times
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Contest", "entrants", "table"]
+__all__ = ["Contest", "entrants", "run_alone"]
 
 
 # Of the contest that is running only: the data of all of them would not fit.
@@ -67,10 +68,16 @@ def _repeated(function: Callable[[], Any], calls: int) -> Callable[[], None]:
     return run
 
 
-def table(contests: Sequence[Contest], seconds: float = 2.0) -> None:
-    """Print the best time of "zvcore" for each contest, and how many times as fast it is as each other."""
+def run_alone(contests: Sequence[Contest], seconds: float = 2.0) -> None:
+    """Print the best time of "zvcore" for each contest, and how many times as fast it is as each other.
+
+    Only of those that have all words of the command line in their names.
+    """
     print("| task | zvcore, µs | times as fast as |\n|---|---|---|")
+    wanted = set(sys.argv[1:])
     for contest in contests:
+        if not wanted <= set(contest.name.split()):
+            continue
         functions = {name: _repeated(function, contest.calls) for name, function in contest.functions().items()}
         times = best_times(functions, seconds=seconds, rounds=9)
         ours = times.pop("zvcore")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
@@ -22,7 +21,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
 from zvcore.precomputed import write_annotations
 
@@ -101,9 +100,5 @@ def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)
 
 
-def main(words: list[str]) -> None:
-    table([contest for contest in CONTESTS if all(word in contest.name for word in words)], seconds=8.0)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_alone(CONTESTS, seconds=8.0)

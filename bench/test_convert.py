@@ -25,7 +25,7 @@ import z5py
 import zarr
 
 import zvcore
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
 
@@ -181,4 +181,4 @@ def test_convert(benchmark, contest, who):
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.durability import CASES, SIDE
 
@@ -51,4 +51,4 @@ def test_writing_over_old_files(benchmark: Any, contest: Contest, who: str) -> N
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

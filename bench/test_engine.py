@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 
 if TYPE_CHECKING:
@@ -101,4 +101,4 @@ def test_engine(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

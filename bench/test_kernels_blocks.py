@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from zvcore.kernels import blocks
 
@@ -138,4 +138,4 @@ def test_blocks(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

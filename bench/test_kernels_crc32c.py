@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 import pytest
 
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from zvcore.kernels import crc32c
 
 if TYPE_CHECKING:
@@ -47,4 +47,4 @@ def test_crc32c(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

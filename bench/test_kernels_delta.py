@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from zvcore.kernels import decode_minishard_index, encode_minishard_index
 
 if TYPE_CHECKING:
@@ -100,4 +100,4 @@ def test_minishard_index(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

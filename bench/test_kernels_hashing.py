@@ -13,7 +13,7 @@ import mmh3
 import numpy as np
 import pytest
 
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
 from zvcore.kernels import murmurhash3_x86_128
 
@@ -49,4 +49,4 @@ def test_murmurhash3(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from zvcore.kernels.keys import format_keys
 
 if TYPE_CHECKING:
@@ -42,4 +42,4 @@ def test_keys(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

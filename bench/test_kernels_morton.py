@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from cloudvolume.datasource.precomputed.common import compressed_morton_code
 
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from zvcore.kernels import compressed_morton, compressed_morton_inverse
 
 if TYPE_CHECKING:
@@ -87,4 +87,4 @@ def test_morton(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

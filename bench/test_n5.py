@@ -19,7 +19,7 @@ import tensorstore
 import z5py
 
 import zvcore
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
 
@@ -160,4 +160,4 @@ def test_n5(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table(CONTESTS)
+    run_alone(CONTESTS)

@@ -26,7 +26,7 @@ import tensorstore as ts
 
 import bench.s3_server
 import zvcore
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from tests.stores import servers
 from zvcore.stores import open_store
@@ -148,4 +148,4 @@ def test_chunks_from_s3(benchmark: Any, contest: Contest, who: str) -> None:
 
 if __name__ == "__main__":
     with _stack:
-        table(CONTESTS)
+        run_alone(CONTESTS)

@@ -30,7 +30,7 @@ from cloudvolume.cloudvolume import SharedConfiguration
 from cloudvolume.datasource.precomputed.sharding import ShardingSpecification, ShardReader
 
 import zvcore
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
 from zvcore.kernels.compressed_segmentation import decode_compressed_segmentation, encode_compressed_segmentation
@@ -255,12 +255,8 @@ def ten_million() -> None:
     print(f"ids() in {time.perf_counter() - start:.2f} s")
 
 
-def main(words: list[str]) -> None:
-    if words == ["memory"]:
-        ten_million()
-        return
-    table([contest for contest in CONTESTS if all(word in contest.name for word in words)], seconds=8.0)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if sys.argv[1:] == ["memory"]:
+        ten_million()
+    else:
+        run_alone(CONTESTS, seconds=8.0)

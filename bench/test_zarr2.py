@@ -12,7 +12,6 @@ import atexit
 import itertools
 import os
 import shutil
-import sys
 import tempfile
 from functools import cache, partial
 from pathlib import Path
@@ -24,7 +23,7 @@ import tensorstore
 import zarr
 
 import zvcore
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
 
@@ -154,4 +153,4 @@ def test_zarr2(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table([one for one in CONTESTS if all(word in one.name.split() for word in sys.argv[1:])])
+    run_alone(CONTESTS)

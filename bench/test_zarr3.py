@@ -16,7 +16,6 @@ import atexit
 import itertools
 import os
 import shutil
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -30,7 +29,7 @@ import zarr
 import zarrs  # noqa: F401  registers its pipeline
 
 import zvcore
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
 
@@ -308,4 +307,4 @@ def test_zarr3(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    table([one for one in CONTESTS if all(word in one.name.split() for word in sys.argv[1:])])
+    run_alone(CONTESTS)

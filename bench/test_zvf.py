@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from bench.contest import Contest, entrants, table
+from bench.contest import Contest, entrants, run_alone
 from bench.scale import BRIEF, pick
 from zvcore import zvf
 from zvcore.kernels.vlen import join_rows
@@ -253,5 +253,5 @@ def conversion_table(rounds: int = 2) -> None:
 if __name__ == "__main__":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table(CONTESTS, seconds=0.5)
+        run_alone(CONTESTS, seconds=0.5)
         conversion_table()
