@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -12,15 +13,13 @@ from zvcore.forging.questions import Question
 
 
 @pytest.mark.parametrize("front", [zvcore.mesh, zvcore.skeletonize, zvcore.plan])
-def test_a_missing_argument_is_told_of_the_function_that_was_called(front: object) -> None:
-    assert callable(front)
+def test_a_missing_argument_is_told_of_the_function_that_was_called(front: Any) -> None:
     with pytest.raises(TypeError, match=rf"^{front.__name__}\(\) missing a required"):
         front()
 
 
 @pytest.mark.parametrize("front", [zvcore.mesh, zvcore.skeletonize])
-def test_a_misspelt_argument_is_told_of_the_function_that_was_called(front: object) -> None:
-    assert callable(front)
+def test_a_misspelt_argument_is_told_of_the_function_that_was_called(front: Any) -> None:
     with pytest.raises(TypeError, match=rf"^{front.__name__}\(\) got an unexpected keyword argument 'dusts'"):
         front("seg", dusts=3)
 

@@ -8,35 +8,29 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from zvcore.codecs.running cimport Bytes
-from zvcore.engine.batches cimport Task
+from zvcore.engine.carrying cimport Carrying
 from zvcore.engine.cells cimport Cells
 from zvcore.engine.chunks cimport Chunks, position_of
 from zvcore.engine.decoding cimport read_block, stored_limit
 from zvcore.engine.encoding cimport encode_block, encode_values, fill_beyond
 from zvcore.engine.failures cimport MEMORY_FAILURE, Failure
 from zvcore.engine.form cimport Block
-from zvcore.engine.load cimport Stored, stored_of
+from zvcore.engine.load cimport stored_of
 from zvcore.engine.moving cimport Target
 from zvcore.engine.prepared cimport Chains
 from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot, fail
 from zvcore.engine.work cimport SMALL_TO_ENCODE, Work, is_small
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
-from zvcore.system.atomics cimport zv_fetch_add
 from zvcore.system.scratch cimport reserve
 
 
 @cython.final
 @cython.no_gc
-cdef class Recoding(Task):
+cdef class Recoding(Carrying):
     """Decodes the source's chunks of a cell and encodes the target's from their values."""
 
     cdef Cells cells
-    cdef Chunks source
-    cdef Chunks target
-    cdef Stored stored
-    cdef Sink sink
-    cdef int64_t bytes_in           # stored bytes that were read; added to atomically
 
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
         cdef int64_t cell = self.sink.take(slot, item)
@@ -114,22 +108,6 @@ cdef class Recoding(Task):
             if status != 0:
                 return -1
         return 0
-
-    cdef void leave(self, Slot *slot) noexcept nogil:
-        zv_fetch_add(&self.bytes_in, <int64_t> slot.bytes_in)
-        self.stored.leave(slot)
-
-    cdef int of_target(self, Slot *slot, int status) noexcept nogil:
-        """The target's chunks are counted behind those of the source."""
-        if status != 0 and slot.failure.job >= 0:
-            slot.failure.job += self.source.count
-        return status
-
-    cdef object error(self, Failure *failure):
-        if failure.job < self.source.count:
-            return self.source.error(failure, self.chains)
-        failure.job -= self.source.count
-        return self.target.error(failure, self.chains)
 
 
 def recode_chunks(Cells cells not None, Chunks source not None, Chunks target not None, Sink sink not None,

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import final
 
-from zvcore.engine.batches import Task
+from zvcore.engine.carrying import Carrying
 from zvcore.engine.chunks import Chunks
 from zvcore.engine.sinks import Sink
 from zvcore.engine.work import Work
@@ -9,7 +9,7 @@ from zvcore.engine.work import Work
 class UnlikeChunkError(Exception): ...
 
 @final
-class TakingOver(Task): ...
+class TakingOver(Carrying): ...
 
 def take_over_chunks(
     source: Chunks, target: Chunks, sink: Sink, fits: int | Callable[[memoryview], bool], work: Work

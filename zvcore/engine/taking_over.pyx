@@ -9,10 +9,10 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int64_t, uint64_t
 
 from zvcore.codecs.running cimport Bytes
-from zvcore.engine.batches cimport Task
+from zvcore.engine.carrying cimport Carrying
 from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.failures cimport Failure
-from zvcore.engine.load cimport Stored, stored_of
+from zvcore.engine.load cimport stored_of
 from zvcore.engine.prepared cimport Chains
 from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot, fail_python
@@ -30,16 +30,11 @@ class UnlikeChunkError(Exception):
 
 @cython.final
 @cython.no_gc
-cdef class TakingOver(Task):
-    cdef Chunks source
-    cdef Chunks target
-    cdef Stored stored
-    cdef Sink sink
+cdef class TakingOver(Carrying):
     cdef object fits
     cdef bint asked                 # whether there is such a function
     cdef uint64_t size
-    cdef int64_t bytes_in           # added to atomically, as the next
-    cdef int64_t present
+    cdef int64_t present            # how many chunks are stored; added to atomically
 
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
         cdef int64_t chunk = self.sink.take(slot, item)
@@ -71,22 +66,6 @@ cdef class TakingOver(Task):
             return fail_python(slot, UnlikeChunkError())
         except BaseException as error:
             return fail_python(slot, error)
-
-    cdef void leave(self, Slot *slot) noexcept nogil:
-        zv_fetch_add(&self.bytes_in, <int64_t> slot.bytes_in)
-        self.stored.leave(slot)
-
-    cdef int of_target(self, Slot *slot, int status) noexcept nogil:
-        """The target's chunks are counted behind those of the source."""
-        if status != 0 and slot.failure.job >= 0:
-            slot.failure.job += self.source.count
-        return status
-
-    cdef object error(self, Failure *failure):
-        if failure.job < self.source.count:
-            return self.source.error(failure, self.chains)
-        failure.job -= self.source.count
-        return self.target.error(failure, self.chains)
 
 
 cdef int unlike(Slot *slot) noexcept with gil:

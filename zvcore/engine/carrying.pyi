@@ -1,0 +1,3 @@
+from zvcore.engine.batches import Task
+
+class Carrying(Task): ...
