@@ -11,23 +11,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.borrowed.nowhere import Nowhere, ReadOnlyPlacement
+from zvcore.borrowed.nowhere import Nowhere
+from zvcore.borrowed.reading import ReadLayout, check_items
 from zvcore.boxes import box_of, slices
-from zvcore.codecs import CodecChain
 from zvcore.engine import Keys
-from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.errors import CorruptDataError
 from zvcore.exchange.target import grow
-from zvcore.layout import ChunkForm, Layout, Sources
+from zvcore.layout import Sources
 from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from zvcore.placement import Placement
-
 __all__ = ["BlockLayout", "Blocks", "block_shape", "slabs"]
 
-_NO_CODECS = (CodecChain(),)
 _NO_KEYS = Keys.of(["values"])
 # Smaller chunks are read several at once, and larger ones in parts.
 _FEWEST, _USUAL, _MOST = 1 << 17, 1 << 20, 64 << 20
@@ -70,25 +67,20 @@ def slabs(shape: Sequence[int], itemsize: int, axes: Sequence[int]) -> tuple[int
     return tuple(chunk)
 
 
-class BlockLayout(Layout):
+class BlockLayout(ReadLayout):
     """Chunks are blocks, which are given to the engine as bytes in memory: nothing of it lies in a store.
 
     name   what errors call the place that the blocks come from
     order  of the memory of what is read: "C", or "F" where the first axis is the fastest by the format's own words
     """
 
-    store_empty = True
-
     def __init__(self, name: str, blocks: Blocks, chunks: Sequence[int], order: str = "C") -> None:
+        check_items(name, blocks.dtype)
         self.store = Nowhere(name)
         self.blocks = blocks
         self.shape = tuple(int(n) for n in blocks.shape)
-        native = blocks.dtype.newbyteorder("=")
-        if native.hasobject or not native.itemsize:
-            raise UnsupportedError("items without a size of their own cannot be read", key=name, found=str(native))
-        axes = tuple(range(len(self.shape)))
-        self.form = ChunkForm(tuple(chunks), native, axes=axes if order == "C" else axes[::-1], edge="cropped")
-        self.fill_value = np.zeros((), native)[()]
+        # Blocks are brought into this machine's byte order.
+        self.take_form(tuple(chunks), blocks.dtype.newbyteorder("="), order)
         self._guard = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,14 +88,6 @@ class BlockLayout(Layout):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _guard=threading.Lock())
-
-    @property
-    def placement(self) -> Placement:
-        return ReadOnlyPlacement(self.store)
-
-    @property
-    def chains(self) -> tuple[CodecChain, ...]:
-        return _NO_CODECS
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.store.root

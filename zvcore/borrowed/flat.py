@@ -10,20 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.borrowed.blocks import slabs
-from zvcore.borrowed.nowhere import ReadOnlyPlacement
-from zvcore.codecs import CodecChain
+from zvcore.borrowed.reading import ReadLayout, axes_of, check_items
 from zvcore.engine import Keys
-from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError
-from zvcore.layout import ChunkForm, Layout, Sources
+from zvcore.errors import CorruptDataError, NotFoundError
+from zvcore.layout import Sources
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
-    from zvcore.placement import Placement
     from zvcore.stores import Store
 
 __all__ = ["FlatLayout", "Values"]
-
-_NO_CODECS = (CodecChain(),)
 
 
 @dataclass(frozen=True)
@@ -46,17 +42,14 @@ class Values:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-class FlatLayout(Layout):
+class FlatLayout(ReadLayout):
     """Chunks are parts of the file. `whole`: all of the values are one chunk, where parts cost as much as all."""
 
-    store_empty = True
-
     def __init__(self, store: Store, key: str, values: Values, *, whole: bool = False) -> None:
+        check_items(key, values.dtype)
         size, self.stamp = store.size(key), store.stamp(key)
         if size is None or self.stamp is None:
             raise NotFoundError("there is no file here", key=f"{store.root}/{key}")
-        if values.dtype.hasobject or not values.dtype.itemsize:
-            raise UnsupportedError("items are Python objects, which are not read", key=key, found=str(values.dtype))
         if values.start > size or values.nbytes > size - values.start:
             raise CorruptDataError(
                 "the file is too short for the values that it tells of", key=key, offset=values.start,
@@ -67,26 +60,15 @@ class FlatLayout(Layout):
         self.key = key
         self.values = values
         self.shape = values.shape
-        rank = len(self.shape)
-        axes = tuple(range(rank)) if values.order == "C" else tuple(reversed(range(rank)))
+        axes = axes_of(len(self.shape), values.order)
         chunk = tuple(max(1, n) for n in self.shape) if whole else slabs(self.shape, values.dtype.itemsize, axes)
-        native = values.dtype.newbyteorder("=")
-        self.form = ChunkForm(chunk, native, native != values.dtype, axes, "cropped")
-        self.fill_value = np.zeros((), native)[()]
-        strides = np.zeros(rank, np.int64)
+        self.take_form(chunk, values.dtype, values.order)
+        strides = np.zeros(len(self.shape), np.int64)
         step = values.dtype.itemsize
         for axis in reversed(axes):
             strides[axis] = step
             step *= max(1, self.shape[axis])
         self._strides = strides
-
-    @property
-    def placement(self) -> Placement:
-        return ReadOnlyPlacement(self.store)
-
-    @property
-    def chains(self) -> tuple[CodecChain, ...]:
-        return _NO_CODECS
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.key
