@@ -32,6 +32,7 @@ BASICS = {"errors", "plugins", "lazy", "boxes", "logs"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
     "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement", "group",
+    "acceleration",
 }  # fmt: skip
 # What asks formats, and knows none of them.
 ON_TOP = {

@@ -16,16 +16,16 @@ from zarr.core.array import Array
 from zarr.storage import LocalStore
 
 from zvcore import transfer
+from zvcore.acceleration import Acceleration
 from zvcore.engine import Selection, Work
 from zvcore.zarr3.pipeline import CodecPipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from zvcore.layout import Layout
 
-__all__ = ["Acceleration", "accelerate"]
+__all__ = ["accelerate"]
 
 _PIPELINE = "zvcore.zarr3.CodecPipeline"
 _NUMPY = "zarr.buffer.cpu.NDBuffer"
@@ -36,32 +36,23 @@ _count = 0
 _original: Callable[..., Any] = Array.__getitem__
 
 
-class Acceleration:
-    """What `accelerate` did; `restore()`, or leaving a `with` block, undoes it."""
+class DirectReads(Acceleration):
+    """zarr-python's arrays read by zvcore."""
 
     def __init__(self) -> None:
         self._config: Any = zarr.config.set({"codec_pipeline.path": _PIPELINE})
         _change(1)
 
     def restore(self) -> None:
-        """Give zarr-python its own ways back."""
         config, self._config = self._config, None
         if config is not None:
             config.__exit__(None, None, None)
             _change(-1)
 
-    def __enter__(self) -> Acceleration:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.restore()
-
 
 def accelerate() -> Acceleration:
     """Use `CodecPipeline` for arrays that zarr-python opens from now on, and read them in the thread that asks."""
-    return Acceleration()
+    return DirectReads()
 
 
 def _change(by: int) -> None:

@@ -8,9 +8,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from zvcore import acceleration
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType, TracebackType
+    from types import ModuleType
 
 __all__ = ["Acceleration", "accelerate"]
 
@@ -21,8 +23,8 @@ ENCODERS = (
 SHARDING = ("is_sharded", "shard_store", "unshard_store", "reshard", "get_shard_info")
 
 
-class Acceleration:
-    """What `accelerate` did; `restore()`, or leaving a `with` block, undoes it."""
+class Acceleration(acceleration.Acceleration):
+    """Functions of zarr-vectors that zvcore's have taken the place of."""
 
     def __init__(self) -> None:
         self._changed: list[tuple[ModuleType, str, Any]] = []
@@ -43,18 +45,9 @@ class Acceleration:
                     setattr(module, attribute, new)
 
     def restore(self) -> None:
-        """Give zarr-vectors its own functions back."""
         while self._changed:
             module, attribute, original = self._changed.pop()
             setattr(module, attribute, original)
-
-    def __enter__(self) -> Acceleration:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.restore()
 
 
 def accelerate() -> Acceleration:
