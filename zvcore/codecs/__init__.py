@@ -13,6 +13,7 @@ from types import ModuleType
 from zvcore.codecs import limits
 from zvcore.codecs.base import Codec
 from zvcore.codecs.chain import CodecChain
+from zvcore.codecs.offering import offer
 from zvcore.codecs.parameters import Parameter, param
 from zvcore.codecs.registry import (
     CodecInfo,
@@ -40,6 +41,7 @@ __all__ = [
     "from_zarr3",
     "get",
     "max_decoded_size",
+    "offer",
     "param",
     "register",
     "unregister",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, dataclass_transf
 
 from zvcore.codecs.buffers import readable_bytes
 from zvcore.codecs.methods import decode_through
+from zvcore.codecs.offering import OfferedTo
 from zvcore.codecs.parameters import FORMATS, Parameter, param
 from zvcore.codecs.table import Table
 from zvcore.errors import MetadataError, UnsupportedError
@@ -53,6 +54,9 @@ class Codec:
     of_items: ClassVar[bool] = False
     # Parameters that decoding does not need to know.
     encoding_only: ClassVar[tuple[str, ...]] = ()
+    # The class that zarr-python's registry wants, and numcodecs'; for their entry points.
+    for_zarr_python: ClassVar[OfferedTo] = OfferedTo("zvcore.codecs.offered_to_zarr_python")
+    for_numcodecs: ClassVar[OfferedTo] = OfferedTo("zvcore.codecs.offered_to_numcodecs")
     # All parameters in the order of their declaration, those of base classes first.
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 

@@ -23,8 +23,10 @@ __all__ = [
     "from_zarr2",
     "from_zarr3",
     "get",
+    "named",
     "register",
     "unregister",
+    "usable",
 ]
 
 GROUP = "zvcore.codecs"
@@ -76,7 +78,7 @@ def find_plugin(name: str) -> type[Codec] | None:
     return _plugins.find(name)
 
 
-def _usable() -> dict[str, type[Codec]]:
+def usable() -> dict[str, type[Codec]]:
     """All codecs that load, by name."""
     found = {}
     for name in _plugins.names():
@@ -96,7 +98,7 @@ def _find(name: str, format: str | None, where: str | None) -> type[Codec]:
         if cls is not None and (format is None or name in cls.names_read(format)):
             return cls
         if format is not None:
-            claims = [other for other in _usable().values() if name in other.names_read(format)]
+            claims = [other for other in usable().values() if name in other.names_read(format)]
             # A codec's proper name in the format goes before one that it merely also reads.
             claims = [other for other in claims if other.name_in(format) == name] or claims
             if len(claims) > 1:
@@ -165,7 +167,12 @@ def _not_found(name: str, format: str | None, where: str | None) -> CodecNotFoun
 
 def get(name: str, /, **parameters: Any) -> Codec:
     """The codec of this name with these parameters, from whichever distribution provides it."""
-    return _find(name, None, None).from_config(parameters)
+    return named(name).from_config(parameters)
+
+
+def named(name: str) -> type[Codec]:
+    """The class of this name, from whichever distribution provides it."""
+    return _find(name, None, None)
 
 
 def register(name: str, cls: type[Any]) -> type[Codec]:
@@ -215,7 +222,7 @@ def as_codec(spec: str | Mapping[str, Any] | Any) -> Codec:
         name = spec.get("name")
         if not isinstance(name, str):
             raise MetadataError("a codec needs a name", expected='{"name": ..., parameters}', found=repr(spec))
-        return _find(name, None, None).from_config({key: value for key, value in spec.items() if key != "name"})
+        return named(name).from_config({key: value for key, value in spec.items() if key != "name"})
     cls = complete(type(spec), getattr(spec, "name", None))
     return spec if cls is type(spec) else cls.from_config(spec.config())
 

@@ -1,0 +1,94 @@
+"""What a codec class is for numcodecs' registry, which is that of Zarr v2.
+
+`zvcore.codecs.numcodecs` is the way in, this one the way out.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numcodecs import registry
+from numcodecs.abc import Codec as NumcodecsBase
+from numcodecs.compat import ensure_contiguous_ndarray
+
+from zvcore.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from zvcore.codecs.base import Codec
+
+__all__ = ["class_of", "register"]
+
+
+class OfferedCodec:
+    """A codec of zvcore with its parameters: `Runs.for_numcodecs(longest=100)`."""
+
+    codec_class: ClassVar[type[Codec]]
+    codec_id: ClassVar[str]
+
+    def __init__(self, **parameters: Any) -> None:
+        self.codec: Codec = self.codec_class(**parameters)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        made = cls.__new__(cls)
+        made.codec = cls.codec_class.from_zarr2({"id": cls.codec_id, **config})
+        return made
+
+    def get_config(self) -> dict[str, Any]:
+        return self.codec.to_zarr2()
+
+    def encode(self, buf: Any) -> bytes:
+        # The bytes of an array as they lie in memory, in whichever order.
+        return self.codec.encode(ensure_contiguous_ndarray(buf))
+
+    def decode(self, buf: Any, out: Any = None) -> Any:
+        if out is None:
+            return self.codec.decode(ensure_contiguous_ndarray(buf))
+        self.codec.decode(ensure_contiguous_ndarray(buf), ensure_contiguous_ndarray(out))
+        return out
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OfferedCodec) and self.codec == other.codec
+
+    def __hash__(self) -> int:
+        return hash(self.codec)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({repr(self.codec).partition('(')[2]}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self.codec), self.get_config()))
+
+
+@lru_cache(maxsize=256)
+def class_of(cls: type[Any]) -> type[OfferedCodec]:
+    """The class for numcodecs, found again as an attribute of the codec's own."""
+    name = cls.name_in("zarr2")
+    if cls.kind != "bytes" or name is None:
+        why = "it has no name in Zarr v2" if name is None else "only codecs of bytes can be offered to numcodecs"
+        raise UnsupportedError(why, codec=cls.name)
+    members = {
+        "codec_class": cls,
+        "codec_id": name,
+        "__module__": cls.__module__,
+        "__qualname__": f"{cls.__qualname__}.for_numcodecs",
+        "__doc__": cls.__doc__,
+    }
+    return type(cls.__name__, (OfferedCodec, NumcodecsBase), members)
+
+
+def _rebuild(cls: type[Codec], config: dict[str, Any]) -> OfferedCodec:
+    return class_of(cls).from_config(config)
+
+
+def register(cls: type[Codec]) -> str | None:
+    """Make the codec known; its name in Zarr v2, or None where there is nothing to do."""
+    name = cls.name_in("zarr2")
+    if cls.kind != "bytes" or name is None or name in registry.codec_registry or name in registry.entries:
+        return None
+    registry.register_codec(class_of(cls), name)
+    return name

@@ -1,0 +1,122 @@
+"""What a codec class is for zarr-python's registry of Zarr v3.
+
+`zvcore.codecs.zarr_python` is the way in, this one the way out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from zarr.abc.codec import BytesBytesCodec
+from zarr.errors import UnknownCodecError
+from zarr.registry import get_codec_class, register_codec
+
+from zvcore.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from zarr.core.array_spec import ArraySpec
+    from zarr.core.buffer import Buffer
+
+    from zvcore.codecs.base import Codec
+
+__all__ = ["class_of", "register"]
+
+
+class OfferedCodec(BytesBytesCodec):
+    """A codec of zvcore with its parameters: `Runs.for_zarr_python(longest=100)`."""
+
+    codec_class: ClassVar[type[Codec]]
+
+    def __init__(self, **parameters: Any) -> None:
+        self._hold(self.codec_class(**parameters))
+
+    codec: Codec
+
+    def _hold(self, codec: Codec) -> None:
+        # zarr-python's base class is frozen.
+        object.__setattr__(self, "codec", codec)
+        object.__setattr__(self, "is_fixed_size", codec.encoded_size(0) is not None)
+
+    @classmethod
+    def of(cls, codec: Codec) -> Self:
+        made = cls.__new__(cls)
+        made._hold(codec)
+        return made
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        return cls.of(cls.codec_class.from_zarr3(data))
+
+    def to_dict(self) -> Any:
+        return self.codec.to_zarr3()
+
+    def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
+        return self.of(self.codec.for_dtype(array_spec.dtype.to_native_dtype()))
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
+        size = self.codec.encoded_size(input_byte_length)
+        if size is None:
+            raise NotImplementedError(f"{self.codec.name}: how long a stream becomes depends on what it holds")
+        return size
+
+    # zarr-python calls these two where it needs no loop of events.
+    def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
+        return chunk_spec.prototype.buffer.from_bytes(self.codec.decode(chunk_data.as_numpy_array()))
+
+    def _encode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer | None:
+        return chunk_spec.prototype.buffer.from_bytes(self.codec.encode(chunk_data.as_numpy_array()))
+
+    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
+        return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
+
+    async def _encode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer | None:
+        return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OfferedCodec) and self.codec == other.codec
+
+    def __hash__(self) -> int:
+        return hash(self.codec)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({repr(self.codec).partition('(')[2]}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self.codec,))
+
+
+@lru_cache(maxsize=256)
+def class_of(cls: type[Any]) -> type[OfferedCodec]:
+    """The class for zarr-python, which finds it again as an attribute of the codec's own."""
+    name = cls.name_in("zarr3")
+    if cls.kind != "bytes" or name is None:
+        why = "it has no name in Zarr v3" if name is None else "only codecs of bytes can be offered to zarr-python"
+        raise UnsupportedError(why, codec=cls.name)
+    members = {
+        "codec_class": cls,
+        "__module__": cls.__module__,
+        "__qualname__": f"{cls.__qualname__}.for_zarr_python",
+        "__doc__": cls.__doc__,
+    }
+    return type(cls.__name__, (OfferedCodec,), members)
+
+
+def _rebuild(codec: Codec) -> OfferedCodec:
+    return class_of(type(codec)).of(codec)
+
+
+def register(cls: type[Codec]) -> str | None:
+    """Make the codec known; its name in Zarr v3, or None where there is nothing to do."""
+    name = cls.name_in("zarr3")
+    if cls.kind != "bytes" or name is None:
+        return None
+    try:
+        get_codec_class(name)
+    except UnknownCodecError:
+        register_codec(name, class_of(cls))
+        return name
+    return None
