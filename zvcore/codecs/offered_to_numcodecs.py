@@ -65,9 +65,9 @@ class OfferedCodec:
 
 
 @lru_cache(maxsize=256)
-def class_of(cls: type[Any]) -> type[OfferedCodec]:
+def class_of(cls: Any) -> type[OfferedCodec]:
     """The class for numcodecs, found again as an attribute of the codec's own."""
-    name = cls.name_in("zarr2")
+    name: str | None = cls.name_in("zarr2")
     if cls.kind != "bytes" or name is None:
         why = "it has no name in Zarr v2" if name is None else "only codecs of bytes can be offered to numcodecs"
         raise UnsupportedError(why, codec=cls.name)
@@ -81,13 +81,13 @@ def class_of(cls: type[Any]) -> type[OfferedCodec]:
     return type(cls.__name__, (OfferedCodec, NumcodecsBase), members)
 
 
-def _rebuild(cls: type[Codec], config: dict[str, Any]) -> OfferedCodec:
+def _rebuild(cls: Any, config: dict[str, Any]) -> OfferedCodec:
     return class_of(cls).from_config(config)
 
 
-def register(cls: type[Codec]) -> str | None:
+def register(cls: Any) -> str | None:
     """Make the codec known; its name in Zarr v2, or None where there is nothing to do."""
-    name = cls.name_in("zarr2")
+    name: str | None = cls.name_in("zarr2")
     if cls.kind != "bytes" or name is None or name in registry.codec_registry or name in registry.entries:
         return None
     registry.register_codec(class_of(cls), name)

@@ -90,9 +90,9 @@ class OfferedCodec(BytesBytesCodec):
 
 
 @lru_cache(maxsize=256)
-def class_of(cls: type[Any]) -> type[OfferedCodec]:
+def class_of(cls: Any) -> type[OfferedCodec]:
     """The class for zarr-python, which finds it again as an attribute of the codec's own."""
-    name = cls.name_in("zarr3")
+    name: str | None = cls.name_in("zarr3")
     if cls.kind != "bytes" or name is None:
         why = "it has no name in Zarr v3" if name is None else "only codecs of bytes can be offered to zarr-python"
         raise UnsupportedError(why, codec=cls.name)
@@ -106,12 +106,13 @@ def class_of(cls: type[Any]) -> type[OfferedCodec]:
 
 
 def _rebuild(codec: Codec) -> OfferedCodec:
-    return class_of(type(codec)).of(codec)
+    cls: Any = type(codec)
+    return class_of(cls).of(codec)
 
 
-def register(cls: type[Codec]) -> str | None:
+def register(cls: Any) -> str | None:
     """Make the codec known; its name in Zarr v3, or None where there is nothing to do."""
-    name = cls.name_in("zarr3")
+    name: str | None = cls.name_in("zarr3")
     if cls.kind != "bytes" or name is None:
         return None
     try:
