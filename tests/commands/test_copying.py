@@ -216,3 +216,13 @@ def test_md5s_that_are_none_do_not_count(source: Path, monkeypatch) -> None:
     target = MemoryStore()
     assert zvcore.copy(source, target).ok
     assert sorted(target.list()) == sorted(content(source))
+
+
+def test_nothing_is_removed_that_a_store_lists_out_of_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = MemoryStore(), MemoryStore()
+    for key in ("a", "b", "c"):
+        source.put(key, key.encode())
+    target.put("d", b"extra")
+    monkeypatch.setattr(source, "list", lambda prefix="": iter(["c", "a", "b"]))
+    assert zvcore.sync(source, target, delete=True).counts["objects removed"] == 1
+    assert [*target.list()] == ["a", "b", "c"]

@@ -302,6 +302,8 @@ class _Mirror:
             if want != key:
                 extra.append(key)
         for key in extra:
+            if self.source.size(key) is not None:
+                continue  # it came just now, or the store does not list in order
             if self._is_linked(key):
                 report.add(key, "is reached through a link, and not removed", fatal=False, kind=What.EXTRA)
                 continue
