@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ class _Float(NamedTuple):
     has_infinity: bool
 
 
+@cache
 def _float(dtype: np.dtype[Any]) -> _Float:
     """Which numbers a type of floats has."""
     if dtype.isbuiltin == 2:
@@ -75,11 +77,11 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], rounding: str, out_of_r
         return _integers_of_floats(values.astype("f8"), dtype, rounding, out_of_range)
     known = _float(dtype)
     if not is_integer(values.dtype):
-        if values.dtype.isbuiltin == dtype.isbuiltin == 1 and (
-            rounding == "nearest-even" or values.dtype.itemsize < dtype.itemsize
-        ):
+        if _of_numpy(values.dtype, dtype) and (rounding == "nearest-even" or values.dtype.itemsize < dtype.itemsize):
             return _as_numpy_rounds(values, dtype, out_of_range)
         rounded = _on_grid(values.astype("f8"), known, ROUNDING[rounding])
+    elif _converted_by_numpy(values.dtype, dtype, known, rounding):
+        return values.astype(dtype)
     elif known.bits < 64 and values.itemsize == 8 and _large(values):
         rounded = _large_integers(values, min(known.bits, 53), ROUNDING[rounding])
         rounded = _on_grid(rounded, known, ROUNDING[rounding])
@@ -97,6 +99,18 @@ def _as_numpy_rounds(values: npt.NDArray[Any], dtype: np.dtype[Any], out_of_rang
         if beyond.any():
             raise _refused(values[beyond].flat[0], dtype, "does not fit into")
     return made
+
+
+def _of_numpy(*dtypes: np.dtype[Any]) -> bool:
+    """Whether these types are numpy's own, and not of `ml_dtypes`: what `isbuiltin` calls 0 may be a copy of one."""
+    return all(dtype.isbuiltin != 2 for dtype in dtypes)
+
+
+def _converted_by_numpy(source: np.dtype[Any], dtype: np.dtype[Any], known: _Float, rounding: str) -> bool:
+    """Whether numpy makes the right floats of integers: exact ones, or such as the processor rounds."""
+    if not _of_numpy(source, dtype):
+        return False
+    return 8 * source.itemsize <= known.bits or (rounding == "nearest-even" and dtype.itemsize >= 4)
 
 
 def _widened(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

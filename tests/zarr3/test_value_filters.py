@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import math
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,24 @@ def test_numbers_of_ml_dtypes_are_rounded_by_the_same_rules(data: Any) -> None:
         assert found == (above if exact >= 0 else below)
     else:
         assert found in (below, above)
+
+
+@pytest.mark.parametrize("rounding", ["nearest-even", "towards-zero", "towards-positive"])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_integers_become_the_floats_that_the_rounding_asks_for(dtype: str, rounding: str) -> None:
+    info = np.iinfo(dtype)
+    near = [(1 << bit) + step for bit in range(info.bits + 1) for step in (-3, -1, 0, 1, 3)]
+    values = np.array([one for one in (*near, *(-one for one in near)) if info.min <= one <= info.max], dtype)
+    codec: Any = from_zarr3(cast(data_type=dtype, rounding=rounding))
+    for target in ("f4", "f8"):
+        bits = np.finfo(target).nmant + 1
+        for value, found in zip(
+            values.tolist(), codec.decode_array(values, np.dtype(target), values.shape), strict=True
+        ):
+            unit = Fraction(2) ** max(0, abs(value).bit_length() - bits)
+            exact = Fraction(value) / unit
+            whole = {"nearest-even": round, "towards-zero": math.trunc, "towards-positive": math.ceil}[rounding](exact)
+            assert Fraction(float(found)) == whole * unit, (value, target)
 
 
 def test_numbers_wrap_modulo_what_there_are() -> None:
