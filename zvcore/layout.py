@@ -119,6 +119,11 @@ class Layout(ABC):
         return not self.placement.alone
 
     @property
+    def scattered(self) -> bool:
+        """Whether the chunks of one object make no box."""
+        return self.sharded and self.shard_shape is None
+
+    @property
     def chunk_nbytes(self) -> int:
         return math.prod(self.form.shape) * self.form.dtype.itemsize
 

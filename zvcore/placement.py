@@ -79,6 +79,10 @@ class Placement(ABC):
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         """Store encoded chunks as they are; absent ones are taken out."""
 
+    def stored_nbytes(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> int:
+        """How many bytes the objects take that these chunks were put into; of remote shards, the chunks alone."""
+        return chunks.nbytes
+
     @abstractmethod
     def remove(self, key: str) -> None:
         """Remove an object with all its chunks."""
@@ -129,6 +133,11 @@ class Shards(Placement):
             for attempt in again(group.key, on=CHANGED):
                 with attempt, self.store.edit(group.key) as edit:
                     self.replace(edit, group, positions[group.rows], chunks.select(group.rows))
+
+    def stored_nbytes(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> int:
+        if self.store.remote:
+            return chunks.nbytes
+        return sum(size or 0 for size in self.store.sizes(group.key for group in self.groups(positions)))
 
     def remove(self, key: str) -> None:
         with self.store.edit(key) as edit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,3 +104,25 @@ def test_a_group_does_not_remove_itself(tmp_path: Path, format: str) -> None:
     assert (zvcore.open(tmp_path / "g")["a"][...] == 1).all()
     del group["a"]
     assert list(zvcore.open(tmp_path / "g")) == []
+
+
+def test_the_four_questions_of_care_have_one_signature(tmp_path: Path) -> None:
+    shared = {"path", "threads", "format", "storage_options"}
+    questions = ("verify", "repair", "compact", "inspect")
+    for name in questions:
+        assert shared <= inspect.signature(getattr(zvcore, name)).parameters.keys(), name
+    for one in zvcore.formats().values():
+        care = one.care()
+        for name in questions:
+            taken = inspect.signature(getattr(care, name)).parameters
+            assert {"store", "only", "threads"} <= taken.keys(), (one.name, name)
+
+
+@pytest.mark.parametrize("format", MAKERS)
+def test_inspect_finds_the_same_by_several_requests_at_once(tmp_path: Path, format: str) -> None:
+    shards = {"zarr3": {"shards": (8, 8, 4)}, "precomputed": {"sharding": "advise"}}.get(format, {})
+    zvcore.create(tmp_path / "a", format=format, **SMALL, **shards)[...] = 7
+    found = zvcore.inspect(tmp_path / "a")
+    array = found["scales"][0] if "scales" in found else found
+    assert array["objects"] > 0 and array["stored_bytes"] > 0
+    assert zvcore.inspect(tmp_path / "a", threads=3) == found

@@ -160,6 +160,14 @@ def test_the_documents_stand_in_front_as_rfc_9_has_it(tmp_path: Path) -> None:
         assert said == {"ome": {"version": "0.5", "zipFile": {"centralDirectory": {"jsonFirst": True}}}}
 
 
+def test_a_root_document_that_nobody_can_read_is_stored_and_says_nothing(tmp_path: Path) -> None:
+    opened: Any = open_store(tmp_path / "a.ozx", "w")
+    with opened as store:
+        store.put("zarr.json", b"[" * 100_000)
+    with zipfile.ZipFile(tmp_path / "a.ozx") as file:
+        assert file.read("zarr.json") == b"[" * 100_000 and file.comment == b""
+
+
 def test_a_document_that_is_too_long_for_the_front_leaves_no_hole(tmp_path: Path) -> None:
     opened: Any = open_store(tmp_path / "a.zip", "w")
     with opened as store:

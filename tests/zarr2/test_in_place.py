@@ -120,3 +120,15 @@ def test_unless_told_otherwise_the_newest_version_is_added(tmp_path: Path, capsy
     zvcore.create(tmp_path / "new", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))
     with pytest.raises(NotFoundError, match="another format than Zarr v3"):
         zvcore.migrate(tmp_path / "new")
+
+
+@pytest.mark.parametrize("raw", [b"[" * 100_000, b"{", b"\xff\xfe"], ids=["deep", "cut off", "no text"])
+def test_what_nobody_can_read_is_something_else_and_is_left(tmp_path: Path, raw: bytes) -> None:
+    tree(tmp_path)
+    zvcore.migrate(tmp_path, format="zarr3")
+    (tmp_path / "a" / "zarr.json").write_bytes(raw)
+    with pytest.raises(ConflictError, match="another document"):
+        zvcore.migrate(tmp_path / "a", format="zarr3")
+    report = zvcore.migrate(tmp_path, format="zarr3", undo=True)
+    assert [one.where for one in report.problems] == ["a/zarr.json"]
+    assert (tmp_path / "a" / "zarr.json").read_bytes() == raw

@@ -59,7 +59,7 @@ class ReadingCare:
     def compact(self, store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
         raise UnsupportedError(f"{self.format.title}: nothing of it can be made smaller", key=store.root)
 
-    def inspect(self, store: Store, *, only: str | None = None) -> dict[str, Any]:
+    def inspect(self, store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
         self._in_words(store, None if only is None else [only])
         size = store.size(store.file or "") or 0
         found = _described(self.format.open(store))

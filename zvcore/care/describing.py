@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from zvcore.care.walking import DEEPEST_GROUP
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.stores import Store
 
-__all__ = ["Inspector", "stored_size"]
+__all__ = ["Inspector", "stored_size", "totals"]
+
+# How many keys are held at once.
+_AT_ONCE = 4096
 
 AnyArray = TypeVar("AnyArray", bound="Array")
 
@@ -25,9 +30,13 @@ class Inspector(Generic[AnyArray]):
     members  the members of a group that are arrays or groups
     about    what is said of an array
     within   what is said of one of its objects
+    threads  how many objects are asked about at once; None: as suits the store
     """
 
     format: str
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads
 
     def array(self, store: Store) -> AnyArray | dict[str, Any]:
         raise NotImplementedError
@@ -62,11 +71,19 @@ class Inspector(Generic[AnyArray]):
         return {"format": self.format, "kind": "group", **found, "members": members}
 
 
-def stored_size(array: Array, store: Store, keys: Iterable[str]) -> dict[str, Any]:
-    """How many objects an array has, and how many bytes they take."""
+def totals(store: Store, keys: Iterable[str], threads: int | None = None) -> tuple[int, int]:
+    """(how many objects these are, how many bytes they take)."""
     count = size = 0
-    for key in keys:
-        count += 1
-        size += store.size(key) or 0
+    keys = iter(keys)
+    while batch := list(itertools.islice(keys, _AT_ONCE)):
+        sizes = store.sizes(batch) if threads is None else side_by_side(store.size, batch, threads)
+        count += len(batch)
+        size += sum(one or 0 for one in sizes)
+    return count, size
+
+
+def stored_size(array: Array, store: Store, keys: Iterable[str], threads: int | None = None) -> dict[str, Any]:
+    """How many objects an array has, and how many bytes they take."""
+    count, size = totals(store, keys, threads)
     ratio = array.nbytes / size if size else None
     return {"nbytes": array.nbytes, "objects": count, "stored_bytes": size, "ratio": ratio}

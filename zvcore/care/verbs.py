@@ -267,11 +267,18 @@ def compact(
 
 
 def inspect(
-    path: Path, *, format: str | None = None, storage_options: Mapping[str, Any] | None = None
+    path: Path,
+    *,
+    threads: int | None = None,
+    format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What lies at a path: format, kind, shape, chunks, codecs, sizes on disk; members; the map of a shard."""
+    """What lies at a path: format, kind, shape, chunks, codecs, sizes on disk; members; the map of a shard.
+
+    `threads` is how many objects are asked about at once; None: as suits the store.
+    """
     store, format_found, only = find(path, "r", format, storage_options)
-    found = format_found.care().inspect(store, only=only)
+    found = format_found.care().inspect(store, only=only, threads=threads)
     unfinished = unfinished_around(_place(path, store), storage_options)
     if unfinished is not None:
         found["unfinished"] = unfinished.to_json()

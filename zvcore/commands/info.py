@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from zvcore.commands.terminal import print_json, reading
 
     with reading(options.path):
-        found = zvcore.inspect(options.path, format=options.format)
+        found = zvcore.inspect(options.path, threads=options.threads, format=options.format)
     if options.json:
         print_json(found)
         return 0

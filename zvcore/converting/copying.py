@@ -97,8 +97,7 @@ class Copying:
     @cached_property
     def cut(self) -> Boxes | ScatteredShards:
         """The units."""
-        layout = self.target.layout
-        if layout.sharded and layout.shard_shape is None:
+        if self.target.layout.scattered:
             return ScatteredShards(self.target)
         return Boxes(self.target, self.cell)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from zvcore.converting.making import Made, make, path_in
 from zvcore.converting.planning import Request, draft_conversion
 from zvcore.converting.sources import collect
 from zvcore.converting.verbatim import Verbatim
-from zvcore.errors import ConflictError, NotFoundError, UnsupportedError
+from zvcore.documents import parse_any
+from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.exchange import Target
 from zvcore.format import formats, get_format
 from zvcore.report import Report
@@ -117,7 +117,7 @@ def _unlike(store: Store, draft: DraftArray, array: Array) -> str | None:
 def _add(store: Store, documents: Mapping[str, bytes], report: Report) -> None:
     for key, document in documents.items():
         there = store.get(key)
-        if there is not None and not _same(bytes(there), document):
+        if there is not None and not _same(key, bytes(there), document):
             raise ConflictError("another document is here already", key=f"{store.root}/{key}")
     # What lies outermost comes last: before, nobody sees anything.
     for key in sorted(documents, key=lambda key: (-key.count("/"), key)):
@@ -131,15 +131,15 @@ def _remove(store: Store, documents: Mapping[str, bytes], report: Report) -> Non
         there = store.get(key)
         if there is None:
             continue
-        if _same(bytes(there), documents[key]):
+        if _same(key, bytes(there), documents[key]):
             store.delete(key)
             report.count("documents removed")
         else:
             report.add(key, "it says something else by now, and is left", fatal=True)
 
 
-def _same(there: bytes, document: bytes) -> bool:
+def _same(key: str, there: bytes, document: bytes) -> bool:
     try:
-        return bool(json.loads(there) == json.loads(document))
-    except ValueError:
+        return bool(parse_any(there, key) == parse_any(document, key))
+    except MetadataError:
         return False

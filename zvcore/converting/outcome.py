@@ -59,11 +59,7 @@ def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome)
     layout = target.layout
     transfer.put(layout, positions, encoded)
     outcome.empty += int((encoded.sizes == ABSENT).sum())
-    if layout.sharded and not layout.store.remote:
-        keys = [group.key for group in layout.placement.groups(positions)]
-        outcome.bytes_out += sum(size or 0 for size in layout.store.sizes(keys))
-    else:
-        outcome.bytes_out += encoded.nbytes
+    outcome.bytes_out += layout.placement.stored_nbytes(positions, encoded)
 
 
 def slices(box: Box) -> tuple[slice, ...]:

@@ -161,7 +161,7 @@ def _boxes(layout: Layout, objects: Iterator[StoredObject]) -> Iterator[tuple[Nu
     whole = np.array(shape, np.int64)
     bounds = count_of(layout.shape, shape) if layout.regular else [2**62] * len(shape)
     # What a shard of very many chunks has is looked up: it may be one of them.
-    large = layout.sharded and layout.regular and math.prod(count_of(shape, layout.form.shape)) > _MANY
+    large = layout.regular and math.prod(count_of(shape, layout.form.shape)) > _MANY
     while batch := list(itertools.islice(objects, _LISTED_AT_ONCE)):
         # Names may have more digits than a number of 64 bits.
         inside = [one for one in batch if one.place is None or all(i < n for i, n in zip(one.place, bounds))]

@@ -148,7 +148,7 @@ def plan_levels(
 
 def _carried(base: Copying, targets: Sequence[Array], factors: Sequence[Factors], memory: int) -> int:
     """How many levels above the first a unit makes on its way."""
-    if any(one.layout.sharded and one.shards is None for one in targets):
+    if any(one.layout.scattered for one in targets):
         return 0
     cell = base.cell
     dtype = targets[0].dtype

@@ -19,6 +19,7 @@ from zarr.core.buffer import default_buffer_prototype
 
 import zvcore.codecs
 from zvcore.codecs import CodecChain
+from zvcore.documents import parse
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
 from zvcore.n5.array import N5Array
 from zvcore.n5.creating import create_dataset, create_group
@@ -222,7 +223,7 @@ class ZarrStore(Store):
     def _write(self, key: str, data: bytes) -> None:
         prefix, _, last = key.rpartition("/")
         if last == ZARR:
-            self._write_document(prefix, json.loads(data))
+            self._write_document(prefix, parse(data, key))
             return
         place = self._split(key)
         if place is None:

@@ -215,9 +215,9 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
     return nothing_to_compact()
 
 
-def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+def inspect(store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
     """Describe what is at the root of a store, or one block."""
-    return N5Inspector().inspect(store, only)
+    return N5Inspector(threads).inspect(store, only)
 
 
 class N5Inspector(Inspector[N5Array]):
@@ -260,7 +260,7 @@ class N5Inspector(Inspector[N5Array]):
             "codecs": [array.metadata.compression],
             "fill_value": 0,
             "attributes": dict(array.attrs),
-            **stored_size(array, store, (key for key in store.list() if grid.position(key) is not None)),
+            **stored_size(array, store, (key for key in store.list() if grid.position(key) is not None), self.threads),
         }
 
     def within(self, array: N5Array, key: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.describing import totals
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.precomputed.annotation_set import Annotations
 from zvcore.precomputed.judging import ChunkJudge
@@ -28,21 +29,23 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 
-def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+def inspect(store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
     """Describe what is at the root of a store, or with `only` one scale (by its folder) or one file."""
     info = read_info(store)
     if only is not None:
-        return _inspect_part(store, info, only)
+        return _inspect_part(store, info, only, threads)
     kind = kind_of(info, INFO)
-    return _inspect_volume(store, info) if kind == VOLUME else _inspect_objects(store, info, kind)
+    if kind == VOLUME:
+        return _inspect_volume(store, info, threads)
+    return _inspect_objects(store, info, kind, threads)
 
 
-def _inspect_volume(store: Store, info: Mapping[str, Any]) -> dict[str, Any]:
+def _inspect_volume(store: Store, info: Mapping[str, Any], threads: int | None) -> dict[str, Any]:
     volume = VolumeInfo.from_json(info)
     scales = []
     for number in range(len(info["scales"])):
         try:
-            scales.append(_inspect_scale(store, volume, number))
+            scales.append(_inspect_scale(store, volume, number, threads))
         except ZvcoreError as error:
             scales.append(_unread(error))
     answer: dict[str, Any] = {
@@ -58,9 +61,9 @@ def _inspect_volume(store: Store, info: Mapping[str, Any]) -> dict[str, Any]:
     for folder, kind in folders_of(info, Report()).items():
         try:
             if store.exists(f"{folder}/{INFO}"):
-                answer["members"][folder] = inspect(store.child(folder))
+                answer["members"][folder] = inspect(store.child(folder), threads=threads)
             elif kind == LEGACY_MESHES and next(store.list(folder), None) is not None:
-                answer["members"][folder] = _inspect_objects(store.child(folder), {}, kind)
+                answer["members"][folder] = _inspect_objects(store.child(folder), {}, kind, threads)
         except ZvcoreError as error:
             answer["members"][folder] = _unread(error)
     return answer
@@ -71,10 +74,10 @@ def _unread(error: ZvcoreError) -> dict[str, Any]:
     return {"format": "precomputed", "kind": kind, "error": str(error)}
 
 
-def _inspect_scale(store: Store, volume: VolumeInfo, number: int) -> dict[str, Any]:
+def _inspect_scale(store: Store, volume: VolumeInfo, number: int, threads: int | None) -> dict[str, Any]:
     scale = volume.scale(number)
     layout = layout_of(store, scale, volume.dtype, volume.channels)
-    objects, size = _sizes(store, scale.folder)
+    objects, size = _sizes(store, scale.folder, threads)
     nbytes = math.prod(layout.shape) * volume.dtype.itemsize
     spec = scale.sharding
     return {
@@ -97,20 +100,15 @@ def _inspect_scale(store: Store, volume: VolumeInfo, number: int) -> dict[str, A
     }
 
 
-def _sizes(store: Store, folder: str) -> tuple[int, int]:
-    count = size = 0
-    for key in store.list(folder):
-        if key != INFO:
-            count += 1
-            size += store.size(key) or 0
-    return count, size
+def _sizes(store: Store, folder: str, threads: int | None) -> tuple[int, int]:
+    return totals(store, (key for key in store.list(folder) if key != INFO), threads)
 
 
-def _inspect_objects(store: Store, info: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def _inspect_objects(store: Store, info: Mapping[str, Any], kind: str, threads: int | None) -> dict[str, Any]:
     found: Skeletons | Meshes | None = None
     if kind in (SKELETONS, MESHES):
         found = Skeletons(store) if kind == SKELETONS else Meshes(store)
-    objects, size = _sizes(store, "")
+    objects, size = _sizes(store, "", threads)
     return {
         "format": "precomputed",
         "kind": kind,
@@ -131,13 +129,13 @@ def _count_others(store: Store, info: Mapping[str, Any], kind: str) -> int:
     return len(Annotations(store))
 
 
-def _inspect_part(store: Store, info: Mapping[str, Any], only: str) -> dict[str, Any]:
+def _inspect_part(store: Store, info: Mapping[str, Any], only: str, threads: int | None) -> dict[str, Any]:
     if isinstance(info.get("scales"), list):
         volume = VolumeInfo.from_json(info)
         for number in range(len(info["scales"])):
             try:
                 if volume.scale(number).folder == only:
-                    return _inspect_scale(store, volume, number)
+                    return _inspect_scale(store, volume, number, threads)
             except ZvcoreError:
                 continue
     size = store.size(only)

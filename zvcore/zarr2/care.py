@@ -224,9 +224,9 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
     return nothing_to_compact()
 
 
-def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+def inspect(store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
     """Describe what is at the root of a store, or one chunk."""
-    return Zarr2Inspector().inspect(store, only)
+    return Zarr2Inspector(threads).inspect(store, only)
 
 
 class Zarr2Inspector(Inspector[Zarr2Array]):
@@ -258,7 +258,7 @@ class Zarr2Inspector(Inspector[Zarr2Array]):
             "dimension_names": array.dimension_names,
             "dimension_separator": metadata.separator,
             "attributes": dict(array.attrs),
-            **stored_size(array, array.store, (key for key, _ in metadata.keys.stored(array.store))),
+            **stored_size(array, array.store, (key for key, _ in metadata.keys.stored(array.store)), self.threads),
         }
 
     def within(self, array: Zarr2Array, key: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from zvcore import transfer
 from zvcore.array import Array
 from zvcore.documents import Document
 from zvcore.errors import NotFoundError
+from zvcore.stores.request_threads import side_by_side
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.inspection import chunk_keys, inspect_array, inspect_shard
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
@@ -103,9 +104,16 @@ class Zarr3Array(Array):
                     saved += layout.compact(edit)
         return saved
 
-    def inspected_shards(self) -> dict[str, dict[str, Any]]:
+    def inspected_shards(self, threads: int | None = None) -> dict[str, dict[str, Any]]:
         """What `inspect` says of each shard, if it is of a kind that can be looked into."""
-        return {key: inspect_shard(layout, key) for layout, key in self._shards()}
+        shards = list(self._shards())
+
+        def inspected(shard: tuple[ShardLayout, str]) -> dict[str, Any]:
+            return inspect_shard(*shard)
+
+        store = self._layout.store
+        found = store.each(inspected, shards) if threads is None else side_by_side(inspected, shards, threads)
+        return {key: one for (_, key), one in zip(shards, found, strict=True)}
 
     def _shards(self) -> Iterator[tuple[ShardLayout, str]]:
         """(the layout that says where its chunks lie, its key) for each shard of one level that is stored."""

@@ -45,19 +45,16 @@ def walk(store: Store) -> Iterator[tuple[str, Zarr3Array]]:
         waiting.extend(join(path, name) for name in reversed(members(here)))
 
 
-def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+def inspect(store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
     """Describe what is at the root of a store, or one object of an array.
 
-    With `shards`, the index of every shard of an array is read.
+    Of an array itself, the index of every shard is read; of members of a group, none.
     """
-    return Zarr3Inspector(shards).inspect(store, only)
+    return Zarr3Inspector(threads).inspect(store, only)
 
 
 class Zarr3Inspector(Inspector["Zarr3Array"]):
     format = "zarr3"
-
-    def __init__(self, shards: bool) -> None:
-        self.shards = shards
 
     def array(self, store: Store) -> Zarr3Array | dict[str, Any]:
         from zvcore.zarr3.array import array_of
@@ -71,7 +68,7 @@ class Zarr3Inspector(Inspector["Zarr3Array"]):
         return members(store)
 
     def about(self, array: Zarr3Array, member: bool) -> dict[str, Any]:
-        return inspect_array(array, self.shards and not member)
+        return inspect_array(array, not member, self.threads)
 
     def within(self, array: Zarr3Array, key: str) -> dict[str, Any]:
         return inspect_object(array, key)
@@ -133,7 +130,7 @@ def chunk_keys(array: Zarr3Array) -> Iterator[str]:
     return (key for key, _ in array.metadata.stored(array.layout.store))
 
 
-def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:
+def inspect_array(array: Zarr3Array, shards: bool = True, threads: int | None = None) -> dict[str, Any]:
     """Numbers for the whole array and, if it has shards, for each of them."""
     layout = array.layout
     keys = list(chunk_keys(array)) if shards else chunk_keys(array)
@@ -148,12 +145,12 @@ def inspect_array(array: Zarr3Array, shards: bool = True) -> dict[str, Any]:
         "fill_value": array.metadata.data_type.write_fill(array.fill_value),
         "dimension_names": array.dimension_names,
         "attributes": dict(array.attrs),
-        **stored_size(array, layout.store, keys),
+        **stored_size(array, layout.store, keys, threads),
     }
     if array.metadata.edges is not None:
         answer["chunk_shapes"] = [one.dump() for one in array.metadata.edges]
     if shards and array.shards is not None:
-        answer["shard_details"] = array.inspected_shards()
+        answer["shard_details"] = array.inspected_shards(threads)
     return answer
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.describing import totals
 from zvcore.care.rewriting import Patient
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
@@ -83,15 +84,15 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
     return arrays.compact(store, only=only, threads=threads)
 
 
-def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> dict[str, Any]:
+def inspect(store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
     """What a store holds: its geometry, and objects, vertices and bytes of each level."""
     if only is not None:
-        return arrays.inspect(store, only=only)
+        return arrays.inspect(store, only=only, threads=threads)
     opened = VectorStore(store)
     levels = []
     for number in opened.levels:
         try:
-            levels.append(_inspect_level(opened, number))
+            levels.append(_inspect_level(opened, number, threads))
         except ZvcoreError as error:
             levels.append({"level": number, "kind": "broken", "error": str(error)})
     return {
@@ -107,12 +108,9 @@ def inspect(store: Store, *, only: str | None = None, shards: bool = True) -> di
     }
 
 
-def _inspect_level(opened: VectorStore, number: int) -> dict[str, Any]:
+def _inspect_level(opened: VectorStore, number: int, threads: int | None) -> dict[str, Any]:
     level = opened.level(number)
-    objects = size = 0
-    for key in opened.store.list(level.path):
-        objects += 1
-        size += opened.store.size(key) or 0
+    objects, size = totals(opened.store, opened.store.list(level.path), threads)
     index = level.objects
     return {
         "level": number,

@@ -470,7 +470,7 @@ class NrrdCare:
     def compact(self, store, *, threads=None, only=None):
         return Report()
 
-    def inspect(self, store, *, only=None):
+    def inspect(self, store, *, only=None, threads=None):
         array = Nrrd().open(store)
         size = store.size(store.file) or 0
         return {
