@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from zvcore.codecs.running cimport Bytes
 from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.form cimport Block
+from zvcore.engine.load cimport Stored
 from zvcore.engine.moving cimport Target
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot
@@ -15,18 +16,19 @@ cdef inline uint64_t stored_limit(uint64_t decoded) noexcept nogil:
     return 8 * decoded + (16 << 20)
 
 
-# A chunk's values, in `direct` if that is not NULL and they lie so. `block` is laid out here if the chunk says itself
-# how large it is.
-cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, Block *block,
-                      const uint8_t **values) noexcept nogil
+# A chunk's values, in `direct` if that is not NULL and they lie so in that much `room`. `block` is laid out here if the
+# chunk says itself how large it is.
+cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, uint64_t room,
+                      Block *block, const uint8_t **values) noexcept nogil
 
 # One chunk, from its stored bytes (NULL: absent) to the values of a selection.
 cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,
                     const Target *target) noexcept nogil
 
-# Several chunks at once, neighbours along the last axis with blocks of one shape.
+# Several chunks at once, neighbours along the axis that `joined_axis` says: `together` has their bytes, or they are
+# loaded from `apart` one after the other.
 cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
-                     const Bytes *stored, const Target *target) noexcept nogil
+                     const Bytes *together, Stored apart, const Target *target) noexcept nogil
 
 # Where among the values of a selection a chunk belongs as it is stored, if it has `room` bytes; NULL: nowhere.
 cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t *room,

@@ -8,8 +8,9 @@ from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.framing cimport zv_frame
-from zvcore.engine.moving cimport Place, Target, direct_target, fill_out, move_out, move_out_joined
+from zvcore.engine.moving cimport MOST_JOINED, Place, Target, direct_target, fill_out, move_out, move_out_joined
 from zvcore.engine.slots cimport fail, fail_codec, fail_frame
+from zvcore.kernels.blocks cimport fill_block
 from zvcore.system.scratch cimport reserve
 
 
@@ -35,8 +36,8 @@ cdef int open_frame(Slot *slot, Form form, int64_t chunk, Bytes *stored, Block *
     return 0
 
 
-cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, Block *block,
-                      const uint8_t **values) noexcept nogil:
+cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, uint64_t room,
+                      Block *block, const uint8_t **values) noexcept nogil:
     cdef int chain = chain_of(chunks, chunk)
     cdef uint64_t whole = stored.size
     cdef Wanted wanted
@@ -48,9 +49,10 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
         # Bytes behind the values of a chunk that nothing encodes.
         if chunks.form.trailing and slot.runner.chains[chain].count == 0 and stored.size > block.nbytes:
             stored.size = block.nbytes
-        direct = NULL
     else:
         whole = 0
+    if block.nbytes > room:
+        direct = NULL
     wanted = exactly(block.nbytes, direct)
     if decode_chain(&slot.runner, chain, stored, &wanted, &decoded) != 0:
         fail_codec(slot, chain, chunk)
@@ -74,7 +76,7 @@ cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chun
     chunks.form.written_block(place.position, &block)
     if chunks.form.edge != FRAMED_EDGE:
         direct = direct_target(chunks.form, selection, place, &block, target)
-    if decode_block(slot, chunks, chunk, stored, <uint8_t *> direct, &block, &values) != 0:
+    if decode_block(slot, chunks, chunk, stored, <uint8_t *> direct, block.nbytes, &block, &values) != 0:
         return -1
     if values != <uint8_t *> direct:
         move_out(chunks.form, selection, place, <const char *> values, &block, target)
@@ -90,35 +92,70 @@ cdef bint lie_evenly(const Bytes *stored, int64_t count, uint64_t size) noexcept
     return True
 
 
+cdef int decode_into(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *into,
+                     Block *block) noexcept nogil:
+    """A chunk's values, or the fill value if it is absent, into memory for a whole chunk: 1, 0 if they do not fit, or
+    -1 with slot.failure. `block` becomes what is there.
+    """
+    cdef const uint8_t *values = NULL
+    cdef Py_ssize_t stride = chunks.form.itemsize, count
+    chunks.form.written_block(position_of(chunks, chunk), block)
+    if stored.data == NULL:
+        count = block.nbytes // stride
+        fill_block(<char *> into, &stride, &count, 1, stride, chunks.form.fill)
+        return 1
+    if decode_block(slot, chunks, chunk, stored, into, chunks.form.chunk_nbytes, block, &values) != 0:
+        return -1
+    if block.nbytes > chunks.form.chunk_nbytes:
+        return 0
+    if values != into:
+        memcpy(into, values, block.nbytes)
+    return 1
+
+
 cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
-                     const Bytes *stored, const Target *target) noexcept nogil:
-    cdef int chain = chain_of(chunks, order[0])
+                     const Bytes *together, Stored apart, const Target *target) noexcept nogil:
+    cdef uint64_t nbytes = chunks.form.chunk_nbytes
     cdef Place place = Place(order[0], position_of(chunks, order[0]))
-    cdef Wanted wanted
-    cdef Bytes decoded
-    cdef Block block
+    cdef Block[MOST_JOINED] blocks
+    cdef Bytes stored
     cdef uint8_t *into
     cdef int64_t i
-    chunks.form.written_block(place.position, &block)
-    if slot.runner.chains[chain].count == 0 and lie_evenly(stored, count, block.nbytes):
-        if move_out_joined(chunks.form, selection, place, <const char *> stored[0].data, &block,
-                           stored[1].data - stored[0].data, target):
+    cdef int[MOST_JOINED] fits
+    cdef bint alike = True
+    if apart is None and chunks.form.edge != FRAMED_EDGE and slot.runner.chains[chain_of(chunks, order[0])].count == 0:
+        chunks.form.written_block(place.position, &blocks[0])
+        if lie_evenly(together, count, blocks[0].nbytes) and move_out_joined(
+                chunks.form, selection, place, <const char *> together[0].data, &blocks[0],
+                together[1].data - together[0].data, target):
             return 0
-    into = reserve(&slot.values, count * block.nbytes)
+    into = reserve(&slot.values, count * nbytes)
     if into == NULL:
         return fail(slot, MEMORY_FAILURE, order[0])
     for i in range(count):
-        wanted = exactly(block.nbytes, into + i * block.nbytes)
-        if decode_chain(&slot.runner, chain, stored[i], &wanted, &decoded) != 0:
-            return fail_codec(slot, chain, order[i])
-        if decoded.data != into + i * block.nbytes:
-            memcpy(into + i * block.nbytes, decoded.data, block.nbytes)
-    if move_out_joined(chunks.form, selection, place, <const char *> into, &block, block.nbytes, target):
+        if apart is None:
+            stored = together[i]
+        elif apart.load(slot, order[i], stored_limit(nbytes), NULL, 0, &stored) != 0:
+            return -1
+        fits[i] = decode_into(slot, chunks, order[i], stored, into + i * nbytes, &blocks[i])
+        if fits[i] < 0 or (not fits[i] and read_block(slot, chunks, selection, order[i], stored, target) != 0):
+            return -1
+        alike = alike and fits[i] and is_same_shape(chunks.form, &blocks[i], &blocks[0])
+    if alike and move_out_joined(chunks.form, selection, place, <const char *> into, &blocks[0], nbytes, target):
         return 0
     for i in range(count):
-        place = Place(order[i], position_of(chunks, order[i]))
-        move_out(chunks.form, selection, place, <const char *> (into + i * block.nbytes), &block, target)
+        if fits[i]:
+            place = Place(order[i], position_of(chunks, order[i]))
+            move_out(chunks.form, selection, place, <const char *> (into + i * nbytes), &blocks[i], target)
     return 0
+
+
+cdef bint is_same_shape(Form form, const Block *block, const Block *other) noexcept nogil:
+    cdef int axis
+    for axis in range(form.ndim):
+        if block.shape[axis] != other.shape[axis]:
+            return False
+    return True
 
 
 cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t *room,

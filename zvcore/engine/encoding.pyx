@@ -42,7 +42,7 @@ cdef int old_values(Slot *slot, Chunks chunks, int64_t chunk, const Block *block
         return -1
     if stored.data == NULL:
         return 0
-    if decode_block(slot, chunks, chunk, stored, NULL, &there, &values) != 0:
+    if decode_block(slot, chunks, chunk, stored, NULL, 0, &there, &values) != 0:
         return -1
     # A framed chunk may be smaller or larger than the one that takes its place.
     for axis in range(chunks.form.ndim):

@@ -20,6 +20,8 @@ cdef class Stored:
 
     # The columns of `sources` for so many objects.
     cdef int take_columns(self, sources, Py_ssize_t objects) except -1
+    # Which chunks are read at once: `order` and `runs`.
+    cdef int take_plan(self, order, runs) except -1
     cdef int64_t object_of(self, int64_t chunk) noexcept nogil
     # The stored bytes of one chunk; data NULL: it is absent. An object of more than `most` bytes is refused. With
     # `into`, bytes that have to be copied anyway are read there, if there are `room` of them, and not into the slot's

@@ -59,6 +59,13 @@ cdef class Stored:
                 self.length = &length_view[0]
         return 0
 
+    cdef int take_plan(self, order, runs) except -1:
+        cdef const int64_t[::1] order_view = order, run_view = runs
+        self._plan = order, runs
+        self.order = &order_view[0]
+        self.runs = &run_view[0]
+        return 0
+
     cdef int64_t object_of(self, int64_t chunk) noexcept nogil:
         return self.key[chunk] if self.key != NULL else chunk
 
@@ -242,10 +249,7 @@ cdef class FileRanges(Stored):
                 if self.length[at] == ZV_SIZE_UNKNOWN or self.length[at] > RUN_SPAN or end < begin:
                     in_run = 0
             run_view[self.run_count] = self.count
-        self._plan = order, runs
-        self.order = &order_view[0]
-        self.runs = &run_view[0]
-        return 0
+        return self.take_plan(order, runs)
 
     cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which) noexcept nogil:
         """A file that all threads of the batch share, open from now on; -1 with a failure."""

@@ -7,6 +7,10 @@ from zvcore.engine.selection cimport Selection
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 
 
+cdef enum:
+    MOST_JOINED = 4                     # chunks that are moved at once: as many as share a line of the caches
+
+
 # Where the values of a selection lie in memory.
 cdef struct Target:
     char *data
@@ -45,7 +49,9 @@ cdef struct Place:
 # From a chunk to the values; items that the chunk does not have (a framed chunk smaller than the grid's) are filled.
 cdef void move_out(Form form, Selection selection, Place place, const char *chunk, const Block *block,
                    const Target *target) noexcept nogil
-# How many neighbours along the last axis `move_out_joined` takes at once; 0: none of this array.
+# The axis along which the items of a chunk lie next to each other, which is where its neighbours can be joined to it.
+cdef int joined_axis(Form form) noexcept nogil
+# How many neighbours along this axis `move_out_joined` takes at once; 0: none of this array.
 cdef int joinable(Form form, Selection selection, const Target *target) noexcept nogil
 # Whether that many chunks from this one on can be moved at once, as far as the values are concerned.
 cdef bint joins(Form form, Selection selection, Place place, const Target *target) noexcept nogil

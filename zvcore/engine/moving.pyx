@@ -7,7 +7,7 @@ from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyO
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
+from zvcore.engine.form cimport Block, Form
 from zvcore.engine.selection cimport LIST_AXIS, Axis, Selection, Share, find_chunk, share_of
 from zvcore.kernels.blocks cimport (
     ZV_MAX_NDIM, blocks_in_a_line, copy_block, copy_block_far, copy_joined_far, fill_block,
@@ -246,21 +246,37 @@ cdef void move_out(Form form, Selection selection, Place place, const char *chun
         run_move(&move, 0, move.chunk, move.result)
 
 
+cdef int joined_axis(Form form) noexcept nogil:
+    return form.order[form.ndim - 1]
+
+
 cdef int joinable(Form form, Selection selection, const Target *target) noexcept nogil:
-    cdef int last = form.ndim - 1
-    if (not target.far or form.ndim == 0 or form.swap_unit or form.edge == FRAMED_EDGE or selection.is_points
-            or selection.has_lists or form.order[last] != last or target.strides[last] != form.itemsize):
+    cdef int axis
+    if not target.far or form.ndim == 0 or form.swap_unit or selection.is_points or selection.has_lists:
         return 0
-    return blocks_in_a_line(form.chunk[last] * form.itemsize)
+    axis = joined_axis(form)
+    if axis not in (0, form.ndim - 1) or target.strides[axis] != form.itemsize:
+        return 0
+    return blocks_in_a_line(form.chunk[axis] * form.itemsize)
 
 
 cdef bint joins(Form form, Selection selection, Place place, const Target *target) noexcept nogil:
-    cdef int last = form.ndim - 1
-    cdef int count = blocks_in_a_line(form.chunk[last] * form.itemsize)
-    cdef Share first = share_of(&selection.axes[last], place.position[last], form.chunk[last])
-    cdef Share end = share_of(&selection.axes[last], place.position[last] + count - 1, form.chunk[last])
-    return (first.step == 1 and first.source == 0 and first.count == form.chunk[last]
-            and end.source == 0 and end.count == form.chunk[last])
+    cdef int axis = joined_axis(form)
+    cdef int count = blocks_in_a_line(form.chunk[axis] * form.itemsize)
+    cdef Share first = share_of(&selection.axes[axis], place.position[axis], form.chunk[axis])
+    cdef Share end = share_of(&selection.axes[axis], place.position[axis] + count - 1, form.chunk[axis])
+    return (first.step == 1 and first.source == 0 and first.count == form.chunk[axis]
+            and end.source == 0 and end.count == form.chunk[axis])
+
+
+cdef void turn_round(Move *move) noexcept nogil:
+    """The axes in reverse: the last is to be the one along which neighbours are joined."""
+    cdef int axis, other
+    for axis in range(move.ndim // 2):
+        other = move.ndim - 1 - axis
+        move.shape[axis], move.shape[other] = move.shape[other], move.shape[axis]
+        move.chunk_strides[axis], move.chunk_strides[other] = move.chunk_strides[other], move.chunk_strides[axis]
+        move.result_strides[axis], move.result_strides[other] = move.result_strides[other], move.result_strides[axis]
 
 
 cdef bint move_out_joined(Form form, Selection selection, Place place, const char *chunks, const Block *block,
@@ -272,10 +288,12 @@ cdef bint move_out_joined(Form form, Selection selection, Place place, const cha
     move.chunk = <char *> chunks
     if not prepare_move(&move, form, selection, place.position, block, target) or move.clipped:
         return False
+    if joined_axis(form) == 0:
+        turn_round(&move)
     lines = <uint64_t> move.result
     for axis in range(move.ndim - 1):
         lines |= <uint64_t> move.result_strides[axis]
-    if lines % LINE or move.shape[move.ndim - 1] != form.chunk[form.ndim - 1]:
+    if lines % LINE or move.shape[move.ndim - 1] != form.chunk[joined_axis(form)]:
         return False
     copy_joined_far(move.result, move.result_strides, move.chunk, move.chunk_strides, move.shape, move.ndim,
                     move.itemsize, apart)

@@ -12,6 +12,7 @@ from zvcore.engine.slots cimport Slot
 cdef class Receiver:
     cdef Chunks chunks
     cdef uint64_t most                  # how large a stored chunk may be
+    cdef int joined                     # how many neighbours it may take at once; 0: none
 
     # Where the bytes of a chunk belong as they are stored if there are `room` of them; NULL: nowhere.
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil
@@ -19,13 +20,13 @@ cdef class Receiver:
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil
     # How many of these chunks it takes at once, from the first on.
     cdef int64_t at_once(self, const int64_t *order, int64_t count) noexcept nogil
-    # Takes the bytes of several.
-    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *stored) noexcept nogil
+    # Takes the bytes of several, which are together in memory or are loaded one after the other.
+    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *together,
+                             Stored apart) noexcept nogil
 
 
 cdef class IntoItems(Receiver):
     cdef Items items
-    cdef int joined                     # how many neighbours fill whole lines of the values; 0: it is not done
 
 
 cdef class IntoBuffers(Receiver):
@@ -40,4 +41,6 @@ cdef class Reading(Task):
     cdef Receiver receiver
 
     cdef int read_one(self, Slot *slot, int64_t chunk) noexcept nogil
+    # The chunks of a run, which are objects of their own, or lie in one span of an object.
+    cdef int read_apart(self, Slot *slot, int64_t run) noexcept nogil
     cdef int read_several(self, Slot *slot, int64_t run) noexcept nogil

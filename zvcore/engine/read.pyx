@@ -11,8 +11,8 @@ from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.decoding cimport place_as_stored, read_block, read_joined, stored_limit
 from zvcore.engine.failures cimport MEMORY_FAILURE, Failure
-from zvcore.engine.load cimport stored_of
-from zvcore.engine.moving cimport Items, Place, joinable, joins
+from zvcore.engine.load cimport Stored, stored_of
+from zvcore.engine.moving cimport MOST_JOINED, Items, Place, joinable, joined_axis, joins
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec
 from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
@@ -20,7 +20,6 @@ from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
 
 cdef enum:
     READ_AT_ONCE = 256 << 10        # stored bytes of small chunks that a thread may have read together
-    MOST_AT_ONCE = 4                # chunks that a receiver takes at once: as many as share a line of the caches
     FEW = 4                         # of byte strings whose sizes are not known
 
 
@@ -36,7 +35,8 @@ cdef class Receiver:
     cdef int64_t at_once(self, const int64_t *order, int64_t count) noexcept nogil:
         return 1
 
-    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *stored) noexcept nogil:
+    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *together,
+                             Stored apart) noexcept nogil:
         return 0
 
 
@@ -51,7 +51,7 @@ cdef class IntoItems(Receiver):
         return read_block(slot, self.chunks, self.items.selection, chunk, stored, &self.items.target)
 
     cdef int64_t at_once(self, const int64_t *order, int64_t count) noexcept nogil:
-        cdef int last = self.chunks.form.ndim - 1, axis
+        cdef int joined = joined_axis(self.chunks.form), axis
         cdef const int64_t *first
         cdef const int64_t *other
         cdef int64_t i
@@ -63,15 +63,16 @@ cdef class IntoItems(Receiver):
         place.position = first
         for i in range(1, self.joined):
             other = position_of(self.chunks, order[i])
-            if other[last] != first[last] + i or chain_of(self.chunks, order[i]) != chain_of(self.chunks, order[0]):
+            if chain_of(self.chunks, order[i]) != chain_of(self.chunks, order[0]):
                 return 1
-            for axis in range(last):
-                if other[axis] != first[axis]:
+            for axis in range(self.chunks.form.ndim):
+                if other[axis] != first[axis] + (i if axis == joined else 0):
                     return 1
         return self.joined if joins(self.chunks.form, self.items.selection, place, &self.items.target) else 1
 
-    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *stored) noexcept nogil:
-        return read_joined(slot, self.chunks, self.items.selection, order, count, stored, &self.items.target)
+    cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *together,
+                             Stored apart) noexcept nogil:
+        return read_joined(slot, self.chunks, self.items.selection, order, count, together, apart, &self.items.target)
 
 
 @cython.final
@@ -103,6 +104,8 @@ cdef class Reading(Task):
             status = self.read_one(slot, item)
         elif self.stored.runs[item + 1] - self.stored.runs[item] == 1:
             status = self.read_one(slot, self.stored.order[self.stored.runs[item]])
+        elif self.stored.offset == NULL:
+            status = self.read_apart(slot, item)
         else:
             status = self.read_several(slot, item)
         self.stored.done_with(slot, item)
@@ -119,9 +122,14 @@ cdef class Reading(Task):
             return -1
         return self.receiver.receive(slot, chunk, found)
 
+    cdef int read_apart(self, Slot *slot, int64_t run) noexcept nogil:
+        cdef int64_t first = self.stored.runs[run]
+        return self.receiver.receive_several(slot, &self.stored.order[first], self.stored.runs[run + 1] - first, NULL,
+                                             self.stored)
+
     cdef int read_several(self, Slot *slot, int64_t run) noexcept nogil:
         cdef Bytes together
-        cdef Bytes[MOST_AT_ONCE] some
+        cdef Bytes[MOST_JOINED] some
         cdef uint64_t base = 0
         cdef int64_t i = self.stored.runs[run], end = self.stored.runs[run + 1]
         cdef int64_t chunk, count, k
@@ -137,11 +145,29 @@ cdef class Reading(Task):
             if count == 1:
                 status = self.receiver.receive(slot, self.stored.order[i], some[0])
             else:
-                status = self.receiver.receive_several(slot, &self.stored.order[i], count, some)
+                status = self.receiver.receive_several(slot, &self.stored.order[i], count, some, None)
             if status != 0:
                 return -1
             i += count
         return 0
+
+
+cdef int join_objects(Receiver receiver, Stored stored) except -1:
+    """Have chunks that are objects of their own read together where the receiver takes several at once."""
+    cdef int64_t i = 0
+    cdef const int64_t[::1] order_view
+    cdef int64_t[::1] run_view
+    order = np.arange(stored.count)
+    runs = np.empty(stored.count + 1, np.int64)
+    order_view = order
+    run_view = runs
+    stored.run_count = 0
+    while i < stored.count:
+        run_view[stored.run_count] = i
+        stored.run_count += 1
+        i += receiver.at_once(&order_view[i], stored.count - i)
+    run_view[stored.run_count] = i
+    return stored.take_plan(order, runs)
 
 
 cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work) except -1:
@@ -151,6 +177,8 @@ cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work) exc
     reading.receiver = receiver
     reading.chains = chunks.prepared.chains
     reading.stored = stored_of(chunks, threads)
+    if receiver.joined and reading.stored.offset == NULL and chunks.count > 1:
+        join_objects(receiver, reading.stored)
     if not reading.perform(reading.stored.run_count, threads, work.progress, &failure):
         raise chunks.error(&failure, reading.chains)
     return 0
@@ -168,7 +196,8 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
     receiver.joined = joinable(chunks.form, selection, &receiver.items.target)
     if not is_small(chunks.count, nbytes, SMALL_TO_DECODE):
         # As it is stored, or several small ones; and between two codecs, and decoded.
-        threads = work.threads_for(chunks.count, 2 * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE))
+        threads = work.threads_for(chunks.count, (1 + max(receiver.joined, 1)) * nbytes
+                                   + max(nbytes, <uint64_t> READ_AT_ONCE))
     read_into(receiver, chunks, threads, work)
 
 

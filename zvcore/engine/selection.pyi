@@ -28,10 +28,16 @@ class Selection:
     def chunk_places(self, axis: int, extent: int, first: int, stop: int) -> npt.NDArray[np.int64]: ...
     @overload
     def positions(
-        self, chunk_shape: tuple[int, ...], window: Sequence[tuple[int, int]] | None = None, most: None = None
+        self,
+        chunk_shape: tuple[int, ...],
+        window: Sequence[tuple[int, int]] | None = None,
+        most: None = None,
+        reversed: bool = False,
     ) -> npt.NDArray[np.int64]: ...
     @overload
-    def positions(self, chunk_shape: tuple[int, ...], *, most: int) -> npt.NDArray[np.int64] | None: ...
+    def positions(
+        self, chunk_shape: tuple[int, ...], *, most: int, reversed: bool = False
+    ) -> npt.NDArray[np.int64] | None: ...
     def touched(self, positions: npt.NDArray[np.int64], chunk_shape: tuple[int, ...]) -> npt.NDArray[np.bool_]: ...
     def points_of(
         self, rows: npt.NDArray[np.intp] | None, count: int

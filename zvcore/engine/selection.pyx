@@ -403,13 +403,14 @@ cdef class Selection:
             return (place.start + np.arange(first, stop) * place.step) // extent
         return np.arange(place.start // extent + first, place.start // extent + stop)
 
-    def positions(self, tuple chunk_shape, window=None, most=None):
-        """The grid positions of all chunks that are touched, as int64[n, ndim] in C order of the grid.
+    def positions(self, tuple chunk_shape, window=None, most=None, bint reversed=False):
+        """The grid positions of all chunks that are touched, as int64[n, ndim] in C order of the grid, or in Fortran's
+        if they are wanted `reversed`; lists of coordinates and large steps have C order only.
 
         `window` limits them to (first, stop) along each axis, counted among the chunks that are touched along it. None
         if there are more than `most`; points are as many as they are.
         """
-        cdef int axis, ndim = self.ndim
+        cdef int axis, place, ndim = self.ndim
         cdef int64_t n = 1, i, rest, extent
         cdef int64_t limit = INT64_MAX if most is None else most
         cdef int64_t low[ZV_MAX_NDIM]
@@ -442,7 +443,8 @@ cdef class Selection:
             with nogil:
                 for i in range(n):
                     rest = i
-                    for axis in range(ndim - 1, -1, -1):
+                    for place in range(ndim):
+                        axis = place if reversed else ndim - 1 - place
                         view[i, axis] = low[axis] + rest % length[axis]
                         rest = rest // length[axis]
             return result

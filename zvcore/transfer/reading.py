@@ -49,7 +49,9 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     shards = None if held_locks or work.progress is not None else layout.open_shards
     if shards is not None and shards.read(layout.prepared, selection, out):
         return
-    positions = selection.positions(layout.form.shape, most=BATCH_CHUNKS)
+    # Neighbours in memory follow each other: they share lines of the caches.
+    reversed_axes = out.ndim > 1 and abs(out.strides[0]) < abs(out.strides[-1])
+    positions = selection.positions(layout.form.shape, most=BATCH_CHUNKS, reversed=reversed_axes)
     if positions is None:
         steps = Steps(work, math.prod(selection.chunk_counts(layout.form.shape)))
         for positions in position_windows(selection, layout.form.shape, BATCH_CHUNKS):
