@@ -302,7 +302,10 @@ if __name__ == "__main__":
             "zvcore_plugins.without_libraries",
         ],
         package_dir={"zvcore": "zvcore", "zvcore_plugins": "plugins"},
-        package_data={"": ["*.pxd", "*.pyi", *(["*.so"] if PREBUILT else [])], "zvcore": ["py.typed", "include/*.h"]},
+        package_data={
+            "": ["*.pxd", "*.pyi", *(["*.so"] if PREBUILT else [])],
+            "zvcore": ["py.typed", "include/*.h", "tools/*.yaml"],
+        },
         include_package_data=False,
         ext_modules=[] if PREBUILT else modules(),
         options={"build": {"build_base": BUILD}, "egg_info": {"egg_base": BUILD}},

@@ -28,7 +28,7 @@ FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff", 
 SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 
 # What a room may import: rooms below it. Formats may use all of these but each other. `docs/architecture.md` draws it.
-BASICS = {"errors", "plugins", "lazy", "boxes", "logs"}
+BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
     "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement", "group",
@@ -77,6 +77,8 @@ MAY_IMPORT = {
     "serving": {*ON_TOP, "pictures", "precomputed"},
     # Meshes and skeletons of any segmentation are made in Neuroglancer's format, too.
     "forging": {*ON_TOP, "care", "borrowed", "precomputed"},
+    # What other programs find; nothing here imports it.
+    "tools": ON_TOP,
     "commands": {*ON_TOP, "care", "pictures", "serving", "versions"},
 }
 

@@ -34,8 +34,8 @@ CODE = {
     "network": re.compile(r"\bhttp\.server\b|^from tests\.stores\.servers import", re.MULTILINE),
     "interop": re.compile(
         r"^\s*(?:import|from) (?:cloudvolume|dask|distributed|h5py|mrcfile|nibabel|tensorstore|tifffile|xarray|z5py"
-        r"|zarrs?|zarr_n5|zarr_vectors)\b"
-        r"|\bimportorskip\(\"(?:dask.array|h5py|mrcfile|nibabel|ome_zarr_models|tensorstore|tifffile|xarray|zarr)\"",
+        r"|zarrs?|npe2|zarr_n5|zarr_vectors)\b"
+        r"|\bimportorskip\(\"(?:dask.array|h5py|mrcfile|nibabel|npe2|ome_zarr_models|tensorstore|tifffile|xarray|zarr)\"",
         re.MULTILINE,
     ),
 }

@@ -18,6 +18,7 @@ from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.engine.work import Work
 from zvcore.errors import MetadataError, ReadOnlyError, UnsupportedError
+from zvcore.wording import human_size
 
 if TYPE_CHECKING:
     import dask.array
@@ -165,6 +166,28 @@ class Array:
             f"<zvcore.Array {self.format} shape={self.shape} dtype={self.dtype} chunks={self.chunks}{shards} "
             f"in {self._layout.store.root}>"
         )
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What it is, in a few words each; nothing is read from the store."""
+        codecs = self.codec if isinstance(self.codec, tuple) else () if self.codec is None else (self.codec,)
+        return {
+            "format": self.format,
+            "where": self._layout.store.root,
+            "shape": self.shape,
+            "dtype": str(self.dtype),
+            "chunks": self.chunks,
+            "shards": self.shards,
+            "codec": ", ".join(map(repr, codecs)) or "none",
+            "fill value": self.fill_value,
+            "size": human_size(self.nbytes),
+            "read only": self.read_only,
+        }
+
+    def _repr_html_(self) -> str:
+        from zvcore import html
+
+        return html.table("zvcore.Array", self.info)
 
     # --- reading
 

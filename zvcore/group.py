@@ -33,6 +33,12 @@ class Group(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"<zvcore group {self.format} in {self.store.root}>"
 
+    def _repr_html_(self) -> str:
+        from zvcore import html
+
+        # By their names: a group may have very many members, and opening one may fail.
+        return html.listing(f"zvcore group, {self.format}", {"where": self.store.root}, self)
+
     def __delitem__(self, path: str) -> None:
         """Remove a member with everything below it."""
         self._check_writable()

@@ -199,6 +199,12 @@ class Report:
         told = ", ".join(f"{number} {what}" for what, number in self.counts.items() if number)
         return "\n".join([*map(str, self.problems), f"{self.verdict}{': ' if told else ''}{told}"])
 
+    def _repr_html_(self) -> str:
+        from zvcore import html
+
+        losses = (f"lost: {loss}" for loss in self.losses)
+        return html.listing(f"zvcore: {self.verdict}", self.counts, [*self.problems, *losses])
+
 
 def join(prefix: str, where: str) -> str:
     """A place below a folder; what is absolute stays so."""

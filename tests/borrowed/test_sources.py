@@ -262,3 +262,9 @@ def test_a_wrapped_array_is_read_by_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_a_volume_takes_the_values_of_its_one_channel(tmp_path):
+    values = np.arange(24, dtype="u2").reshape(2, 3, 4)
+    volume = zvcore.create(tmp_path / "v", format="precomputed", data=values, chunks=(2, 2, 2))
+    assert np.array_equal(volume[..., 0], values)

@@ -46,7 +46,8 @@ def fill(array: Array, data: Any) -> None:
     if tuple(data.shape) != array.shape and not isinstance(data, np.ndarray):
         raise ValueError(f"the array has shape {array.shape}, its values {tuple(data.shape)}")
     if isinstance(data, np.ndarray):
-        array[...] = data
+        # A volume has an axis of channels, which the shape of one channel need not name.
+        array[...] = data[..., None] if array.shape == (*data.shape, 1) else data
         return
     extents = _extents(array, data)
     for place in itertools.product(*map(range, count_of(array.shape, extents))):

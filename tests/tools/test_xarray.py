@@ -1,0 +1,137 @@
+"""xarray opens what zvcore opens: lazily, with names of axes, places and chunks."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.errors import UnsupportedError
+from zvcore.format import get_format
+
+xarray = pytest.importorskip("xarray")
+
+VALUES = np.arange(20 * 30 * 40, dtype="u2").reshape(20, 30, 40)
+
+
+@pytest.fixture
+def ome(tmp_path):
+    """An image of two levels with sizes of voxels."""
+    zvcore.create(tmp_path / "plain.zarr", format="zarr3", data=VALUES, chunks=(10, 10, 10))
+    zvcore.convert(
+        tmp_path / "plain.zarr",
+        tmp_path / "x.zarr",
+        format="zarr3",
+        levels=1,
+        voxel_size=(3, 2, 1),
+        unit="um",
+        axes="zyx",
+    )
+    return tmp_path / "x.zarr"
+
+
+def test_its_entry_point_is_found():
+    assert "zvcore" in xarray.backends.list_engines()
+
+
+def test_an_image_has_names_and_places(ome):
+    found = xarray.open_dataset(ome, engine="zvcore")
+    assert found["data"].dims == ("z", "y", "x")
+    assert np.array_equal(found["data"].values, VALUES)
+    assert np.array_equal(found["z"].values[:3], [0, 3, 6])
+    assert found["z"].attrs["units"] == "micrometer"
+    assert found["data"].sel(y=8.0, method="nearest").shape == (20, 40)
+    coarse = xarray.open_dataset(ome, engine="zvcore", level=1)
+    assert coarse["data"].shape != VALUES.shape
+    with pytest.raises(IndexError, match="levels 0 to 1"):
+        xarray.open_dataset(ome, engine="zvcore", level=2)
+
+
+def test_nothing_is_read_before_it_is_asked_for(ome, monkeypatch):
+    read = []
+    plain = zvcore.Array._read
+    monkeypatch.setattr(
+        zvcore.Array, "_read", lambda array, what, *more: read.append(what) or plain(array, what, *more)
+    )
+    found = xarray.open_dataset(ome, engine="zvcore")["data"]
+    part = found[2:4].isel(x=[7, 3])
+    assert not read
+    assert np.array_equal(part.values, VALUES[2:4][..., [7, 3]])
+    assert len(read) == 1 and read[0].result_shape != VALUES.shape
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (3,),
+        (slice(None, None, -2), 5),
+        (slice(2, 2),),
+        ([3, 1, 1], slice(4, 9), -1),
+        (2, [0, 29], slice(None)),
+        (slice(None), [5], [39, 0, 2]),
+        (..., slice(35, None, 2)),
+    ],
+)
+def test_every_kind_of_index(ome, key):
+    expected = xarray.Variable(("z", "y", "x"), VALUES)[key]
+    found = xarray.open_dataset(ome, engine="zvcore")["data"].variable[key]
+    assert found.dims == expected.dims
+    assert np.array_equal(found.values, expected.values)
+
+
+def test_chunks_of_dask_are_whole_objects(tmp_path):
+    zvcore.create(tmp_path / "a", format="zarr3", data=VALUES, chunks=(5, 5, 5), shards=(10, 10, 20))
+    found = xarray.open_dataset(tmp_path / "a", engine="zvcore", chunks={})
+    assert found["data"].data.chunksize == (10, 10, 20)
+    assert int(found["data"].sum()) == VALUES.sum()
+
+
+@pytest.mark.parametrize("format", ["n5", "precomputed", "zarr2", "zarr3"])
+def test_all_formats(tmp_path, format):
+    zvcore.create(tmp_path / "a", format=format, data=VALUES, chunks=(10, 10, 10))
+    opened = zvcore.open(tmp_path / "a")
+    image = get_format(format).read_image(opened)
+    found = pickle.loads(pickle.dumps(xarray.open_dataset(tmp_path / "a", engine="zvcore", cache=False)))
+    assert np.array_equal(found["data"].values, image.arrays[0][...])
+
+
+def test_what_xarray_wrote_is_the_same(tmp_path):
+    data = xarray.Dataset(
+        {"t": (("time", "x"), np.arange(6.0).reshape(3, 2)), "p": (("x",), np.array([4, 5]))},
+        coords={"time": np.array(["2020-01-01", "2020-01-02", "2020-01-05"], "M8[ns]"), "x": [10.0, 20.0]},
+        attrs={"title": "weather"},
+    )
+    data.to_zarr(tmp_path / "x.zarr", zarr_format=3, consolidated=False)
+    found = xarray.open_dataset(tmp_path / "x.zarr", engine="zvcore")
+    assert found.attrs["title"] == "weather"
+    assert np.array_equal(found["time"].values, data["time"].values)
+    assert np.array_equal(found["t"].sel(x=20.0), data["t"].sel(x=20.0))
+    assert list(xarray.open_dataset(tmp_path / "x.zarr", engine="zvcore", drop_variables="p").data_vars) == ["t"]
+
+
+def test_axes_of_one_name_and_other_lengths_are_told_apart(tmp_path):
+    group = zvcore.open(tmp_path / "g", mode="w", format="zarr3")
+    for name, length in (("a", 3), ("b", 4)):
+        group.create_dataset(name, shape=(length, length), dtype="u1", dimension_names=("x", "x"))
+    found = xarray.open_dataset(tmp_path / "g", engine="zvcore")
+    assert found["a"].shape == (3, 3) and found["b"].shape == (4, 4)
+    assert len(found.sizes) == 4
+
+
+def test_an_array_that_claims_to_be_huge_costs_nothing(tmp_path):
+    zvcore.create(
+        tmp_path / "a", format="precomputed", shape=(1 << 40, 4, 4), dtype="u1", chunks=(64, 4, 4), resolution=(1, 1, 1)
+    )
+    found = xarray.open_dataset(tmp_path / "a", engine="zvcore")
+    assert "x" not in found.coords and "y" in found.coords
+    assert found["data"][1 << 39, 0, 0, 0] == 0
+
+
+def test_a_group_of_groups_says_what_to_do(tmp_path):
+    group = zvcore.open(tmp_path / "g", mode="w", format="zarr3")
+    group.create_group("inner").create_dataset("a", shape=(3,), dtype="u1")
+    with pytest.raises(UnsupportedError, match="say group="):
+        xarray.open_dataset(tmp_path / "g", engine="zvcore")
+    assert xarray.open_dataset(tmp_path / "g", engine="zvcore", group="inner")["a"].shape == (3,)

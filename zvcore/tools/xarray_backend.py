@@ -1,0 +1,129 @@
+"""`xarray.open_dataset(path, engine="zvcore")`: arrays, images and groups of all formats, lazily."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray
+from xarray.backends import BackendArray, BackendEntrypoint
+from xarray.core import indexing
+
+import zvcore
+from zvcore.array import Array
+from zvcore.errors import UnsupportedError
+from zvcore.format import get_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from zvcore.images import Axes, Axis
+
+__all__ = ["ZvcoreBackend"]
+
+# Axes that are longer have no coordinates: they would be held in memory, whatever a document claims.
+LONGEST = 1 << 22
+# What the array of an image, or one alone, is called.
+ALONE = "data"
+
+
+class LazyArray(BackendArray):
+    """An Array as xarray asks for it: by integers, slices, and one list of places for each axis."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.shape = array.shape
+        self.dtype = array.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> Any:
+        # Whole axes of numbers stay axes in one kind of index, and vanish in the other: places are asked for as lists.
+        listed = any(isinstance(one, np.ndarray) for one in key)
+        return self.array.oindex[key] if listed else self.array[key]
+
+
+class ZvcoreBackend(BackendEntrypoint):
+    """What xarray finds by its entry point. It is never guessed: Zarr, HDF5 and others have engines of their own."""
+
+    description = "Zarr, N5, Neuroglancer precomputed, HDF5, TIFF, NIfTI, MRC and .npy through zvcore"
+    url = "https://pypi.org/project/zvcore"
+    open_dataset_parameters = ("filename_or_obj", "drop_variables", "group", "level", "format", "storage_options")
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        group: str | None = None,
+        level: int = 0,
+        format: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        **decoding: Any,
+    ) -> xarray.Dataset:
+        """`group` is a path within the dataset, `level` the resolution of an image, the finest being 0."""
+        node = zvcore.open(filename_or_obj, format=format, storage_options=storage_options)
+        if group and group.strip("/"):
+            node = node[group.strip("/")]
+        left_out = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+        arrays, attrs = _arrays_of(node, level)
+        named = {name: array for name, array in arrays.items() if name not in left_out}
+        dataset = _dataset(named, attrs)
+        return xarray.decode_cf(dataset, **decoding)
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        return False
+
+
+def _arrays_of(node: Any, level: int) -> tuple[dict[str, tuple[Array, Axes]], dict[str, Any]]:
+    """({name: (array, its axes)}, attributes) of what was opened."""
+    image = get_format(node.format).read_image(node)
+    if image is not None:
+        if not -len(image.levels) <= level < len(image.levels):
+            raise IndexError(f"the image has the levels 0 to {len(image.levels) - 1}, not {level}")
+        one = image.levels[level]
+        attrs = {} if image.name is None else {"name": image.name}
+        return {ALONE: (one.array, one.axes)}, attrs
+    members = {name: one for name, one in node.children().items() if isinstance(one, Array)}
+    if not members:
+        raise UnsupportedError(
+            "no array lies directly here; say group= for a member", key=node.store.root, found=node.kind
+        )
+    format = get_format(node.format)
+    return {name: (one, format.read_axes(one)) for name, one in members.items()}, dict(getattr(node, "attrs", {}))
+
+
+def _dataset(arrays: Mapping[str, tuple[Array, Axes]], attrs: Mapping[str, Any]) -> xarray.Dataset:
+    lengths: dict[str, int] = {}
+    variables: dict[str, xarray.Variable] = {}
+    coordinates: dict[str, xarray.Variable] = {}
+    for name, (array, axes) in arrays.items():
+        dims = _dimensions(name, array, axes, lengths)
+        taken = get_format(array.format).exchange().placing if len(arrays) == 1 else frozenset()
+        said = {key: value for key, value in array.attrs.items() if key not in taken and key != "_ARRAY_DIMENSIONS"}
+        chunks = array.shards or array.chunks
+        encoding = {"preferred_chunks": dict(zip(dims, chunks, strict=True)), "chunks": tuple(chunks)}
+        variables[name] = xarray.Variable(dims, indexing.LazilyIndexedArray(LazyArray(array)), said, encoding)
+        for dim, axis, length in zip(dims, axes, array.shape, strict=True):
+            if dim not in arrays and axis.scale is not None and length <= LONGEST:
+                coordinates.setdefault(dim, _places(dim, axis, length))
+    return xarray.Dataset(variables, coordinates, attrs)
+
+
+def _dimensions(name: str, array: Array, axes: Axes, lengths: dict[str, int]) -> tuple[str, ...]:
+    """Names of an array's axes. One that means another length than before, or twice the same, gets its array's too."""
+    dims: list[str] = []
+    for number, (axis, length) in enumerate(zip(axes, array.shape, strict=True)):
+        dim = axis.name or f"dim_{number}"
+        if dim in dims or lengths.get(dim, length) != length:
+            dim = f"{name}_{dim}_{number}"
+        lengths[dim] = length
+        dims.append(dim)
+    return tuple(dims)
+
+
+def _places(dim: str, axis: Axis, length: int) -> xarray.Variable:
+    assert axis.scale is not None
+    values = axis.offset + axis.scale * np.arange(length)
+    return xarray.Variable((dim,), values, {} if axis.unit is None else {"units": axis.unit})
