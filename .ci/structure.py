@@ -58,7 +58,7 @@ MAY_IMPORT = {
         "placement",
     },
     "images": {*BASICS, "documents", "array"},
-    "exchange": {*BASICS, "codecs", "documents", "array", "images", "stores", "format"},
+    "exchange": {*BASICS, "codecs", "documents", "layout", "array", "images", "stores", "format"},
     "borrowed": BELOW_FORMATS,
     "n5": BELOW_FORMATS,
     "zarr2": BELOW_FORMATS,

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from zvcore.converting.convert import plan as plan
     from zvcore.converting.downsample import downsample as downsample
     from zvcore.converting.in_place import migrate as migrate
+    from zvcore.converting.references import references as references
+    from zvcore.converting.references import write_references as write_references
     from zvcore.forging.fronts import mesh as mesh
     from zvcore.forging.fronts import skeletonize as skeletonize
     from zvcore.format import formats as formats
@@ -64,12 +66,14 @@ _ORIGINS = {
     "open": "zvcore.opening",
     "plan": "zvcore.converting.convert",
     "precomputed": "zvcore",
+    "references": "zvcore.converting.references",
     "repair": "zvcore.care.verbs",
     "show_versions": "zvcore.versions",
     "skeletonize": "zvcore.forging.fronts",
     "stores": "zvcore",
     "sync": "zvcore.care.mirroring",
     "verify": "zvcore.care.verbs",
+    "write_references": "zvcore.converting.references",
     "zarr2": "zvcore",
     "zarr3": "zvcore",
     "zvf": "zvcore",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zvcore.exchange import Exchange
     from zvcore.exchange.lines import Lines
     from zvcore.exchange.rows import Rows
+    from zvcore.exchange.virtual import Virtual
     from zvcore.images import Axes, Image
     from zvcore.report import Report
     from zvcore.stores import Store
@@ -266,6 +267,12 @@ class Format(ABC):
         from zvcore.exchange import Exchange
 
         return Exchange(self)
+
+    def virtual(self, array: Array) -> Virtual:
+        """Where an array's chunks lie, for readers of Zarr alone; UnsupportedError where those cannot read them."""
+        from zvcore.exchange.virtual import of_layout
+
+        return of_layout(array, self)
 
     def read_rows(self, node: Any) -> Rows | None:
         """The annotations or points that a node holds; None where it holds arrays."""

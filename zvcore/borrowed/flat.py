@@ -12,14 +12,20 @@ import numpy.typing as npt
 from zvcore.borrowed.blocks import slabs
 from zvcore.borrowed.reading import ReadLayout, axes_of, check_items
 from zvcore.engine import Keys
-from zvcore.errors import CorruptDataError, NotFoundError
+from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError
+from zvcore.exchange.virtual import Piece, Virtual
 from zvcore.layout import Sources
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zvcore.stores import Store
 
-__all__ = ["FlatLayout", "Values"]
+__all__ = ["FlatLayout", "Values", "flat_virtual"]
+
+# How large parts of a file are that others see as chunks.
+_PART = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -84,3 +90,29 @@ class FlatLayout(ReadLayout):
             keys=Keys.of([self.key]), key=np.zeros(len(positions), np.int32), offset=offset.astype(np.uint64),
             length=length.astype(np.uint64), stamps=[self.stamp],
         )  # fmt: skip
+
+
+def flat_virtual(layout: FlatLayout, *, shows_turned: bool) -> Virtual:
+    """Parts of equal size along the slowest axis, each in one piece."""
+    values, rank = layout.values, len(layout.shape)
+    if values.dtype.kind not in "biufcSmM":
+        raise UnsupportedError("items of this type are not referred to", key=layout.key, found=str(values.dtype))
+    slowest = 0 if values.order == "C" else rank - 1
+    chunk = [max(1, n) for n in layout.shape]
+    if rank:
+        row = math.prod(chunk) // chunk[slowest] * values.dtype.itemsize
+        most = max(1, min(chunk[slowest], _PART // row))
+        chunk[slowest] = next(n for n in range(most, 0, -1) if chunk[slowest] % n == 0)
+    step = math.prod(chunk) * values.dtype.itemsize
+
+    def pieces() -> Iterator[Piece]:
+        for number in range(layout.shape[slowest] // chunk[slowest] if rank else 1):
+            place = tuple(number if axis == slowest else 0 for axis in range(rank))
+            yield Piece(place, layout.key, values.start + number * step, step)
+
+    turned = values.order == "F" and rank > 1
+    axes = tuple(reversed(range(rank))) if turned and shows_turned else tuple(range(rank))
+    order = "F" if turned and not shows_turned else "C"
+    shape, chunks = (tuple(one[axis] for axis in axes) for one in (layout.shape, chunk))
+    found = iter(()) if 0 in layout.shape else pieces()
+    return Virtual(shape, chunks, values.dtype, layout.fill_value, found, order, axes)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.errors import ZvcoreError
     from zvcore.exchange import Exchange
+    from zvcore.exchange.virtual import Virtual
     from zvcore.images import Axes, Image
     from zvcore.stores import Store
 
@@ -58,6 +59,19 @@ class ReadOnlyFormat(Format):
     @abstractmethod
     def read(self, store: Store) -> Any:
         """What the file holds: an array, or a group."""
+
+    def virtual(self, array: Array) -> Virtual:
+        from zvcore.borrowed.flat import FlatLayout, flat_virtual
+
+        layout = array.layout
+        if isinstance(layout, FlatLayout):
+            return flat_virtual(layout, shows_turned=self.fastest_first(array))
+        told = getattr(getattr(layout, "blocks", None), "virtual", None)
+        if told is None:
+            raise UnsupportedError(f"values of {self.title} are not stored so that others could read them there",
+                                   key=array.store.root)  # fmt: skip
+        found: Virtual = told()
+        return found
 
     def read_axes(self, array: Array) -> Axes:
         from zvcore.borrowed.array import BorrowedArray

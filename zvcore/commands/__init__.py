@@ -35,6 +35,7 @@ COMMANDS = (
     "migrate",
     "verify",
     "manifest",
+    "refs",
     "repair",
     "compact",
     "preview",

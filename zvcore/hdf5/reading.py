@@ -19,6 +19,7 @@ from zvcore.stores.single_file import SingleFileStore
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from zvcore.exchange.virtual import Virtual
     from zvcore.format import Node
     from zvcore.stores import Store
 
@@ -103,6 +104,11 @@ class DatasetBlocks:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (reopened_blocks, (_FORMAT, self.place))
+
+    def virtual(self) -> Virtual:
+        from zvcore.hdf5.chunks import virtual_of
+
+        return virtual_of(self)
 
     def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
         with reading(self.name, _TITLE):

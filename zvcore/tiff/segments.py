@@ -16,6 +16,7 @@ from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, Zvc
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from zvcore.exchange.virtual import Virtual
     from zvcore.stores.single_file import SingleFileStore
 
 __all__ = ["Segments"]
@@ -37,15 +38,15 @@ class Segments:
         self.place = place
         self.shape = tuple(int(n) for n in level.shape)
         self.dtype: np.dtype[Any] = level.dtype.newbyteorder("=")
-        page = level.keyframe
-        self._pages = list(level.pages)
+        page = self.keyframe = level.keyframe
+        self.pages = list(level.pages)
         self._frame = tuple(int(n) for n in page.shape)
-        self._outer = self.shape[: len(self.shape) - len(self._frame)]
-        unlike = self.shape[len(self._outer) :] != self._frame or math.prod(self._outer) != len(self._pages)
-        if unlike or level.transform is not None or any(one is None for one in self._pages):
+        self.outer = self.shape[: len(self.shape) - len(self._frame)]
+        unlike = self.shape[len(self.outer) :] != self._frame or math.prod(self.outer) != len(self.pages)
+        if unlike or level.transform is not None or any(one is None for one in self.pages):
             raise UnsupportedError("a series whose pages are not parts of its shape", key=place.root, found=self.shape)
         self._shaped = tuple(int(n) for n in page.shaped)
-        self._axes = self._places(page)
+        self.axes = self._places(page)
         samples = self._shaped[4]
         if page.is_tiled:
             self._extents = (1, page.tiledepth, page.tilelength, page.tilewidth, samples)
@@ -56,11 +57,11 @@ class Segments:
             raise UnsupportedError(
                 "tiles or strips of this size", key=place.root, expected=f"at most {_LARGEST} bytes", found=nbytes
             )
-        self._grid = tuple(-(-n // extent) for n, extent in zip(self._shaped, self._extents, strict=True))
+        self.grid = tuple(-(-n // extent) for n, extent in zip(self._shaped, self._extents, strict=True))
         self._decode = page.decode
         self._is_jpeg = int(page.compression) in _JPEG
         self._tables = {"jpegtables": page.jpegtables} if page.jpegtables else {}
-        self.tile = (*(1,) * len(self._outer), *(self._extents[axis] for axis in self._axes))
+        self.tile = (*(1,) * len(self.outer), *(self._extents[axis] for axis in self.axes))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (reopened_blocks, ("tiff", self.place))
@@ -73,22 +74,27 @@ class Segments:
             raise UnsupportedError("pages with such axes", key=self.place.root, found=page.axes)
         return found
 
+    def virtual(self) -> Virtual:
+        from zvcore.tiff.chunks import virtual_of
+
+        return virtual_of(self)
+
     def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
-        outer, inner = region[: len(self._outer)], region[len(self._outer) :]
+        outer, inner = region[: len(self.outer)], region[len(self.outer) :]
         values = np.zeros([one.stop - one.start for one in region], self.dtype)
         for place in itertools.product(*(range(one.start, one.stop) for one in outer)):
-            number = int(np.ravel_multi_index(place, self._outer)) if place else 0
+            number = int(np.ravel_multi_index(place, self.outer)) if place else 0
             here = tuple(i - one.start for i, one in zip(place, outer, strict=True))
-            self._read_page(self._pages[number], inner, values[here])
+            self._read_page(self.pages[number], inner, values[here])
         return values
 
     def _read_page(self, page: Any, region: Sequence[slice], target: npt.NDArray[Any]) -> None:
         """Read a part of one page. What has no bytes stays 0."""
         box = [(0, n) for n in self._shaped]
-        for axis, one in zip(self._axes, region, strict=True):
+        for axis, one in zip(self.axes, region, strict=True):
             box[axis] = (one.start, one.stop)
         # The same memory with tifffile's axes.
-        order = np.argsort(self._axes)
+        order = np.argsort(self.axes)
         view = target.transpose(order).reshape([stop - start for start, stop in box])
         if not np.shares_memory(view, target):
             raise AssertionError("axes of length 1 are views")
@@ -106,7 +112,7 @@ class Segments:
             range(start // extent, -(-stop // extent)) for (start, stop), extent in zip(box, self._extents, strict=True)
         ]
         for place in itertools.product(*ranges):
-            yield int(np.ravel_multi_index(place, self._grid))
+            yield int(np.ravel_multi_index(place, self.grid))
 
     def _stored(self, page: Any, wanted: Sequence[int]) -> list[memoryview | None]:
         """The bytes of segments; None for those that are not stored."""
@@ -114,7 +120,7 @@ class Segments:
         if wanted and max(wanted) >= min(len(offsets), len(counts)):
             raise CorruptDataError(
                 "a page has fewer tiles or strips than its shape needs", key=self.place.root,
-                expected=math.prod(self._grid), found=min(len(offsets), len(counts)),
+                expected=math.prod(self.grid), found=min(len(offsets), len(counts)),
             )  # fmt: skip
         there = [number for number in wanted if offsets[number] and counts[number]]
         parts = self.place.get_ranges(self.place.file, [(int(offsets[n]), int(counts[n])) for n in there])

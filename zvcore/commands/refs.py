@@ -1,0 +1,43 @@
+"""`zvcore refs PATH -o FILE`: references by which others read any format as Zarr, without copying."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "refs",
+        parents=[common],
+        help="write references by which others read the data as Zarr where it lies",
+        description="Write kerchunk's references (file, offset, length) to the chunks at PATH, for fsspec's reference "
+        "file system, zarr-python, xarray and VirtualiZarr. What Zarr cannot say is refused by name.",
+    )
+    parser.add_argument("path", metavar="PATH", help="a path or URL: an array, a group, a volume, a file")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help=".json, or .parquet for a folder of tables; - is stdout"
+    )
+    parser.add_argument(
+        "--inline", action="store_true",
+        help="chunks that cannot be read where they lie, such as those cut at the end, become part of the references",
+    )  # fmt: skip
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    import zvcore
+    from zvcore.commands import UsageError
+    from zvcore.commands.terminal import print_json, reading, say
+
+    if options.output != "-" and not options.output.lower().endswith((".json", ".parquet", ".parq")):
+        raise UsageError(f"{options.output}: what the name ends with says what is written: .json, .parquet")
+    with reading(options.path):
+        if options.output == "-":
+            print_json(zvcore.references(options.path, inline=options.inline))
+            return 0
+        count = zvcore.write_references(options.path, options.output, inline=options.inline)
+    say(options, f"{options.output}: {count} chunks")
+    return 0

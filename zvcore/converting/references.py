@@ -1,0 +1,193 @@
+"""References to chunks where they lie, by which others read any format as Zarr: kerchunk's, as JSON or as Parquet."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import zvcore.codecs
+from zvcore.array import Array
+from zvcore.boxes import box_of, slices
+from zvcore.converting.reference_tables import write_tables
+from zvcore.documents.values import as_json
+from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.format import get_format
+from zvcore.opening import open as open_path
+from zvcore.stores.single_file import SingleFileStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from zvcore.exchange.virtual import Piece, Virtual
+
+__all__ = ["references", "write_references"]
+
+_DEEPEST = 64
+_GROUP = {"zarr_format": 2}
+# What an array is called in tables, which hold only groups of arrays.
+_ALONE = "data"
+
+
+def references(
+    path: Any,
+    *,
+    inline: bool = False,
+    format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What fsspec's reference file system needs to show the data at a path as Zarr v2, without copying: kerchunk's
+    document, version 1. Every chunk is (file, offset, length); chunks of shards too.
+
+    inline  put chunks that others cannot read where they lie (cut at the end of an array, or encoded in another way
+            than the others) into the document itself; else they are an `UnsupportedError`
+    """
+    return {"version": 1, "refs": dict(_entries(path, inline, format, storage_options))}
+
+
+def write_references(path: Any, out: str | os.PathLike[str], **options: Any) -> int:
+    """Write `references` to a file, as Parquet where its name ends so (there a single array is the member "data" of a
+    group): how many chunks are referred to.
+    """
+    text = os.fsdecode(out)
+    if text.lower().endswith((".parquet", ".parq")):
+        return write_tables(_entries(path, alone=_ALONE, **options), text)
+    found = references(path, **options)
+    partial = f"{text}.{os.getpid()}.partial"
+    try:
+        with open(partial, "w", encoding="utf-8") as file:
+            json.dump(found, file)
+        os.replace(partial, text)
+    finally:
+        if os.path.exists(partial):
+            os.remove(partial)
+    return sum(isinstance(value, list) or "/.z" not in f"/{key}" for key, value in found["refs"].items())
+
+
+def _entries(
+    path: Any,
+    inline: bool = False,
+    format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    alone: str = "",
+) -> Iterator[tuple[str, Any]]:
+    """Documents and chunks, by their keys in Zarr v2; `alone` names an array that is in no group."""
+    top = open_path(path, "r", format, storage_options=storage_options)
+    if isinstance(top, Array):
+        if alone:
+            yield ".zgroup", json.dumps(_GROUP)
+        yield from _array(top, f"{alone}/" if alone else "", inline)
+        return
+    waiting = [("", top)]
+    while waiting:
+        name, node = waiting.pop()
+        if isinstance(node, Array):
+            yield from _array(node, f"{name}/", inline)
+            continue
+        if name.count("/") >= _DEEPEST:
+            raise UnsupportedError("groups in groups as deep as this", key=name, expected=f"at most {_DEEPEST}")
+        if not hasattr(node, "children") or getattr(node, "kind", "") == "vectors":
+            raise UnsupportedError("only arrays and groups of them are shown as Zarr", key=name or node.store.root)
+        yield f"{name}/.zgroup".lstrip("/"), json.dumps(_GROUP)
+        attrs = dict(getattr(node, "attrs", {}))
+        if attrs:
+            yield f"{name}/.zattrs".lstrip("/"), json.dumps(attrs)
+        members = node.children()
+        waiting += [(f"{name}/{one}".lstrip("/"), members[one]) for one in reversed([*members])]
+
+
+def _array(array: Array, below: str, inline: bool) -> Iterator[tuple[str, Any]]:
+    format = get_format(array.format)
+    virtual = format.virtual(array)
+    yield f"{below}.zarray", json.dumps(_document(virtual))
+    yield f"{below}.zattrs", json.dumps(_attributes(array, virtual))
+    root = _address(array)
+    for piece in virtual.pieces:
+        place = [piece.place[axis] for axis in virtual.axes or range(len(piece.place))]
+        key = below + (".".join(map(str, place)) or "0")
+        if piece.unlike:
+            if not inline:
+                raise UnsupportedError(
+                    f"a chunk {piece.unlike}: others cannot read it where it lies (inline=True, --inline, puts such "
+                    "chunks into the references)", key=piece.key, chunk=piece.place,
+                )  # fmt: skip
+            yield key, _inlined(array, virtual, piece)
+        elif piece.length is None:
+            yield key, [f"{root}{piece.key}"]
+        else:
+            yield key, [f"{root}{piece.key}", piece.offset, piece.length]
+
+
+def _document(virtual: Virtual) -> dict[str, Any]:
+    dtype = virtual.dtype
+    filters, compressor = virtual.coders, None
+    if filters and zvcore.codecs.from_zarr2(filters[-1]).kind == "bytes":
+        filters, compressor = filters[:-1], filters[-1]
+    return {
+        "zarr_format": 2, "shape": list(virtual.shape), "chunks": list(virtual.chunks), "dtype": dtype.str,
+        "order": virtual.order, "fill_value": _fill(virtual.fill_value, dtype), "filters": filters or None,
+        "compressor": compressor, "dimension_separator": ".",
+    }  # fmt: skip
+
+
+def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    if value is None:
+        return None
+    item = np.asarray(value, dtype.newbyteorder("="))
+    if dtype.kind in "SV":
+        return base64.standard_b64encode(item.tobytes()).decode()
+    if dtype.kind in "mM":
+        return int(item.view(np.int64))
+    if dtype.kind == "c":
+        return [_fill(item.real, item.real.dtype), _fill(item.imag, item.imag.dtype)]
+    if dtype.kind == "f" and not np.isfinite(item):
+        return "NaN" if np.isnan(item) else "Infinity" if item > 0 else "-Infinity"
+    return item.item()
+
+
+def _attributes(array: Array, virtual: Virtual) -> dict[str, Any]:
+    """Those of the array, and the names of its axes as xarray has them."""
+    attrs = {}
+    for name, value in dict(array.attrs).items():
+        try:
+            attrs[name] = as_json(value, "attributes")
+        except MetadataError:
+            continue
+    axes = get_format(array.format).read_axes(array)
+    order = virtual.axes or range(len(axes))
+    named = [axes[axis].name or f"dim_{axis}" for axis in order]
+    return {**attrs, "_ARRAY_DIMENSIONS": named}
+
+
+def _address(array: Array) -> str:
+    """What stands before the key of an object for a reader elsewhere."""
+    store = array.store.folder if isinstance(array.store, SingleFileStore) else array.layout.store
+    if store.local_root is not None:
+        return f"file://{os.fsdecode(store.local_root).rstrip('/')}/"
+    if "://" in store.root and store.remote:
+        return f"{store.root.rstrip('/')}/"
+    raise UnsupportedError("references need files or objects of their own, not what lies in an archive or in memory",
+                           key=store.root)  # fmt: skip
+
+
+def _inlined(array: Array, virtual: Virtual, piece: Piece) -> str:
+    """A whole chunk, filled up where the array ends, encoded as the others are."""
+    chunk = [1] * array.ndim
+    for axis, extent in zip(virtual.axes or range(array.ndim), virtual.chunks, strict=True):
+        chunk[axis] = extent
+    box = box_of(piece.place, chunk, array.shape)
+    values = np.full(chunk, virtual.fill_value, array.dtype)
+    values[tuple(slice(0, stop - start) for start, stop in box)] = array[slices(box)]
+    axes = virtual.axes or tuple(range(array.ndim))
+    spare = tuple(axis for axis in range(array.ndim) if axis not in axes)
+    kept = values.squeeze(spare)
+    rank = {axis: number for number, axis in enumerate(sorted(axes))}
+    shown = kept.transpose([rank[axis] for axis in axes]).astype(virtual.dtype)
+    data: Any = shown.tobytes(order="F" if virtual.order == "F" else "C")
+    for coder in virtual.coders:
+        codec = zvcore.codecs.from_zarr2(coder)
+        data = codec.for_dtype(virtual.dtype).encode(data)
+    return f"base64:{base64.b64encode(bytes(data)).decode()}"
