@@ -3,7 +3,8 @@
     pytest bench/test_zarr2.py --benchmark-enable            times (small arrays; ZVCORE_BENCH_SIDE=512 for real ones)
     ZVCORE_BENCH_SIDE=512 python -m bench.test_zarr2         ratios, the competitors taking turns
 
-All read the same files. "files" is the limit of migration: the files of the source, copied one by one.
+All read the same files. "files" is the limit of migration: the files of the source, copied one by one; "cp -r" as a
+program does it. Of many chunks each has the same bytes, in a file of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import atexit
 import itertools
 import os
 import shutil
+import subprocess
 import tempfile
 from functools import cache, partial
 from pathlib import Path
@@ -25,7 +27,7 @@ import zarr
 import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
-from bench.scale import pick
+from bench.scale import BRIEF, pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 SIDE = int(os.environ.get("ZVCORE_BENCH_SIDE", pick("128", "64")))
 CHUNK = min(64, SIDE // 2)
 RANDOM = 32
+# How many chunks of this edge lie along the first axis where there are many; 8 and 8 along the others. A shard takes 4.
+MANY = {64: pick(4 if BRIEF else 32, 1), 128: pick(1 if BRIEF else 4, 1)}
 FOLDER = Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=os.environ.get("ZVCORE_BENCH_DIR")))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
@@ -136,6 +140,52 @@ def migrating(codec: str) -> Calls:
     return {who: partial(way, source, FOLDER / f"to-{next(numbers)}-{codec}") for who, way in ways.items()}
 
 
+@cache
+def many(edge: int) -> Path:
+    path = FOLDER / f"many-{edge}"
+    array = zvcore.create(
+        path, format="zarr2", shape=(MANY[edge] * edge, 8 * edge, 8 * edge), dtype="<u2", chunks=(edge,) * 3,
+        codec=CODECS["blosc"][0], dimension_separator="/",
+    )  # fmt: skip
+    array[:edge, :edge, :edge] = np.ascontiguousarray(volume("em", (edge,) * 3)).astype("<u2") * 16
+    stored = array.read_encoded((0, 0, 0))
+    for position in np.ndindex(*array.grid):
+        array.write_encoded(position, stored)
+    return path
+
+
+def copied_by_cp(source: Path, to: Path) -> None:
+    shutil.rmtree(to, ignore_errors=True)
+    subprocess.run(["cp", "-r", source, to], check=True)
+
+
+def migrated_in_shards(source: Path, to: Path, edge: int) -> None:
+    shutil.rmtree(to, ignore_errors=True)
+    report = zvcore.convert(source, to, format="zarr3", shards=(4 * edge, 8 * edge, 8 * edge))
+    assert report.encoded == 0
+
+
+def migrated_by_zarr_in_shards(source: Path, to: Path, edge: int) -> None:
+    shutil.rmtree(to, ignore_errors=True)
+    theirs = by_zarr(source, "zarr")
+    codec = {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2}}
+    made = zarr.create_array(
+        to, shape=theirs.shape, dtype=theirs.dtype, chunks=(edge,) * 3, shards=(4 * edge, 8 * edge, 8 * edge),
+        compressors=[codec],
+    )  # fmt: skip
+    for begin in range(0, theirs.shape[0], 4 * edge):
+        made[begin : begin + 4 * edge] = theirs[begin : begin + 4 * edge]
+
+
+def migrating_many(edge: int) -> Calls:
+    source = many(edge)
+    ways: Calls = {
+        "zvcore": partial(migrated_in_shards, edge=edge), "cp -r": copied_by_cp,
+        "zarr": partial(migrated_by_zarr_in_shards, edge=edge),
+    }  # fmt: skip
+    return {who: partial(way, source, FOLDER / f"{who}-{edge}") for who, way in ways.items()}
+
+
 def who_reads(codec: str) -> tuple[str, ...]:
     return ("zvcore", *PIPELINES, *(("tensorstore",) if CODECS[codec][1] is None else ()))
 
@@ -144,6 +194,10 @@ CONTESTS = [
     *(Contest(f"read {codec}", who_reads(codec), partial(reading, codec)) for codec in CODECS),
     *(Contest(f"random chunks {codec}", who_reads(codec), partial(reading_chunks, codec)) for codec in CODECS),
     Contest("migrate blosc", ("zvcore", "files", "zarr"), partial(migrating, "blosc")),
+    *(
+        Contest(f"migrate {64 * deep} chunks of {edge}^3", ("zvcore", "cp -r", "zarr"), partial(migrating_many, edge))
+        for edge, deep in MANY.items()
+    ),
 ]
 
 

@@ -53,8 +53,10 @@ def test_the_same_chunks_are_read_as_both(tmp_path: Path) -> None:
         spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path / name}/"}
         assert (tensorstore.open(spec).result().read().result() == values).all()
     assert theirs["b/s"][...] == 2.5
-    assert zvcore.migrate(tmp_path, format="zarr3").counts == {}
-    assert zvcore.migrate(tmp_path, format="zarr3", undo=True).counts == {"documents removed": 5}
+    again = zvcore.migrate(tmp_path, format="zarr3")
+    assert again.counts == {} and not again.losses
+    undone = zvcore.migrate(tmp_path, format="zarr3", undo=True)
+    assert undone.counts == {"documents removed": 5} and not undone.losses
     assert files(tmp_path) == before
 
 

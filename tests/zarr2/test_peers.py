@@ -13,6 +13,7 @@ import pytest
 import tensorstore
 import z5py
 import zarr
+import zarrs  # noqa: F401  registers its pipeline
 
 import zvcore
 
@@ -244,6 +245,46 @@ def test_arrays_pass_both_ways_with_tensorstore(
     ours[...] = values
     again = tensorstore.open({"driver": "zarr", "kvstore": f"file://{tmp_path / 'ours'}/"}).result()
     assert alike(again.read().result(), values)
+
+
+def by_zarrs(path: Path) -> Any:
+    """An array in zarrs' pipeline, of which it leaves nothing to zarr-python."""
+    with zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore")
+        warnings.filterwarnings("error", message="Array is unsupported by ZarrsCodecPipeline")
+        return zarr.open_array(str(path), mode="r+", zarr_format=2)
+
+
+ZARRS_DTYPES = ("|b1", "|u1", "<u2", "<i4", "<f4", "<f8", "<c8")
+ZARRS_COMPRESSORS = ("none", "zlib", "gzip", "bz2", "zstd", "zstd-fast", "blosc", "blosc-bits")
+
+
+# Its binding takes neither big-endian items nor memory in Fortran order.
+@pytest.mark.parametrize(
+    ("dtype", "compressor", "filters"),
+    [
+        *((dtype, compressor, None) for dtype in ZARRS_DTYPES for compressor in ZARRS_COMPRESSORS),
+        *((*FILTERS[name][:1], compressor, FILTERS[name][1]) for name in ("shuffle", "fixedscaleoffset")
+          for compressor in ("none", "zstd")),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("separator", "./")
+def test_arrays_pass_both_ways_with_zarrs(
+    tmp_path: Path, dtype: str, separator: str, compressor: str, filters: list[dict[str, Any]] | None
+) -> None:
+    # No filter loses anything of whole numbers.
+    values = sample(dtype) if filters is None else sample(dtype).round()
+    array = zvcore.create(
+        tmp_path, format="zarr2", shape=SHAPE, dtype=dtype, chunks=CHUNKS, codec=COMPRESSORS[compressor],
+        filters=filters, dimension_separator=separator,
+    )  # fmt: skip
+    array[...] = values
+    theirs = by_zarrs(tmp_path)
+    assert alike(theirs[...], values)
+    values[2:8, 1:] = values[2:8, 1:][:, ::-1]
+    theirs[2:8, 1:] = values[2:8, 1:]
+    assert alike(zvcore.open(tmp_path)[...], values)
+    assert zvcore.verify(tmp_path).ok
 
 
 @pytest.mark.parametrize("compressor", ["raw", "zlib", "bzip2", "blosc", "zstd"])

@@ -55,10 +55,11 @@ def migrate(
     consolidating = get_format(source.format).exchange().is_consolidated(source)
     documents = _documents(store, draft, consolidating and draft.format.exchange().consolidated_member is not None)
     report = Report()
-    report.losses.extend(draft.losses)
     if undo:
         _remove(store, documents, report)
     else:
+        # Documents that are there from an earlier time lie beside the arrays, too.
+        report.losses.extend(loss for loss in draft.losses if loss.where not in documents)
         _add(store, documents, report)
     store.finish()
     return report
