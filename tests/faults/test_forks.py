@@ -92,3 +92,52 @@ def test_a_child_does_not_wait_for_a_lock_that_it_has_itself(tmp_path: Path) -> 
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
     assert run(script, tmp_path) == "7\n"
+
+
+def test_a_child_waits_for_none_of_our_locks(tmp_path: Path) -> None:
+    """Whichever were held when it was forked: all that we have ever made are, here."""
+    script = """
+        import _thread, os, sys, threading
+        from pathlib import Path
+        made, lock, rlock = [], threading.Lock, threading.RLock
+        def recorded(make):
+            def made_by_us(*arguments):
+                one = make(*arguments)
+                if sys._getframe(1).f_globals.get("__name__", "").startswith("zvcore"):
+                    made.append(one)
+                return one
+            return made_by_us
+        threading.Lock, threading.RLock = recorded(lock), recorded(rlock)
+        import numpy as np
+        import zvcore, zvcore.zarr3.direct, zvcore.converting.running
+        from zvcore.stores import MemoryStore
+        from tests.faults import forks
+        folder = Path(sys.argv[1])
+        arrays = forks.make(folder)
+        arrays["memory"] = zvcore.create(MemoryStore(), shape=(4,), dtype="u2", format="zarr3")
+        zvcore.convert(folder / "n5", folder / "n5.zip", format="zarr3")
+        arrays["zip"] = zvcore.open(folder / "n5.zip")
+        def use(write):
+            for number in range(len(forks.ARRAYS)):
+                forks.use(arrays, folder, number, write=write)
+            arrays["memory"][...] = 3
+            assert arrays["zip"][...].sum() == zvcore.open(folder / "n5.zip")[...].sum()
+            zvcore.convert(folder / "n5", MemoryStore(), format="precomputed")
+            with zvcore.zarr3.accelerate():
+                pass
+        use(True)
+        held, go_on = threading.Event(), threading.Event()
+        def hold():
+            taken = [one for one in made if one.acquire(blocking=False)]
+            held.set()
+            go_on.wait()
+            for one in taken:
+                one.release()
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        print(len(made) > 10, forks.fork(lambda: use(True), 120))
+        go_on.set()
+        thread.join()
+    """
+    assert run(script, tmp_path) == "True True\n"

@@ -50,7 +50,7 @@ class Packed(ChunkEncoding):
 def registered() -> Iterator[None]:
     register_encoding("packed", Packed)
     yield
-    del encodings._registered["packed"]
+    encodings.encodings.unregister("packed")
 
 
 @pytest.mark.usefixtures("registered")
@@ -72,24 +72,31 @@ def test_an_encoding_of_ones_own(tmp_path: Path, sharding: str | None) -> None:
 def points(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
     found = [metadata.EntryPoint("made_up", value, encodings.GROUP) for value in values]
 
-    def entry_points(group: str, name: str = "made_up") -> list[metadata.EntryPoint]:
+    def entry_points(group: str) -> list[metadata.EntryPoint]:
         assert group == encodings.GROUP
-        return [point for point in found if point.name == name]
+        return found
 
     monkeypatch.setattr(metadata, "entry_points", entry_points)
+    encodings.encodings.rescan()
 
 
+@pytest.fixture
+def looked_at_again() -> Iterator[None]:
+    yield
+    encodings.encodings.rescan()
+
+
+@pytest.mark.usefixtures("looked_at_again")
 def test_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encodings, "_registered", {})  # other tests leave theirs there
     points(monkeypatch, f"{__name__}:Packed")
     assert get_encoding("made_up").name == "packed"
-    encodings._registered.clear()
     with pytest.raises(CodecNotFoundError, match=r"no installed chunk encoding.*installed: made_up"):
         get_encoding("other", where="info")
     with pytest.raises(CodecNotFoundError, match=r"zvcore\[images\]"):
         get_encoding("jpeg")
 
 
+@pytest.mark.usefixtures("looked_at_again")
 @pytest.mark.parametrize(
     ("values", "error", "text"),
     [

@@ -19,6 +19,7 @@ from zvcore.precomputed import Volume, decoding_helper, encodings, guarded
 from zvcore.precomputed.encodings import get_encoding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SHAPE = (37, 30, 20)
@@ -248,9 +249,17 @@ def test_a_conversion_says_that_digits_are_lost(
     assert np.abs(found - source[...].T.astype(float)).max() < (0.02 if dtype == "float32" else 120)
 
 
+@pytest.fixture
+def looked_at_again() -> Iterator[None]:
+    encodings.encodings.rescan()
+    yield
+    encodings.encodings.rescan()
+
+
+@pytest.mark.usefixtures("looked_at_again")
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create(tmp_path, "crackle", "uint8")
-    monkeypatch.setattr(encodings, "_registered", {})
+    encodings.encodings.rescan()
     monkeypatch.setitem(sys.modules, "crackle", None)
     monkeypatch.delitem(sys.modules, "zvcore.precomputed.encoding_crackle", raising=False)
     with pytest.raises(CodecNotFoundError, match=r"zvcore\[crackle\]"):

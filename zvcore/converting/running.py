@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -100,3 +101,11 @@ def _run_pickled(unit: int, packed: bytes, threads: int) -> Any:
                 _works.clear()
             work = _works[packed] = pickle.loads(packed)
     return work.run(unit, threads)
+
+
+def _after_fork() -> None:
+    global _works_lock
+    _works_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -8,12 +8,11 @@ only codecs.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError
+from zvcore.plugins import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,56 +71,47 @@ class ChunkEncoding(ABC):
         """What turns the raw bytes of a chunk of this shape, (x, y, z, channels), into its encoded bytes, in order."""
 
 
-_lock = threading.Lock()
-_registered: dict[str, type[ChunkEncoding]] = {}
+def _complete(cls: Any, name: str) -> type[ChunkEncoding]:
+    if isinstance(cls, type) and issubclass(cls, ChunkEncoding):
+        return cls
+    raise TypeError(f"{cls!r} is not a chunk encoding")
+
+
+encodings: Plugins[type[ChunkEncoding]] = Plugins(
+    GROUP,
+    "chunk encoding",
+    "zvcore.precomputed.encodings.register_encoding({name}, cls)",
+    complete=_complete,
+    broken=CodecNotFoundError,
+    conflict=CodecConflictError,
+)
 
 
 def register_encoding(name: str, cls: type[ChunkEncoding]) -> None:
     """Use `cls` for this name from now on, whatever is installed."""
-    with _lock:
-        _registered[name] = cls
+    encodings.register(name, cls)
 
 
 def available_encodings() -> list[str]:
     """The names of all encodings that are installed or registered."""
-    return sorted({*(point.name for point in metadata.entry_points(group=GROUP)), *_registered})
+    return encodings.names()
 
 
 def get_encoding(name: str, *, where: str | None = None) -> type[ChunkEncoding]:
     """The encoding of this name; `where` is the document that names it, for errors."""
-    with _lock:
-        found = _registered.get(name)
-    if found is not None:
-        return found
-    points = {(point.value, _owner(point)): point for point in metadata.entry_points(group=GROUP, name=name)}
-    if len({value for value, _ in points}) > 1:
-        sides = " and ".join(f"{owner} ({value})" for value, owner in points)
-        raise CodecConflictError(
-            f"the chunk encoding {name!r} is provided by {sides}; uninstall one of them", key=where
-        )
-    if not points:
+    advice = f"; {KNOWN[name]}" if name in KNOWN else ""
+    try:
+        found = encodings.find(name)
+    except CodecConflictError as error:
+        raise error.located(key=where)
+    except CodecNotFoundError as error:
+        raise CodecNotFoundError(f"{error}{advice}", key=where) from error.__cause__
+    if found is None:
         installed = ", ".join(available_encodings()) or "none; install zvcore itself: pip install [-e] ."
-        advice = f"; {KNOWN[name]}" if name in KNOWN else ""
         raise CodecNotFoundError(
             f"no installed chunk encoding is called {name!r}; installed: {installed}{advice}", key=where
         )
-    point = next(iter(points.values()))
-    try:
-        cls = point.load()
-    except Exception as error:
-        advice = f"; {KNOWN[name]}" if name in KNOWN else ""
-        raise CodecNotFoundError(
-            f"the chunk encoding {name!r} of {_owner(point)} cannot be loaded: {type(error).__name__}: {error}{advice}",
-            key=where,
-        ) from error
-    if not (isinstance(cls, type) and issubclass(cls, ChunkEncoding)):
-        raise CodecNotFoundError(f"{point.value} of {_owner(point)} is not a chunk encoding", key=where)
-    with _lock:
-        return _registered.setdefault(name, cls)
-
-
-def _owner(point: metadata.EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else "an unknown distribution"
+    return found
 
 
 def wrong_data(name: str, what: str, expected: Any, found: Any) -> MetadataError:

@@ -63,6 +63,15 @@ class Archive:
         self._writing: Writing | None = None
         self._finalizer: weakref.finalize[[Writing], Archive] | None = None
 
+    def after_fork(self) -> None:
+        """Another thread may have held a lock in the parent, in the middle of a change."""
+        self.guard = threading.RLock()
+        self._locks = {}
+        self._sorted = None
+        self._offsets = {}
+        self._unpacked = OrderedDict()
+        self._unpacked_bytes = 0
+
     @property
     def is_begun(self) -> bool:
         """Whether something was written that is not in the file."""
@@ -260,3 +269,13 @@ class Archive:
                 self._loaded = False
                 self._sorted = None
                 writing.finish()
+
+
+def _after_fork() -> None:
+    global _opening
+    _opening = threading.Lock()
+    for archive in [*_open.values()]:
+        archive.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

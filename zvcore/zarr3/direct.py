@@ -7,6 +7,7 @@ way.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,6 +61,14 @@ def _change(by: int) -> None:
     with _lock:
         _count += by
         setattr(Array, "__getitem__", _getitem if _count else _original)  # noqa: B010
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @functools.wraps(_original)
