@@ -42,3 +42,18 @@ def test_writes_of_all_kinds_get_along_with_32_open_files(tmp_path: Path) -> Non
             assert (found[0:50, 1:50] == 5).all() and (found[50:] == 1).all() and (found[:, 0] == 1).all(), name
     """
     run(script, tmp_path)
+
+
+def test_reads_of_many_shards_get_along_with_32_open_files(tmp_path: Path) -> None:
+    """What is kept open is closed where the engine opens files itself, too."""
+    script = """
+        import resource, sys
+        import zvcore
+        given = {"format": "precomputed", "chunks": (8, 8, 8), "shards": (16, 8, 8)}
+        zvcore.create(sys.argv[1], shape=(512, 8, 8), dtype="u1", **given)[...] = 1
+        resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+        array = zvcore.open(sys.argv[1])[0]
+        assert all((array[i : i + 4] == 1).all() for i in range(0, 512, 16))
+        assert zvcore.verify(sys.argv[1]).ok
+    """
+    run(script, tmp_path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError
 from zvcore.logs import Log
+from zvcore.stores.open_files import pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,10 @@ class GivenUpError(ConflictError):
 
 
 class Attempt:
-    """A context manager that takes the errors after which it is worth beginning again, and keeps the last."""
+    """A context manager that takes the errors after which it is worth beginning again, and keeps the last.
+
+    Among them is that no file can be opened any more, if kept ones could be closed.
+    """
 
     def __init__(self, on: Errors) -> None:
         self._on = on
@@ -46,7 +50,9 @@ class Attempt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if not isinstance(error, self._on) or isinstance(error, GivenUpError):
+        if isinstance(error, GivenUpError):
+            return False
+        if not isinstance(error, self._on) and not (isinstance(error, OSError) and pool.makes_room(error)):
             return False
         self.error = error
         return True

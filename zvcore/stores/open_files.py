@@ -66,11 +66,16 @@ class HandlePool:
         try:
             return use()
         except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._kept:
+            if not self.makes_room(error):
                 raise
-        # Others need the descriptors more than the next read does.
-        self.clear()
         return use()
+
+    def makes_room(self, error: OSError) -> bool:
+        """Close kept files if that is what the error asks for: others need the descriptors more than the next read does."""
+        if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._kept:
+            return False
+        self.clear()
+        return True
 
     def drop(self, path: bytes, file: OpenFile | None = None) -> None:
         """Keep this path's file no longer; with `file`, only if it is that one."""
