@@ -14,7 +14,7 @@ from zvcore import transfer
 from zvcore.boxes import box_of, count_of, slices
 from zvcore.casting import as_dtype
 from zvcore.engine.buffers import Buffers
-from zvcore.engine.selection import Selection
+from zvcore.engine.selection import MOST_AXES, Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.engine.work import Work
 from zvcore.errors import MetadataError, ReadOnlyError, UnsupportedError
@@ -60,6 +60,9 @@ class Array:
         read_only: bool = False,
         threads: int | None = None,
     ) -> None:
+        if len(layout.shape) > MOST_AXES:
+            what = f"arrays of more than {MOST_AXES} dimensions are not supported"
+            raise UnsupportedError(what, key=layout.store.root, found=len(layout.shape))
         self._layout = layout
         self._document = document
         self._format = format

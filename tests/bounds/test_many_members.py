@@ -13,7 +13,7 @@ import zvcore
 from tests.processes import run_within
 from zvcore.care.checking import first_bad
 from zvcore.converting.note import KEY
-from zvcore.documents.nesting import depth_of_text
+from zvcore.documents.nesting import cut_out, depth_of_text
 from zvcore.documents.values import depth_of
 from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.stores import LocalStore, MemoryStore, Store
@@ -197,6 +197,61 @@ def test_members_that_are_not_there_take_memory_in_proportion_to_their_document(
         """,
         tmp_path,
     )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_million_members_that_are_told_of_take_little_more_than_their_document(tmp_path: Path, version: int) -> None:
+    """What a group tells of its members is not looked at where it is too large: the members tell of themselves."""
+    zvcore.create(tmp_path / "real", format=f"zarr{version}", shape=(4,), dtype="u1", chunks=(4,))[...] = 5
+    member = json.dumps(ARRAY if version == 3 else ARRAY_2)
+    names = (
+        f'"m{i}{"" if version == 3 else "/.zarray"}":{member}' for i in range(1_000_000 if version == 2 else 400_000)
+    )
+    if version == 3:
+        before, after = json.dumps({**consolidated({}), "attributes": {"x": "{["}}).split('"metadata": {}')
+        text = f'{before}"metadata": {{{",".join(names)}}}{after}'
+        (tmp_path / "zarr.json").write_text(text)
+    else:
+        put(LocalStore(tmp_path), ".zgroup", {"zarr_format": 2})
+        text = f'{{"zarr_consolidated_format":1,"metadata":{{{",".join(names)}}}}}'
+        (tmp_path / ".zmetadata").write_text(text)
+    run_within(
+        (64 << 20) + 4 * len(text),
+        """
+        import sys
+        import zvcore
+        from zvcore.stores import MemoryStore
+        group = zvcore.open(sys.argv[1])
+        assert list(group) == ["real"] and group["real"][...].tolist() == [5] * 4
+        if sys.argv[2] == "3":
+            assert group.attrs["x"] == "{["
+        report = zvcore.verify(sys.argv[1])
+        assert report.ok and [problem.what.split(":")[0] for problem in report.problems] == [sys.argv[3]], report
+        assert list(zvcore.inspect(sys.argv[1])["members"]) == ["real"]
+        zvcore.convert(sys.argv[1], MemoryStore(), format="n5")
+        """,
+        tmp_path,
+        version,
+        ("consolidated_metadata" if version == 3 else ".zmetadata") + " is not looked at",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('{"a": {"b": [1, "}"]}, "c": 2}', '{"a": null, "c": 2}'),
+        ('{ "c" : {"a": {}} , "a"\n:\t[[], "\\"]"] }', '{ "c" : {"a": {}} , "a"\n:\tnull }'),
+        ('{"x": "\\"a\\": {", "a": {"a": 1}, "a": []}', '{"x": "\\"a\\": {", "a": null, "a": null}'),
+        ('{"a": "a", "b": ["a"]}', '{"a": "a", "b": ["a"]}'),
+        ('{"a": {"b": "', '{"a": null'),
+        ('["a", {"a": []}]', '["a", {"a": []}]'),
+        ("", ""),
+        ('{"a"', '{"a"'),
+        ('"a', '"a'),
+    ],
+)
+def test_a_member_is_cut_out_of_a_text_wherever_it_lies(text: str, left: str) -> None:
+    assert cut_out(text.encode(), b"a") == left.encode()
 
 
 def test_a_document_of_many_empty_lists_is_refused_before_they_are_made(tmp_path: Path) -> None:

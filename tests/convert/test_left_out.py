@@ -145,3 +145,17 @@ def test_an_offset_that_is_rounded_is_a_loss(tmp_path):
     source[...] = 1
     report = zvcore.convert(tmp_path / "src", tmp_path / "volume", format="precomputed")
     assert ["rounded" in loss.what for loss in report.losses] == [True]
+
+
+@pytest.mark.parametrize("dtype", [str, "U3", "O"])
+def test_strings_for_a_format_that_has_no_arrays_of_them_are_refused_before_anything_is_written(tmp_path, dtype):
+    group = zvcore.open(tmp_path / "src", "w", format="zarr3" if dtype != "O" else "zarr2")
+    options = {"filters": [{"id": "vlen-utf8"}]} if dtype == "O" else {}
+    group.create_array("texts", shape=(3,), dtype=dtype, chunks=(2,), **options)[...] = np.array(["ab", "", "c"], dtype)
+    group.create_array("good", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    with pytest.raises(UnsupportedError, match="texts: N5 has blocks of strings"):
+        zvcore.convert(tmp_path / "src", tmp_path / "out", format="n5")
+    assert not (tmp_path / "out").exists()
+    report = zvcore.convert(tmp_path / "src", tmp_path / "out", format="n5", skip_unsupported=True)
+    assert list(zvcore.open(tmp_path / "out")) == ["good"]
+    assert [loss.where for loss in report.losses] == ["texts"]

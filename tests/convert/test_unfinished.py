@@ -17,7 +17,7 @@ from tests.convert.interrupting import MEMORY, killed, source
 from tests.processes import PATIENCE
 from zvcore.commands import cli
 from zvcore.converting.note import KEY, unfinished_around, unfinished_at
-from zvcore.errors import ConflictError, UnfinishedConversionWarning, UnsupportedError
+from zvcore.errors import ConflictError, MetadataError, UnfinishedConversionWarning, UnsupportedError
 from zvcore.serving import make_server
 from zvcore.stores import MemoryStore, open_store
 
@@ -240,9 +240,26 @@ def test_in_memory(tmp_path):
     source(tmp_path / "src")
     store = MemoryStore()
     with pytest.raises(Stop):
-        zvcore.convert(tmp_path / "src", store, format="n5", memory=MEMORY, progress=after(2), threads=1)
+        zvcore.convert(tmp_path / "src", store, format="n5", levels=1, memory=MEMORY, progress=after(2), threads=1)
     assert zvcore.verify(store).status == "unfinished"
     opened(store)
+    # What lies in it, too.
+    inside = store.child("s0")
+    with pytest.warns(UnfinishedConversionWarning, match=f"^{store.root}: an unfinished conversion"):
+        zvcore.open(inside)
+    assert zvcore.verify(inside).status == "unfinished"
+    assert [one.root for one in store.child("a/b").child("c").above()] == [
+        f"{store.root}{p}" for p in ("/a/b", "/a", "")
+    ]
+
+
+@pytest.mark.parametrize("units", [{"": {}}, {"": {"count": "many", "arrays": []}}, {"a": 5}, 7, [1]])
+def test_a_note_that_does_not_say_how_many_units_there_are_is_refused(tmp_path, units):
+    dst = interrupted(tmp_path, DESTINATIONS["zarr3"])
+    note = json.loads((dst / KEY).read_text())
+    (dst / KEY).write_text(json.dumps(note | {"units": units}))
+    with pytest.raises(MetadataError, match="journal of a conversion is damaged"):
+        zvcore.convert(tmp_path / "src", dst, **DESTINATIONS["zarr3"], memory=MEMORY)
 
 
 # --- refused: nothing is written

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import zvcore
 from tests.precomputed.volumes import MURMUR, create, info, open_, write_info
 from zvcore.errors import (
     CodecNotFoundError,
@@ -199,3 +200,14 @@ def test_wrong_options_leave_nothing_behind(tmp_path: Path, options: dict[str, A
 
 def test_encodings_are_found_by_entry_points() -> None:
     assert {"raw", "compressed_segmentation", "jpeg", "png"} <= set(available_encodings())
+
+
+@pytest.mark.parametrize("options", [{"sharding": "advise"}, {"shards": (512, 512, 512)}])
+def test_more_chunks_than_ids_can_name_are_refused_in_words(tmp_path: Path, options: dict[str, Any]) -> None:
+    huge = {"shape": (2**40,) * 3, "chunks": (64, 64, 64), "dtype": "u1"}
+    with pytest.raises(MetadataError, match="64 bits"):
+        zvcore.create(tmp_path / "v", format="precomputed", **huge, **options)
+    zvcore.create(tmp_path / "a", format="zarr3", **huge)
+    with pytest.raises(MetadataError, match="64 bits"):
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format="precomputed", **options)
+    assert not (tmp_path / "v").exists() and not (tmp_path / "b").exists()

@@ -385,3 +385,19 @@ def test_annotations_in_the_folder_of_a_volume_are_layers_of_its_view(tmp_path: 
         "em": None, "em (2)": None, "em (3)": None, "my points": {"cell": "em"}, "my points (2)": None,
         "my points (3)": {"cell": "em (3)"},
     }  # fmt: skip
+
+
+def test_a_file_that_is_not_what_it_is_called_is_listed_as_broken(tmp_path: Path) -> None:
+    np.save(tmp_path / "good.npy", np.zeros((4, 4), "u1"))
+    (tmp_path / "damaged.TIF").write_bytes(b"garbage" * 10)
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "nothing.zip").write_bytes(b"PK\5\6" + bytes(18))
+    root = Root(tmp_path)
+    try:
+        found = {one["path"]: one for one in Site(root).describe("http://here")["datasets"]}
+    finally:
+        root.close()
+    assert {name: one["kind"] for name, one in found.items()} == {
+        "damaged.TIF": "broken", "empty.npy": "broken", "good.npy": "array",
+    }  # fmt: skip
+    assert found["damaged.TIF"]["format"] == "tiff" and "this is no file of TIFF" in found["damaged.TIF"]["error"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from zvcore.documents import LARGEST_TOLD
 from zvcore.documents.values import DEEPEST
 from zvcore.report import What, join
 from zvcore.stores.copying import is_backup
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from zvcore.report import Report
     from zvcore.stores import Store
 
-__all__ = ["DEEPEST_GROUP", "NAMED", "Grid", "below", "look_at_all", "objects", "stray_objects"]
+__all__ = ["DEEPEST_GROUP", "NAMED", "Grid", "below", "look_at_all", "objects", "stray_objects", "tells_too_much"]
 
 # How deep groups are that `inspect` describes: its answer is a document too, and each level takes two of its levels.
 DEEPEST_GROUP = DEEPEST // 2
@@ -93,3 +94,11 @@ def stray_objects(names: Iterable[str], guests: Container[str], report: Report) 
     for name in names:
         if name not in guests and not is_backup(name):
             report.add(name, "not an object of a group", fatal=False, kind=What.STRAY)
+
+
+def tells_too_much(store: Store, key: str, member: str, report: Report) -> None:
+    """Report a document that has more of a group's members than is looked at."""
+    size = store.size(key) or 0
+    if size > LARGEST_TOLD:
+        what = f"{member} is not looked at: it is too large, and the members tell of themselves"
+        report.add(key, what, expected=f"at most {LARGEST_TOLD} bytes", found=size, fatal=False, kind=What.UNSUPPORTED)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore.converting.note import KEY, VERSION, checked_spans
+from zvcore.converting.note import KEY, VERSION, checked_spans, checked_units
 from zvcore.errors import ConflictError, ZvcoreError
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class Journal:
                 )  # fmt: skip
             self._done = checked_spans(found.get("done"))
             self._units = found.get("units")
+            if self._units is not None:
+                checked_units(self._units)
             adding = found.get("adding")
             self.adding = list(adding) if isinstance(adding, list) else None
 

@@ -23,6 +23,7 @@ __all__ = [
     "VERSION",
     "UnfinishedConversion",
     "checked_spans",
+    "checked_units",
     "places_above",
     "read_note",
     "unfinished_above",
@@ -106,7 +107,7 @@ def unfinished_around(
     """The unfinished conversion that a place is the destination of, or lies in the destination of."""
     if isinstance(path, Store):
         if path.local_root is None:
-            return unfinished_at(path)
+            return unfinished_at(path) or unfinished_above(path)
         path = os.fsdecode(path.local_root)
     here = os.fsdecode(path)
     if "://" not in here:
@@ -118,7 +119,7 @@ def unfinished_around(
 def unfinished_above(store: Store) -> UnfinishedConversion | None:
     """The unfinished conversion whose destination a folder lies in. Where asking means requests, nothing is asked."""
     if store.local_root is None:
-        return None
+        return next((found for found in map(unfinished_at, store.above()) if found is not None), None)
     here = os.path.realpath(os.fsdecode(store.local_root))
     return _first_unfinished((above for above, _ in places_above(here)), None)
 
@@ -157,7 +158,7 @@ def _understood(place: str, document: Mapping[str, Any]) -> UnfinishedConversion
         return UnfinishedConversion(place, sum(done.values()), failed=said)
     units = 0
     missing = []
-    for step, (count, arrays) in _checked_units(planned).items():
+    for step, (count, arrays) in checked_units(planned).items():
         units += count
         left = count - min(done.get(step, 0), count)
         if left:
@@ -165,7 +166,7 @@ def _understood(place: str, document: Mapping[str, Any]) -> UnfinishedConversion
     return UnfinishedConversion(place, units - sum(left for left, _, _ in missing), units, said, tuple(missing))
 
 
-def _checked_units(planned: Any) -> dict[str, tuple[int, tuple[str, ...]]]:
+def checked_units(planned: Any) -> dict[str, tuple[int, tuple[str, ...]]]:
     answer = {}
     for step, one in (planned if isinstance(planned, dict) else {"": None}).items():
         match one:

@@ -5,16 +5,18 @@ by compare-and-swap, and what errors call its parts, is decided here.
 """
 
 from zvcore.documents.attributes import Attributes
-from zvcore.documents.document import Document, change, encode, parse, parse_any, read
+from zvcore.documents.document import LARGEST_TOLD, Document, change, encode, fetch, parse, parse_any, read
 from zvcore.documents.values import as_json, copied, is_number, shown, whole_if_possible
 
 __all__ = [
+    "LARGEST_TOLD",
     "Attributes",
     "Document",
     "as_json",
     "change",
     "copied",
     "encode",
+    "fetch",
     "is_number",
     "parse",
     "parse_any",

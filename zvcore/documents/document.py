@@ -14,12 +14,25 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["LARGEST", "Document", "change", "change_bytes", "encode", "fetch", "parse", "parse_any", "read"]
+__all__ = [
+    "LARGEST",
+    "LARGEST_TOLD",
+    "Document",
+    "change",
+    "change_bytes",
+    "encode",
+    "fetch",
+    "parse",
+    "parse_any",
+    "read",
+]
 
 _log = Log("opening")
 
 # Consolidated metadata of a million members would fit.
 LARGEST = 1 << 30
+# What a group may tell of its members in place of them. More is not looked at: readers ask the members.
+LARGEST_TOLD = 64 << 20
 # Lists and objects: each takes a hundred bytes and more, though it may be written in three.
 MOST_PARTS = 1 << 24
 

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint64_t
 from zvcore.engine.framing cimport framing_of
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 
-from zvcore.errors import MetadataError
+from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.kernels.blocks import swap_unit
 
 
@@ -23,7 +23,7 @@ cdef class Form:
         dtype = np.dtype(form.dtype)
         self.ndim = len(shape)
         if self.ndim > ZV_MAX_NDIM:
-            raise MetadataError(f"arrays of more than {ZV_MAX_NDIM} dimensions are not supported")
+            raise UnsupportedError(f"arrays of more than {ZV_MAX_NDIM} dimensions are not supported")
         if len(form.shape) != self.ndim:
             raise MetadataError("the chunk's rank is not the array's", expected=self.ndim, found=len(form.shape))
         if dtype.hasobject:

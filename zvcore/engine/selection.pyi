@@ -4,6 +4,8 @@ from typing import Any, final, overload
 import numpy as np
 import numpy.typing as npt
 
+MOST_AXES: int
+
 @final
 class Selection:
     shape: tuple[int, ...]

@@ -8,6 +8,8 @@ import operator
 
 import numpy as np
 
+from zvcore.errors import UnsupportedError
+
 from cpython.long cimport PyLong_Check
 from cpython.slice cimport PySlice_Check
 from libc.stdint cimport INT64_MAX, int64_t
@@ -243,6 +245,10 @@ cdef int group_points(Selection selection, list columns, tuple chunk_shape, Py_s
     return 0
 
 
+# How many axes an array may have.
+MOST_AXES = ZV_MAX_NDIM
+
+
 cdef class Selection:
     """Items of an array of `shape`, chosen as numpy would. Make one with `basic`, `orthogonal` or `points`."""
 
@@ -251,7 +257,7 @@ cdef class Selection:
         self.shape = shape
         self.ndim = len(shape)
         if self.ndim > ZV_MAX_NDIM:
-            raise ValueError(f"arrays of more than {ZV_MAX_NDIM} dimensions are not supported")
+            raise UnsupportedError(f"arrays of more than {ZV_MAX_NDIM} dimensions are not supported")
         self._columns = {}
         for axis in range(self.ndim):
             self.bounds[axis] = shape[axis]

@@ -78,6 +78,11 @@ class N5Exchange(Exchange):
 
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         options = super().array_options(view, target, place)
+        if view.array.dtype.kind in "TUO" and view.dtype is None:
+            raise UnsupportedError(
+                "N5 has blocks of strings and objects, and no arrays of them: zvcore.create and write_block make these",
+                key=view.array.store.root,
+            )
         if view.array.dtype.kind == "b" and view.dtype is None:
             raise UnsupportedError("N5 has no booleans; convert with dtype='uint8'", key=view.array.store.root)
         return options

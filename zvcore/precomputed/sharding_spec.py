@@ -56,7 +56,7 @@ def _grid_and_bits(shape: Sequence[int], chunk: Sequence[int]) -> tuple[tuple[in
     grid = grid_of(shape[:3], chunk)
     total = sum(grid_bits(grid))
     if total > 64:
-        raise ValueError(f"a grid of {grid} chunks needs ids of {total} bits; there are 64")
+        raise MetadataError("the ids of so many chunks do not fit into 64 bits", expected="a smaller grid", found=grid)
     return grid, total
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.converting.note import KEY, UnfinishedConversion, unfinished_around, unfinished_at
 from zvcore.errors import ZvcoreError
 from zvcore.format import formats
-from zvcore.opening import detect, open_silently
+from zvcore.opening import detect, open_silently, unreadable
 from zvcore.pictures.preview import image_of
 from zvcore.serving.paths import is_shown
 from zvcore.stores import open_store
@@ -190,7 +190,7 @@ def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
     try:
         format = detect(store)
         if format is None:
-            return None
+            return _unreadable_file(store, names) if isinstance(store, SingleFileStore) else None
         seen = format.glimpse(store)
         if seen is not None:
             name = seen.format or format.name
@@ -206,6 +206,15 @@ def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
         return Dataset(names, store, format.name, node.kind, node)
     kind = "array" if image.convention is None else (image.kind or "image") if node.kind == "image" else "pyramid"
     return Dataset(names, store, format.name, kind, node, image)
+
+
+def _unreadable_file(store: SingleFileStore, names: list[bytes]) -> Dataset | None:
+    """A file that is called as one of a format, and is none."""
+    error = unreadable(store)
+    if error is None:
+        return None
+    name = next(one.name for one in formats().values() if store.file.lower().endswith(tuple(one.suffixes) or "\0"))
+    return Dataset(names, store, name, "broken", error=f"{type(error).__name__}: {error}")
 
 
 def stored_size(root: Root, names: list[bytes], seconds: float) -> tuple[int, int, bool]:

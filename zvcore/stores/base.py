@@ -286,6 +286,10 @@ class Store(ABC):
     def child(self, prefix: str) -> Store:
         """The store of what lies below a folder."""
 
+    def above(self) -> Iterator[Store]:
+        """The stores of the folders around it, the nearest first, where asking costs nothing and no path leads there."""
+        return iter(())
+
     def damaged(self) -> Iterator[ZvcoreError]:
         """What the store itself can tell of objects whose bytes are not those that were written."""
         return iter(())

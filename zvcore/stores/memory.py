@@ -277,6 +277,16 @@ class MemoryStore(Store):
         view.root = f"{self.root}/{prefix}" if prefix else self.root
         return view
 
+    def above(self) -> Iterator[MemoryStore]:
+        whole = self.root[: len(self.root) - len(self._prefix)].rstrip("/")
+        parts = self._prefix.split("/")[:-1]
+        while parts:
+            view = self.child("")
+            parts.pop()
+            view._prefix = "".join(f"{part}/" for part in parts)
+            view.root = "/".join([whole, *parts])
+            yield view
+
 
 def _check_offset(key: str, offset: int) -> None:
     if not 0 <= offset < 2**63:

@@ -71,7 +71,7 @@ class HandlePool:
         return use()
 
     def makes_room(self, error: OSError) -> bool:
-        """Close kept files if that is what the error asks for: others need the descriptors more than the next read does."""
+        """Close kept files if that is what the error asks for: they are needed less than what could not be opened."""
         if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._kept:
             return False
         self.clear()

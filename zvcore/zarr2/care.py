@@ -10,7 +10,7 @@ from zvcore.care.chunks import ChunkChecker
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.dropping import drop_damaged, nothing_to_compact
 from zvcore.care.ome import check_ome
-from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
+from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects, tells_too_much
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr2.array import Zarr2Array, misplaced
@@ -119,6 +119,8 @@ def _consolidated(store: Store, folders: Collection[str], report: Report) -> Non
     """What the group says of its members against what they say themselves. `folders` are those in the group."""
     try:
         told = read_consolidated(store) or {}
+        if not told:
+            tells_too_much(store, CONSOLIDATED, CONSOLIDATED, report)
     except ZvcoreError as error:
         report.problems.append(Problem.of(error, CONSOLIDATED))
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
-from zvcore.documents.document import fetch, parse
+from zvcore.documents.document import LARGEST_TOLD, fetch, parse
 from zvcore.documents.members import Object, Place
 from zvcore.errors import MetadataError
 from zvcore.stores import LocalStore
@@ -25,9 +25,9 @@ Told = dict[str, Any]
 
 
 def read_consolidated(store: Store) -> Told | None:
-    """What the .zmetadata at the root of a store has of each document; None if there is none."""
+    """What the .zmetadata at the root of a store has of each document; None if there is none, or if it is too large."""
     raw = fetch(store, CONSOLIDATED)
-    return None if raw is None else told_documents(parse(raw, CONSOLIDATED))
+    return None if raw is None or len(raw) > LARGEST_TOLD else told_documents(parse(raw, CONSOLIDATED))
 
 
 def told_documents(document: dict[str, Any]) -> Told:

@@ -50,6 +50,8 @@ __all__ = [
 ]
 
 DOCUMENT = "zarr.json"
+# Its member for what lies in a group.
+CONSOLIDATED = "consolidated_metadata"
 
 # What a float or an index of 64 bits can still count.
 _MOST = 2**62 - 1
@@ -81,7 +83,7 @@ ARRAY = Table(
     Member("storage_transformers", Anything(), default=None),
 )
 _NODE_TYPE = Text("array", "group")
-_KNOWN = ARRAY.names | {"zarr_format", "node_type", "consolidated_metadata"}
+_KNOWN = ARRAY.names | {"zarr_format", "node_type", CONSOLIDATED}
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,7 @@ class GroupMetadata:
 
     @classmethod
     def parse(cls, document: dict[str, Any], where: str) -> GroupMetadata:
-        consolidated = document.get("consolidated_metadata")
+        consolidated = document.get(CONSOLIDATED)
         members = None
         if isinstance(consolidated, dict):
             place = Place(where, "$.consolidated_metadata.metadata")
@@ -247,8 +249,17 @@ def parse_document(document: Any, where: str) -> ArrayMetadata | GroupMetadata:
 
 
 def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
-    """The JSON of a zarr.json, or None if there is none."""
-    return documents.read(store, f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT)
+    """The JSON of a zarr.json, or None if there is none.
+
+    Consolidated metadata is left out of a document that is too large: it would take ten times the memory.
+    """
+    key = f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT
+    raw = documents.fetch(store, key)
+    if raw is not None and len(raw) > documents.LARGEST_TOLD:
+        from zvcore.documents.nesting import cut_out
+
+        raw = cut_out(raw, CONSOLIDATED.encode())
+    return None if raw is None else documents.parse(raw, key)
 
 
 def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetadata:

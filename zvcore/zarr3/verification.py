@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zvcore.care.chunks import ChunkChecker, ObjectChecker
 from zvcore.care.ome import check_ome
-from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects
+from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects, tells_too_much
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, ZvcoreError
@@ -21,7 +21,7 @@ from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.key_selection import within
 from zvcore.zarr3.array import array_of
 from zvcore.zarr3.consolidated import differences
-from zvcore.zarr3.metadata import DOCUMENT, GroupMetadata, read_document, read_metadata
+from zvcore.zarr3.metadata import CONSOLIDATED, DOCUMENT, GroupMetadata, read_document, read_metadata
 from zvcore.zarr3.pieces import pieces_of
 from zvcore.zarr3.shard_check import ShardExamination, examine_shard
 from zvcore.zarr3.sharding import ShardLayout
@@ -125,6 +125,8 @@ def _no_member(store: Store, name: str, report: Report) -> None:
 def _consolidated(store: Store, metadata: GroupMetadata, folders: Collection[str], report: Report) -> None:
     """Compare what the group says of its members with what they say themselves. `folders` are those in the group."""
     missing = 0
+    if metadata.consolidated is None and CONSOLIDATED in metadata.document:
+        tells_too_much(store, DOCUMENT, CONSOLIDATED, report)
     for name, told in (metadata.consolidated or {}).items():
         where = f"consolidated_metadata of {name}"
         try:
