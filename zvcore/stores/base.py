@@ -287,7 +287,7 @@ class Store(ABC):
         """The store of what lies below a folder."""
 
     def above(self) -> Iterator[Store]:
-        """The stores of the folders around it, the nearest first, where asking costs nothing and no path leads there."""
+        """The stores of the folders around it, the nearest first, if asking costs nothing and no path leads there."""
         return iter(())
 
     def damaged(self) -> Iterator[ZvcoreError]:
