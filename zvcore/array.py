@@ -316,6 +316,18 @@ class Array:
         """Assign to what stands inside the brackets of `a[...]`."""
         self._write(Selection.basic(region, self.shape), value, self._work_with(threads, progress))
 
+    async def aread(self, region: Any = ..., out: npt.NDArray[Any] | None = None) -> Any:
+        """`read` for programs with a loop of events, which is not held up: all requests of a call are one thread's."""
+        from zvcore.system.waiting import in_a_thread
+
+        return await in_a_thread(self.read, region, out)
+
+    async def awrite(self, region: Any, value: Any) -> None:
+        """`write` for programs with a loop of events. A call that is cancelled may still be done."""
+        from zvcore.system.waiting import in_a_thread
+
+        await in_a_thread(self.write, region, value)
+
     def _write(self, selection: Selection, value: Any, work: Work) -> None:
         self._check_writable()
         transfer.write(self._layout, selection, self._as_values(value, selection.result_shape), work)

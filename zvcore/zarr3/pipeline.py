@@ -9,11 +9,7 @@ or writes it in one batch. What it cannot do goes to zarr-python's own pipeline;
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +23,7 @@ from zvcore import transfer
 from zvcore.casting import as_dtype
 from zvcore.engine import Selection, Work
 from zvcore.stores import Store
+from zvcore.system.waiting import in_a_thread
 from zvcore.zarr3.fallback import LockedPipeline
 from zvcore.zarr3.foreign_stores import Bridged, Manner, as_store
 from zvcore.zarr3.layout import ChunkLayout
@@ -51,24 +48,6 @@ _INLINE_BYTES = 256 << 10
 # How many layouts are kept: an array has one more for each shape that it grows to.
 _LAYOUTS = 16
 _ORDERS: dict[str, Order] = {"morton": "morton", "lexicographic": "C", "unordered": "C", "colexicographic": "F"}
-
-_pool: ThreadPoolExecutor | None = None
-
-
-def _workers() -> ThreadPoolExecutor:
-    """Threads of our own: what they wait for, a store of zarr-python may do in the threads of the event loop."""
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(64, thread_name_prefix="zvcore")
-    return _pool
-
-
-def _forget_workers() -> None:
-    global _pool
-    _pool = None
-
-
-os.register_at_fork(after_in_child=_forget_workers)
 
 
 class _NotOurs(Exception):
@@ -204,8 +183,7 @@ class CodecPipeline(AbstractPipeline):
         if nbytes <= _INLINE_BYTES and not isinstance(layout.store, Bridged) and layout.value_codec is None:
             work(*arguments)
         else:
-            run = partial(contextvars.copy_context().run, work, *arguments)
-            await asyncio.get_running_loop().run_in_executor(_workers(), run)
+            await in_a_thread(work, *arguments)
 
     async def _statuses(self, batch: list[Any]) -> tuple[dict[str, str], ...]:
         """Which chunks were there. Only looked up when somebody wants missing ones to be an error."""

@@ -1,0 +1,44 @@
+"""Threads of our own in which loops of events let work be done that would hold them up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MOST", "in_a_thread"]
+
+T = TypeVar("T")
+
+# However many calls wait, no more threads than these: each call has the engine's threads and connections besides.
+MOST = 64
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def _workers() -> ThreadPoolExecutor:
+    """Not asyncio's own threads: what this work waits for may itself be done in those."""
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(MOST, thread_name_prefix="zvcore")
+    return _pool
+
+
+def _forget_workers() -> None:
+    global _pool
+    _pool = None
+
+
+os.register_at_fork(after_in_child=_forget_workers)
+
+
+async def in_a_thread(work: Callable[..., T], *arguments: object) -> T:
+    """What `work(*arguments)` returns or raises, without holding up the loop of events that is running."""
+    run = partial(contextvars.copy_context().run, work, *arguments)
+    return await asyncio.get_running_loop().run_in_executor(_workers(), run)
