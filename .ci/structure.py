@@ -28,7 +28,7 @@ FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff", 
 SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 
 # What a room may import: rooms below it. Formats may use all of these but each other. `docs/architecture.md` draws it.
-BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html"}
+BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html", "signatures"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
     "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement", "group",

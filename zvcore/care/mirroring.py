@@ -11,10 +11,12 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, ZvcoreError
 from zvcore.format import formats
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
+from zvcore.signatures import asked_by
 from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.opening import open_beside, open_store
 from zvcore.stores.request_threads import side_by_side
@@ -22,6 +24,7 @@ from zvcore.stores.request_threads import side_by_side
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from zvcore.care.mirror_questions import MirrorQuestion
     from zvcore.stores import Store
 
 __all__ = ["copy", "sync"]
@@ -31,18 +34,8 @@ _BATCH = 512
 _AT_ONCE = 16
 
 
-def copy(
-    src: Any,
-    dst: Any,
-    *,
-    overwrite: bool = False,
-    verify: bool = False,
-    dry_run: bool = False,
-    threads: int | None = None,
-    progress: bool | Callable[[int, int], Any] = False,
-    storage_options: Mapping[str, Any] | None = None,
-    source_options: Mapping[str, Any] | None = None,
-) -> Report:
+@asked_by(CopyQuestion)
+def copy(asked: CopyQuestion) -> Report:
     """Copy everything at a path or URL to another, as it is stored; or one file.
 
     What is there already and the same is left alone, so that the same call resumes a copy that was interrupted. What is
@@ -52,24 +45,11 @@ def copy(
     dry_run          write nothing: the report's counts say what would be done
     storage_options  for whichever is a URL; `source_options` are those of `src`, where they are others
     """
-    source, target = _opened(src, dst, dry_run, storage_options, source_options)
-    work = _Mirror(source, target, overwrite=overwrite, verify=verify, dry_run=dry_run)
-    return work.run(threads, progress)
+    return _Mirror(asked, overwrite=asked.overwrite).run()
 
 
-def sync(
-    src: Any,
-    dst: Any,
-    *,
-    delete: bool = False,
-    size_only: bool = False,
-    verify: bool = False,
-    dry_run: bool = False,
-    threads: int | None = None,
-    progress: bool | Callable[[int, int], Any] = False,
-    storage_options: Mapping[str, Any] | None = None,
-    source_options: Mapping[str, Any] | None = None,
-) -> Report:
+@asked_by(SyncQuestion)
+def sync(asked: SyncQuestion) -> Report:
     """Make what is at a path or URL the same as what is at another: new and changed objects are copied.
 
     Objects of the same size are compared: by MD5 where one side tells it without being read, else byte by byte.
@@ -79,20 +59,13 @@ def sync(
 
     The others are as in `copy`.
     """
-    source, target = _opened(src, dst, dry_run, storage_options, source_options)
-    work = _Mirror(source, target, overwrite=True, verify=verify, dry_run=dry_run, size_only=size_only)
-    return work.run(threads, progress, delete=delete)
+    return _Mirror(asked, overwrite=True, size_only=asked.size_only).run(delete=asked.delete)
 
 
-def _opened(
-    src: Any,
-    dst: Any,
-    dry_run: bool,
-    options: Mapping[str, Any] | None,
-    source_options: Mapping[str, Any] | None,
-) -> tuple[Store, Store]:
-    given = source_options if source_options is not None else options
-    source = _source(src, given if source_options is not None or _is_url(src) else None)
+def _opened(asked: MirrorQuestion) -> tuple[Store, Store]:
+    src, dst, options = asked.src, asked.dst, asked.storage_options
+    own = asked.source_options
+    source = _source(src, own if own is not None else options if _is_url(src) else None)
     options = options if _is_url(dst) else None
     if source.file is not None:
         target: Store | None = open_beside(os.fsdecode(dst), "w", options)
@@ -100,7 +73,7 @@ def _opened(
             raise ValueError(f"{src} is a file, so the destination must name one, not {dst}")
     else:
         try:
-            target = open_store(dst, "r" if dry_run else "w", options)
+            target = open_store(dst, "r" if asked.dry_run else "w", options)
         except NotFoundError:
             from zvcore.stores.memory import MemoryStore
 
@@ -139,31 +112,22 @@ def _source(src: Any, options: Mapping[str, Any] | None) -> Store:
 class _Mirror:
     """One run of copying."""
 
-    def __init__(
-        self,
-        source: Store,
-        target: Store,
-        *,
-        overwrite: bool,
-        verify: bool,
-        dry_run: bool,
-        size_only: bool = False,
-    ) -> None:
-        self.source, self.target = source, target
-        self._overwrite, self._verify, self._dry_run, self._size_only = overwrite, verify, dry_run, size_only
+    def __init__(self, asked: MirrorQuestion, *, overwrite: bool, size_only: bool = False) -> None:
+        self.source, self.target = _opened(asked)
+        self._asked, self._overwrite, self._size_only = asked, overwrite, size_only
         self._documents = {mark for one in formats().values() for mark in one.marks}
-        self._local = None if target.local_root is None else os.path.realpath(target.local_root)
+        self._local = None if self.target.local_root is None else os.path.realpath(self.target.local_root)
         self._folders: dict[str, bool] = {}
         # Tags that look like MD5s are something else where the service encrypts.
         self._tells_md5 = True
 
-    def run(self, threads: int | None, progress: bool | Callable[[int, int], Any], *, delete: bool = False) -> Report:
+    def run(self, *, delete: bool = False) -> Report:
         report = Report()
         late: list[str] = []
-        with shown(progress, self._keys(), "copying", "object") as watch:
-            self._pass(report, self._data(late), threads, watch)
+        with shown(self._asked.progress, self._keys(), "copying", "object") as watch:
+            self._pass(report, self._data(late), watch)
             if report.ok:
-                self._pass(report, late, threads, watch)
+                self._pass(report, late, watch)
             elif late:
                 report.add("", f"{len(late)} documents were not copied, because something else was not", fatal=False)
         if delete and report.ok:
@@ -184,10 +148,10 @@ class _Mirror:
             else:
                 yield key
 
-    def _pass(self, report: Report, keys: Iterable[str], threads: int | None, watch: Callable[[int], None]) -> None:
-        pending = iter(keys)
+    def _pass(self, report: Report, keys: Iterable[str], watch: Callable[[int], None]) -> None:
+        pending, threads = iter(keys), self._asked.threads or _AT_ONCE
         while batch := [*islice(pending, _BATCH)]:
-            for key, (outcome, size) in zip(batch, side_by_side(self._one, batch, threads or _AT_ONCE), strict=True):
+            for key, (outcome, size) in zip(batch, side_by_side(self._one, batch, threads), strict=True):
                 if isinstance(outcome, ZvcoreError):
                     report.problems.append(Problem.of(outcome, key))
                     continue
@@ -215,7 +179,7 @@ class _Mirror:
             return "the same", size
         if there is not None and not self._overwrite:
             raise ConflictError("another object is there already", key=to, expected=size, found=there)
-        if not self._dry_run:
+        if not self._asked.dry_run:
             self._copied(key, to, size)
         return "copied", size
 
@@ -238,7 +202,7 @@ class _Mirror:
             # Either damage, or no MD5 at all: reading it tells.
             self._refuse_difference(key, to)
             self._tells_md5 = False
-        elif self._verify:
+        elif self._asked.verify:
             self._refuse_difference(key, to)
 
     def _copied_in_blocks(self, key: str, to: str, size: int, digest: Any) -> None:
@@ -307,7 +271,7 @@ class _Mirror:
             if self._is_linked(key):
                 report.add(key, "is reached through a link, and not removed", fatal=False, kind=What.EXTRA)
                 continue
-            if not self._dry_run:
+            if not self._asked.dry_run:
                 self.target.delete(key)
             report.count("objects removed")
 

@@ -12,25 +12,22 @@ from numcodecs import registry
 from numcodecs.abc import Codec as NumcodecsBase
 from numcodecs.compat import ensure_contiguous_ndarray
 
-from zvcore.errors import UnsupportedError
+from zvcore.codecs.offered import Offered, name_among, offered_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from zvcore.codecs.base import Codec
-
 __all__ = ["class_of", "register"]
 
 
-class OfferedCodec:
+class OfferedCodec(Offered):
     """A codec of zvcore with its parameters: `Runs.for_numcodecs(longest=100)`."""
 
-    codec_class: ClassVar[type[Codec]]
     codec_id: ClassVar[str]
 
     def __init__(self, **parameters: Any) -> None:
-        self.codec: Codec = self.codec_class(**parameters)
+        self.codec = self.codec_class(**parameters)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -51,15 +48,6 @@ class OfferedCodec:
         self.codec.decode(ensure_contiguous_ndarray(buf), ensure_contiguous_ndarray(out))
         return out
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OfferedCodec) and self.codec == other.codec
-
-    def __hash__(self) -> int:
-        return hash(self.codec)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__qualname__}({repr(self.codec).partition('(')[2]}"
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self.codec), self.get_config()))
 
@@ -67,18 +55,9 @@ class OfferedCodec:
 @lru_cache(maxsize=256)
 def class_of(cls: Any) -> type[OfferedCodec]:
     """The class for numcodecs, found again as an attribute of the codec's own."""
-    name: str | None = cls.name_in("zarr2")
-    if cls.kind != "bytes" or name is None:
-        why = "it has no name in Zarr v2" if name is None else "only codecs of bytes can be offered to numcodecs"
-        raise UnsupportedError(why, codec=cls.name)
-    members = {
-        "codec_class": cls,
-        "codec_id": name,
-        "__module__": cls.__module__,
-        "__qualname__": f"{cls.__qualname__}.for_numcodecs",
-        "__doc__": cls.__doc__,
-    }
-    return type(cls.__name__, (OfferedCodec, NumcodecsBase), members)
+    name = name_among(cls, "zarr2")
+    made: type[OfferedCodec] = offered_class(cls, "for_numcodecs", name, (OfferedCodec, NumcodecsBase), codec_id=name)
+    return made
 
 
 def _rebuild(cls: Any, config: dict[str, Any]) -> OfferedCodec:
@@ -87,8 +66,8 @@ def _rebuild(cls: Any, config: dict[str, Any]) -> OfferedCodec:
 
 def register(cls: Any) -> str | None:
     """Make the codec known; its name in Zarr v2, or None where there is nothing to do."""
-    name: str | None = cls.name_in("zarr2")
-    if cls.kind != "bytes" or name is None or name in registry.codec_registry or name in registry.entries:
+    name = name_among(cls, "zarr2")
+    if name is None or name in registry.codec_registry or name in registry.entries:
         return None
     registry.register_codec(class_of(cls), name)
     return name

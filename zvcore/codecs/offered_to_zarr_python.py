@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from zarr.abc.codec import BytesBytesCodec
 from zarr.errors import UnknownCodecError
 from zarr.registry import get_codec_class, register_codec
 
-from zvcore.errors import UnsupportedError
+from zvcore.codecs.offered import Offered, name_among, offered_class
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,15 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["class_of", "register"]
 
 
-class OfferedCodec(BytesBytesCodec):
+class OfferedCodec(Offered, BytesBytesCodec):
     """A codec of zvcore with its parameters: `Runs.for_zarr_python(longest=100)`."""
-
-    codec_class: ClassVar[type[Codec]]
 
     def __init__(self, **parameters: Any) -> None:
         self._hold(self.codec_class(**parameters))
-
-    codec: Codec
 
     def _hold(self, codec: Codec) -> None:
         # zarr-python's base class is frozen.
@@ -76,15 +72,6 @@ class OfferedCodec(BytesBytesCodec):
     async def _encode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer | None:
         return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OfferedCodec) and self.codec == other.codec
-
-    def __hash__(self) -> int:
-        return hash(self.codec)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__qualname__}({repr(self.codec).partition('(')[2]}"
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self.codec,))
 
@@ -92,17 +79,8 @@ class OfferedCodec(BytesBytesCodec):
 @lru_cache(maxsize=256)
 def class_of(cls: Any) -> type[OfferedCodec]:
     """The class for zarr-python, which finds it again as an attribute of the codec's own."""
-    name: str | None = cls.name_in("zarr3")
-    if cls.kind != "bytes" or name is None:
-        why = "it has no name in Zarr v3" if name is None else "only codecs of bytes can be offered to zarr-python"
-        raise UnsupportedError(why, codec=cls.name)
-    members = {
-        "codec_class": cls,
-        "__module__": cls.__module__,
-        "__qualname__": f"{cls.__qualname__}.for_zarr_python",
-        "__doc__": cls.__doc__,
-    }
-    return type(cls.__name__, (OfferedCodec,), members)
+    made: type[OfferedCodec] = offered_class(cls, "for_zarr_python", name_among(cls, "zarr3"), (OfferedCodec,))
+    return made
 
 
 def _rebuild(codec: Codec) -> OfferedCodec:
@@ -112,8 +90,8 @@ def _rebuild(codec: Codec) -> OfferedCodec:
 
 def register(cls: Any) -> str | None:
     """Make the codec known; its name in Zarr v3, or None where there is nothing to do."""
-    name: str | None = cls.name_in("zarr3")
-    if cls.kind != "bytes" or name is None:
+    name = name_among(cls, "zarr3")
+    if name is None:
         return None
     try:
         get_codec_class(name)

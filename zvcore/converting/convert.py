@@ -16,12 +16,12 @@ from zvcore.converting.lines import lines_of
 from zvcore.converting.one_piece import OnePiece
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import is_table, rows_of, table_format
-from zvcore.converting.signatures import asked_like
 from zvcore.converting.table_reading import read_table
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.exchange import Target
 from zvcore.exchange.rows import Rows
 from zvcore.format import Format, Node, formats, get_format
+from zvcore.signatures import asked_like
 from zvcore.stores import Store
 from zvcore.stores.durability import chosen_durability
 from zvcore.stores.opening import shared_options

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.converting.signatures import asked_by
 from zvcore.forging.destination import source_and_destination
 from zvcore.forging.forge import Forge
 from zvcore.forging.grid import Grid
@@ -20,6 +19,7 @@ from zvcore.forging.report import ForgingReport
 from zvcore.forging.skeleton_craft import TEASAR, SkeletonCraft
 from zvcore.precomputed.ids import as_ids
 from zvcore.precomputed.sharded_store import as_spec
+from zvcore.signatures import asked_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
