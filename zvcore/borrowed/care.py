@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
@@ -100,7 +101,10 @@ def _read_all(path: str, array: Array, threads: int | None, report: Report) -> N
         try:
             array.read(slices(box_of(place, extents, array.shape)), threads=threads)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, path))
+            problem = Problem.of(error, path)
+            # Which array of the file it is says more than the file.
+            here = path if path and problem.where == array.store.file else problem.where
+            report.problems.append(replace(problem, where=here))
             told += 1
             if told == _TOLD:
                 report.add(path, f"{_TOLD} parts of it cannot be read: the rest was not looked at")

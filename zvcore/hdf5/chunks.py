@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.borrowed.file import reading
-from zvcore.errors import UnsupportedError
+import zvcore.codecs
+from zvcore.borrowed.file import library, reading
+from zvcore.borrowed.stored import ChunkIndex, StoredLayout
+from zvcore.errors import CodecNotFoundError, UnsupportedError
 from zvcore.exchange.virtual import Piece, Virtual
 
 if TYPE_CHECKING:
@@ -15,35 +19,63 @@ if TYPE_CHECKING:
 
     from zvcore.hdf5.reading import DatasetBlocks
 
-__all__ = ["virtual_of"]
+__all__ = ["stored_layout", "virtual_of"]
 
 _TITLE = "HDF5"
 _GZIP, _SHUFFLE, _FLETCHER, _BZIP2, _ZSTD = 1, 2, 3, 307, 32015
 
 
+def stored_layout(blocks: DatasetBlocks) -> StoredLayout | None:
+    """The chunks of a data set as the engine reads them itself; None where only h5py can: then it does."""
+    dataset = blocks.dataset
+    if dataset.chunks is None:
+        return None
+    try:
+        _refuse_other_items(blocks)
+        coders = _coders(dataset, blocks.name)
+        codecs = [zvcore.codecs.from_zarr2(coder).for_dtype(blocks.dtype) for coder in coders]
+    except (UnsupportedError, CodecNotFoundError):
+        return None
+    return StoredLayout(
+        blocks.place, blocks.shape, dataset.chunks, blocks.dtype, _fill(blocks), codecs, partial(_index, blocks), blocks
+    )
+
+
 def virtual_of(blocks: DatasetBlocks) -> Virtual:
     """The chunks of a data set; one that lies in one piece is one chunk, if it is not cut further."""
-    dataset, where = blocks.dataset, blocks.name
-    with reading(where, _TITLE):
-        if dataset.file.userblock_size:
-            raise UnsupportedError("files with a block of their user before them", key=where)
-        coders = _coders(dataset, where)
-        chunks = dataset.chunks or dataset.shape
-        fill = np.asarray(dataset.fillvalue, blocks.dtype.newbyteorder("="))[()]
-    if blocks.dtype.kind not in "biufcSV":
-        raise UnsupportedError("items of this type are not referred to", key=where, found=str(blocks.dtype))
-    if blocks.dtype.fields is not None or blocks.dtype.subdtype is not None:
-        raise UnsupportedError("items of several parts are not referred to", key=where, found=str(blocks.dtype))
+    dataset = blocks.dataset
+    _refuse_other_items(blocks)
+    coders = _coders(dataset, blocks.name)
+    chunks = tuple(max(1, n) for n in dataset.chunks or dataset.shape)
     pieces = _chunked(blocks, len(coders)) if dataset.chunks else _contiguous(blocks)
-    return Virtual(blocks.shape, tuple(max(1, n) for n in chunks), blocks.dtype, fill, pieces, coders=coders)
+    return Virtual(blocks.shape, chunks, blocks.dtype, _fill(blocks), pieces, coders=coders)
+
+
+def _fill(blocks: DatasetBlocks) -> Any:
+    with reading(blocks.name, _TITLE):
+        return np.asarray(blocks.dataset.fillvalue, blocks.dtype.newbyteorder("="))[()]
+
+
+def _refuse_other_items(blocks: DatasetBlocks) -> None:
+    """What is not in the file as numpy has it in memory."""
+    h5py = library("h5py", "hdf5", _TITLE)
+    with reading(blocks.name, _TITLE):
+        if blocks.dataset.file.userblock_size:
+            raise UnsupportedError("files with a block of their user before them", key=blocks.name)
+        same = blocks.dataset.id.get_type() == h5py.h5t.py_create(blocks.dtype, logical=True)
+    if blocks.dtype.kind not in "biufcS" or not same:
+        raise UnsupportedError(
+            "items that are not stored as others have them", key=blocks.name, found=str(blocks.dtype)
+        )
 
 
 def _coders(dataset: Any, where: str) -> list[dict[str, Any]]:
     """The filters in the order in which HDF5 writes, in the words of Zarr v2."""
-    properties = dataset.id.get_create_plist()
+    with reading(where, _TITLE):
+        properties = dataset.id.get_create_plist()
+        filters = [properties.get_filter(number) for number in range(properties.get_nfilters())]
     found: list[dict[str, Any]] = []
-    for number in range(properties.get_nfilters()):
-        code, _, values, name = properties.get_filter(number)
+    for code, _, values, name in filters:
         if code == _GZIP:
             found.append({"id": "zlib", "level": int(values[0]) if values else 4})
         elif code == _SHUFFLE:
@@ -60,16 +92,39 @@ def _coders(dataset: Any, where: str) -> list[dict[str, Any]]:
     return found
 
 
-def _chunked(blocks: DatasetBlocks, filters: int) -> Iterator[Piece]:
-    dataset, key = blocks.dataset, str(blocks.place.file)
+def _index(blocks: DatasetBlocks) -> ChunkIndex:
+    """Where all chunks are, as HDF5's own index says."""
+    dataset = blocks.dataset
+    found: list[tuple[int, int, int, int]] = []
+    chunks, grid = dataset.chunks, [-(-n // m) for n, m in zip(blocks.shape, dataset.chunks, strict=True)]
+    strides = [math.prod(grid[axis + 1 :]) for axis in range(len(grid))]
+
+    def note(one: Any) -> None:
+        place = [int(at) // n for at, n in zip(one.chunk_offset, chunks, strict=True)]
+        if all(n < m for n, m in zip(place, grid, strict=True)):
+            number = sum(n * stride for n, stride in zip(place, strides, strict=True))
+            found.append((number, int(one.byte_offset), int(one.size), int(one.filter_mask)))
+
     with reading(blocks.name, _TITLE):
-        count = dataset.id.get_num_chunks()
-    for number in range(count):
-        with reading(blocks.name, _TITLE):
-            found = dataset.id.get_chunk_info(number)
-        place = tuple(int(at) // int(n) for at, n in zip(found.chunk_offset, dataset.chunks, strict=True))
-        unlike = "skips filters" if found.filter_mask & ((1 << filters) - 1) else ""
-        yield Piece(place, key, int(found.byte_offset), int(found.size), unlike)
+        if hasattr(dataset.id, "chunk_iter"):
+            dataset.id.chunk_iter(note)
+        else:
+            for number in range(dataset.id.get_num_chunks()):
+                note(dataset.id.get_chunk_info(number))
+    columns = np.array(found, np.uint64).reshape(len(found), 4)
+    numbers, rows = np.unique(columns[:, 0].astype(np.int64), return_index=True)
+    return ChunkIndex(numbers, columns[rows, 1], columns[rows, 2], columns[rows, 3].astype(np.int64))
+
+
+def _chunked(blocks: DatasetBlocks, filters: int) -> Iterator[Piece]:
+    index, key = _index(blocks), str(blocks.place.file)
+    grid = [-(-n // m) for n, m in zip(blocks.shape, blocks.dataset.chunks, strict=True)]
+    if not len(index.numbers):
+        return
+    places = np.stack(np.unravel_index(index.numbers, grid), axis=1).tolist()
+    for row, place in enumerate(places):
+        unlike = "skips filters" if int(index.skipped[row]) & ((1 << filters) - 1) else ""
+        yield Piece(tuple(place), key, int(index.offsets[row]), int(index.lengths[row]), unlike)
 
 
 def _contiguous(blocks: DatasetBlocks) -> Iterator[Piece]:

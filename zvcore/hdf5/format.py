@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.borrowed.format import ReadOnlyFormat
 
 if TYPE_CHECKING:
+    from zvcore.exchange import Exchange
     from zvcore.stores import Store
 
 __all__ = ["Hdf5"]
@@ -21,6 +22,11 @@ class Hdf5(ReadOnlyFormat):
     # A block of the user's own may lie in front.
     signatures = tuple((at, _SIGNATURE) for at in (0, 512, 1024, 2048, 4096, 8192))
     inner_paths = True
+
+    def exchange(self) -> Exchange:
+        from zvcore.hdf5.exchange import Hdf5Exchange
+
+        return Hdf5Exchange(self)
 
     def read(self, store: Store) -> Any:
         from zvcore.hdf5.reading import read

@@ -13,6 +13,7 @@ from zvcore.borrowed.blocks import BlockLayout, block_shape
 from zvcore.borrowed.file import library, readable, reading
 from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of
 from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.hdf5.chunks import stored_layout
 from zvcore.hdf5.pyramids import image_of
 from zvcore.stores.single_file import SingleFileStore
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from zvcore.exchange.virtual import Virtual
     from zvcore.format import Node
+    from zvcore.layout import Layout
     from zvcore.stores import Store
 
 __all__ = ["read"]
@@ -83,7 +85,9 @@ def _array(dataset: Any, place: SingleFileStore) -> BorrowedArray:
     if dataset.is_virtual or dataset.external:
         raise UnsupportedError("values that lie in other files, which are not read", key=place.root)
     blocks = DatasetBlocks(dataset, place)
-    layout = BlockLayout(place.root, blocks, block_shape(blocks.shape, blocks.dtype.itemsize, dataset.chunks))
+    layout: Layout | None = stored_layout(blocks)
+    if layout is None:
+        layout = BlockLayout(place.root, blocks, block_shape(blocks.shape, blocks.dtype.itemsize, dataset.chunks))
     attrs = attributes_of(dataset)
     return BorrowedArray(
         layout, format=_FORMAT, store=place, attrs=attrs, axes=axes_of(dataset, attrs), whole=dataset.chunks

@@ -1,0 +1,151 @@
+"""Chunks of HDF5 that the engine reads by itself, and that conversions copy as they are stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+import zvcore
+from zvcore.borrowed.blocks import BlockLayout
+from zvcore.borrowed.stored import StoredLayout
+from zvcore.errors import CorruptDataError, ZvcoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+h5py = pytest.importorskip("h5py")
+
+DATA = np.random.default_rng(2).integers(0, 500, (40, 50, 60)).astype("u2")
+
+
+def made(path: Path, data: np.ndarray[Any, Any] = DATA, **options: Any) -> str:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=data, **options)
+    return f"{path}:/x"
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"compression": "gzip"},
+    {"compression": "gzip", "shuffle": True},
+    {"compression": "gzip", "shuffle": True, "fletcher32": True},
+    {"shuffle": True},
+    {},
+]
+
+
+def title(options: dict[str, Any]) -> str:
+    return "-".join(options) or "plain"
+
+
+@pytest.mark.parametrize("options", FILTERS, ids=title)
+@pytest.mark.parametrize("dtype", ["u1", "<u2", ">f4", "?", "<c8", "S5"])
+def test_the_engine_reads_what_h5py_wrote(tmp_path: Path, options: dict[str, Any], dtype: str) -> None:
+    data = DATA.astype(dtype)
+    array = zvcore.open(made(tmp_path / "a.h5", data, chunks=(16, 16, 16), **options))
+    assert isinstance(array.layout, StoredLayout) and array.chunks == (16, 16, 16)
+    assert np.array_equal(array[...], data)
+    assert np.array_equal(array[3:35, ::7, 59], data[3:35, ::7, 59])
+
+
+@pytest.mark.parametrize("options", FILTERS, ids=title)
+@pytest.mark.parametrize("format", ["zarr3", "zarr2"])
+def test_chunks_are_copied_as_they_are_stored(tmp_path: Path, options: dict[str, Any], format: str) -> None:
+    source = made(tmp_path / "a.h5", chunks=(16, 16, 16), **options)
+    sharded = {"shards": (32, 32, 32)} if format == "zarr3" else {}
+    report = zvcore.convert(source, tmp_path / "out", format=format, verify=True, **sharded)
+    assert report.ok and report.copied == 3 * 4 * 4 and report.encoded == 0
+    assert np.array_equal(zarr.open_array(tmp_path / "out", mode="r")[...], DATA)
+    again = zvcore.convert(source, tmp_path / "zstd", format=format, codec="zstd")
+    assert again.encoded == 48 and np.array_equal(zvcore.open(tmp_path / "zstd")[...], DATA)
+
+
+def test_the_plan_says_who_cannot_read_it(tmp_path: Path) -> None:
+    source = made(tmp_path / "a.h5", chunks=(16, 16, 16), compression="gzip", shuffle=True)
+    plan = str(zvcore.plan(source, tmp_path / "out", format="zarr3"))
+    assert "numcodecs.shuffle" in plan and "numcodecs.zlib" in plan
+
+
+def test_n5_takes_whole_blocks_as_they_are(tmp_path: Path) -> None:
+    source = made(tmp_path / "a.h5", DATA[:32, :48, :48].astype(">u2"), chunks=(16, 16, 16), compression="gzip")
+    report = zvcore.convert(source, tmp_path / "out.n5", format="n5")
+    assert report.copied == 18
+    assert np.array_equal(zvcore.open(tmp_path / "out.n5")[...].T, DATA[:32, :48, :48])
+
+
+def test_what_is_not_stored_is_the_fill_value_here_and_there(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("x", (100, 100), "f4", chunks=(10, 10), fillvalue=-1, compression="gzip")
+        made[95:, 5] = 3
+    array = zvcore.open(f"{tmp_path}/a.h5:/x")
+    assert array.fill_value == -1 and array[0, 0] == -1 and array[99, 5] == 3
+    report = zvcore.convert(array, tmp_path / "out", format="zarr3")
+    assert report.copied == 1 and report.empty == 99
+    assert np.array_equal(zvcore.open(tmp_path / "out")[...], array[...])
+
+
+def test_chunks_that_skip_filters_are_read_and_encoded_again(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("x", data=np.arange(6, dtype="<u2"), chunks=(2,), compression="gzip", shuffle=True)
+        made.id.write_direct_chunk((2,), np.array([7, 8], "<u2").tobytes(), filter_mask=3)
+    array = zvcore.open(f"{tmp_path}/a.h5:/x")
+    assert array[...].tolist() == [0, 1, 7, 8, 4, 5]
+    report = zvcore.convert(array, tmp_path / "out", format="zarr3")
+    assert (report.copied, report.encoded) == (2, 1)
+    assert zvcore.open(tmp_path / "out")[...].tolist() == [0, 1, 7, 8, 4, 5]
+
+
+def test_what_the_engine_does_not_know_is_left_to_h5py(tmp_path: Path) -> None:
+    odd = h5py.h5t.NATIVE_UINT16.copy()
+    odd.set_precision(12)
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=0) as file:
+        file.create_dataset("lzf", data=DATA, chunks=(16, 16, 16), compression="lzf")
+        file.create_dataset("scaled", data=DATA, chunks=(16, 16, 16), scaleoffset=0)
+        file.create_dataset("plain", data=DATA)
+        place = h5py.h5s.create_simple((4,))
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((2,))
+        h5py.Dataset(h5py.h5d.create(file.id, b"odd", odd, place, properties))[...] = [1, 2, 3, 4000]
+    with h5py.File(tmp_path / "b.h5", "w", userblock_size=512) as file:
+        file.create_dataset("x", data=DATA, chunks=(16, 16, 16))
+    for name in ("lzf", "scaled", "plain"):
+        array = zvcore.open(f"{tmp_path}/a.h5:/{name}")
+        assert isinstance(array.layout, BlockLayout) and np.array_equal(array[...], DATA)
+    assert zvcore.open(f"{tmp_path}/a.h5:/odd")[...].tolist() == [1, 2, 3, 4000]
+    assert np.array_equal(zvcore.open(f"{tmp_path}/b.h5:/x")[...], DATA)
+
+
+def test_an_index_that_leads_out_of_the_file_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    place = made(path, np.arange(64, dtype="u1"), chunks=(64,), compression="gzip")
+    with h5py.File(path) as file:
+        info = file["x"].id.get_chunk_info(0)
+    raw = bytearray(path.read_bytes())
+    at = raw.find(info.byte_offset.to_bytes(8, "little"))
+    while at >= 0:
+        raw[at : at + 8] = (1 << 40).to_bytes(8, "little")
+        at = raw.find(info.byte_offset.to_bytes(8, "little"))
+    path.write_bytes(raw)
+    with pytest.raises(ZvcoreError):
+        zvcore.open(place)[...]
+    assert not zvcore.verify(place).ok
+
+
+def test_a_file_that_was_replaced_is_not_mixed_with_the_old_one(tmp_path: Path) -> None:
+    array = zvcore.open(made(tmp_path / "a.h5", chunks=(16, 16, 16), compression="gzip"))
+    assert array[0, 0, 0] == DATA[0, 0, 0]
+    made(tmp_path / "b.h5", DATA[:20], chunks=(4, 4, 4), compression="gzip")
+    (tmp_path / "b.h5").rename(tmp_path / "a.h5")
+    with pytest.raises(CorruptDataError, match="another one"):
+        array[...]
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (1, 1), (3, 5)])
+def test_small_and_empty_ones(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=np.ones(shape, "i4"), chunks=(2, 4), maxshape=(None, None), compression="gzip")
+    array = zvcore.open(f"{tmp_path}/a.h5:/x")
+    assert array[...].shape == shape and (array[...] == 1).all()
+    assert zvcore.convert(array, tmp_path / "out", format="zarr3").ok
