@@ -60,6 +60,7 @@ MAY_IMPORT = {
     "images": {*BASICS, "documents", "array"},
     "exchange": {*BASICS, "codecs", "documents", "layout", "array", "images", "stores", "format"},
     "borrowed": BELOW_FORMATS,
+    "headed": {*BELOW_FORMATS, "borrowed"},
     "n5": BELOW_FORMATS,
     "zarr2": BELOW_FORMATS,
     "zarr3": BELOW_FORMATS,
