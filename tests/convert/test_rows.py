@@ -91,6 +91,7 @@ def test_points_to_zarr_vectors_and_back(tmp_path: Path) -> None:
     level = zvcore.open(tmp_path / "v").level(0)
     assert level.vertex_count == 1500 and len(level.chunks()) > 0
     np.testing.assert_allclose(level.read().positions.max(0), found.get_many(found.ids())["point"].max(0) * [4, 4, 40])
+    assert "1,500 points, in one piece" in str(zvcore.plan(tmp_path / "v", tmp_path / "b", format="precomputed"))
     report = zvcore.convert(tmp_path / "v", tmp_path / "b", format="precomputed")
     again = zvcore.open(tmp_path / "b")
     assert again.dimensions == dict.fromkeys("xyz", (1e-9, "m"))

@@ -40,7 +40,7 @@ def read_rows(source: VectorStore) -> Rows | None:
     names = level.attribute_names()
     dimensions = {_NAMES[axis] if axis < 4 else f"d{axis}": (1e-9, "m") for axis in range(level.ndim)}
     losses.append("coordinates are taken to be nanometers; give dimensions= for others")
-    return Rows("point", dimensions, lambda: _batches(level, names), losses=losses)
+    return Rows("point", dimensions, lambda: _batches(level, names), count=level.vertex_count, losses=losses)
 
 
 def _batches(level: Level, names: list[str]) -> Iterator[dict[str, Any]]:
