@@ -16,7 +16,7 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 compiled := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: native structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
+.PHONY: docs native structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       the tests of what is written here, in two minutes (ARGS="-k codec -x" goes to pytest)'
@@ -33,6 +33,7 @@ help:
 	@echo 'make native     the newest C libraries of the codecs, for every build after it (needs cargo; benchmarks and wheels use it)'
 	@echo 'make wheel      a manylinux wheel in wheelhouse/, tried out in an empty environment'
 	@echo 'make pythons    install the source distribution on every supported Python that is found'
+	@echo 'make docs       the documentation as a site, in build/site'
 	@echo 'make lint       ruff, cython-lint'
 	@echo 'make structure  what imports what, how long functions are: counts beside their limits (ARGS=--all names each)'
 	@echo 'make types      mypy, and the stubs against the compiled modules'
@@ -158,6 +159,10 @@ numcodecs-suite: $(stamps)/installed $(stamps)/group-test
 	$(py) -m pip download -q --no-deps --no-binary numcodecs --dest $(numcodecs_suite) numcodecs==$(numcodecs_version)
 	tar -xzf $(numcodecs_suite)/numcodecs-$(numcodecs_version).tar.gz -C $(numcodecs_suite)
 	$(py) -W ignore tests/interop/numcodecs_fixtures.py $(numcodecs_suite)/numcodecs-$(numcodecs_version)/fixture
+
+# The pages of docs/ and the reference, as a site in build/site. A link that leads nowhere is an error.
+docs: $(stamps)/group-docs
+	NO_MKDOCS_2_WARNING=1 $(py) -m mkdocs build --strict
 
 lint: $(stamps)/group-lint
 	$(py) -m ruff check .

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import zvcore
 from tests.processes import PATIENCE
 from zvcore.commands import cli
 from zvcore.format import _plugins
@@ -20,6 +21,7 @@ README = (ROOT / "README.md").read_text()
 # tests/thirdparty runs the code of write-a-codec.md, tests/stores that of object-stores.md.
 # The code of the others takes long, or is for checkouts.
 ELSEWHERE = {
+    "api",
     "architecture",
     "write-a-codec",
     "build",
@@ -95,3 +97,12 @@ def test_the_codec_table_is_that_of_the_build() -> None:
     assert len(packages) >= 6
     for package in packages:
         assert f"`{package}`" in README
+
+
+def test_every_page_has_a_place_on_the_site() -> None:
+    told = re.findall(r"^ +- ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(told) == sorted(page.name for page in ROOT.glob("docs/*.md"))
+
+
+def test_what_to_cite_is_this_version() -> None:
+    assert f"version: {zvcore.__version__}\n" in (ROOT / "CITATION.cff").read_text()
