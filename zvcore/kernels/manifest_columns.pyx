@@ -372,7 +372,7 @@ cdef inline uint8_t *store_block(uint8_t *q, const Blocks *blocks, int64_t b) no
     q += 1
     if mode == EXPLICIT:
         count = blocks.count[b]
-        listed = blocks.pool + blocks.first[b]
+        listed = NULL if count == 0 else blocks.pool + blocks.first[b]    # there may be no pool at all
         store_u32(q, <uint32_t> count)
         q += 4
         for j in range(count):
