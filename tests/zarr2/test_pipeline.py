@@ -57,6 +57,27 @@ def test_every_data_type_is_read_and_written_by_the_engine(
 
 
 @pytest.mark.parametrize(
+    ("dtype", "native"),
+    [
+        ([("a", ">u2"), ("b", ">f4")], True), ([("a", "<u2"), ("b", "<f4")], True), ([("t", ">M8[2s]")], True),
+        ([("n", [("x", ">i4")]), ("s", "|S3")], True), ([("a", "<u2"), ("b", ">f4")], False),
+    ],
+)  # fmt: skip
+def test_records_are_in_the_byte_order_of_their_fields(tmp_path: Path, dtype: Any, native: bool) -> None:
+    kind = np.dtype(dtype)
+    values = np.frombuffer(bytes(range(1, 1 + kind.itemsize)) * 8, kind)
+    with zarr.config.set({"codec_pipeline.path": OWN}):
+        zarr.create_array(str(tmp_path), data=values, chunks=3, zarr_format=2, compressors=None)
+    array = zarr.open_array(str(tmp_path), mode="r+")
+    assert zvcore.zarr3.explain(array)["native"] is native
+    assert np.asarray(array[:]).astype(kind).tobytes() == values.tobytes()
+    values = values[[0, 4, 3, 2, 1, 5, 6, 7]]
+    array[1:5] = values[1:5]
+    with zarr.config.set({"codec_pipeline.path": OWN}):
+        assert np.asarray(zarr.open_array(str(tmp_path), mode="r")[:]).astype(kind).tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize(
     ("filters", "native", "order"),
     [
         *(

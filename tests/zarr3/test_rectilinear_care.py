@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from zvcore.errors import CorruptDataError
+from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.pictures import preview
 from zvcore.pictures.sizes import chunk_sizes
 from zvcore.report import What
@@ -133,6 +133,14 @@ def test_an_array_compacts_itself(tmp_path: Path) -> None:
     array[10:14] = 9
     assert array.compact() > 0
     assert array.compact() == 0
+
+
+@pytest.mark.parametrize("asked", [{"chunks": [[10, 20], 5]}, {"chunks": (5, 5), "shards": ((10, 20), 5)}])
+def test_conversions_say_that_they_make_no_such_arrays(tmp_path: Path, asked: Any) -> None:
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(30, 5), dtype="u2", chunks=(10, 5))[...] = 1
+    with pytest.raises(UnsupportedError, match="chunks of one size"):
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", **asked)
+    assert not (tmp_path / "b").exists()
 
 
 @pytest.mark.parametrize("format", ["zarr3", "zarr2", "n5"])

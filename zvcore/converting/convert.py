@@ -233,7 +233,14 @@ def _conversion(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[
 
 
 def _lengths(given: Sequence[int] | None) -> tuple[int, ...] | None:
-    return None if given is None else tuple(int(n) for n in given)
+    if given is None:
+        return None
+    if any(isinstance(one, list | tuple) for one in given):
+        raise UnsupportedError(
+            "a conversion makes chunks of one size: make the array with create(chunks=...), and write into it",
+            expected="a length for each axis", found=given,
+        )  # fmt: skip
+    return tuple(int(n) for n in given)
 
 
 def writable(format: str) -> Format:

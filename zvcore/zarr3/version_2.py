@@ -38,7 +38,9 @@ def as_version_3(metadata: Any) -> dict[str, Any]:
     rank = len(metadata.shape)
     turned = metadata.order == "F" and rank > 1
     axes = [{"name": "transpose", "configuration": {"order": [*range(rank)][::-1]}}] if turned else []
-    big = stored.byteorder == ">" or (stored.byteorder == "=" and not _is_little(stored))
+    big = not _is_little(stored)
+    if big and stored != stored.newbyteorder(">"):
+        raise UnsupportedError("records whose fields lie in different byte orders work by zarr-python's own pipeline")
     codecs = [
         *axes,
         *(codec.to_zarr3() for codec in filters),
