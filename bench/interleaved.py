@@ -12,10 +12,22 @@ if TYPE_CHECKING:
 __all__ = ["all_times", "best_times"]
 
 
+# A function takes part in one of so many turns at least.
+_MOST_PASSED = 16
+
+
 def all_times(
-    functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 5
+    functions: Mapping[str, Callable[[], Any]],
+    seconds: float = 1.0,
+    rounds: int = 5,
+    passing: Mapping[str, int] | None = None,
 ) -> dict[str, list[float]]:
-    """The times of each function. All together run for about `seconds`, and take at least `rounds` turns."""
+    """The times of each function. All together run for about `seconds`, and take at least `rounds` turns.
+
+    Each turn begins with another function, so that none always runs behind the same one. `passing` is as from
+    `turns_to_pass`; all take part in the first turn.
+    """
+    names = [*functions]
     times: dict[str, list[float]] = {name: [] for name in functions}
     collecting = gc.isenabled()
     gc.disable()
@@ -23,15 +35,26 @@ def all_times(
         end = time.perf_counter() + seconds
         turn = 0
         while turn < rounds or time.perf_counter() < end:
-            for name, function in functions.items():
+            first = turn % len(names)
+            for name in names[first:] + names[:first]:
+                if passing is not None and turn % passing[name]:
+                    continue
                 start = time.perf_counter()
-                function()
+                functions[name]()
                 times[name].append(time.perf_counter() - start)
             turn += 1
     finally:
         if collecting:
             gc.enable()
     return times
+
+
+def turns_to_pass(once: Mapping[str, float]) -> dict[str, int]:
+    """Of how many turns each function takes one, given what it took once: those far behind the fastest leave the time
+    to the ones whose order is in question.
+    """
+    fastest = max(min(once.values()), 1e-9)
+    return {name: max(1, min(_MOST_PASSED, int(taken / (2 * fastest)))) for name, taken in once.items()}
 
 
 def best_times(functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 5) -> dict[str, float]:

@@ -100,6 +100,7 @@ def open(
     storage_options: Mapping[str, Any] | None = None,
     fsync: bool | None = None,
     durability: str | None = None,
+    cache: int | None = None,
     **options: Any,
 ) -> Any:
     """Open the data at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
@@ -111,6 +112,8 @@ def open(
                      stands in the environment
     durability       for folders: "none", "late", "rename" (the default) or "fsync", see docs/guarantees.md; `fsync` is
                      the last
+    cache            for folders: how many bytes of decoded chunks of Zarr shards are kept for reads of single chunks
+                     and parts of them, until their file changes; None: as many as ZVCORE_CACHE says, none by default
     options          options of the format, such as `scale=` for precomputed volumes and `order="C"` for N5
 
     The destination of a conversion that has not ended, and what lies in one, is opened with an
@@ -124,6 +127,8 @@ def open(
     if begun is not None and not begun.begins_groups:
         raise UnsupportedError(f"{begun.name} has no empty groups that mode 'w' could create", key=str(path))
     store = store_at(path, mode, storage_options, format).durable(fsync, durability)
+    if cache is not None:
+        store = store.caching(cache)
     if begun is not None:
         return _opened(begun, store, mode, options)
     with _looking(store, format, (NOTE,)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -12,6 +13,7 @@ import pytest
 from bench import growth, report, svg
 from bench.__main__ import measure_contests
 from bench.contest import Contest
+from bench.interleaved import all_times, turns_to_pass
 from bench.memory import peak_of
 from bench.suites import LIMITS, OURS, Entry
 
@@ -27,6 +29,16 @@ MACHINE = {
 
 def busy(loops: int) -> Any:
     return lambda: sum(range(loops))
+
+
+def test_those_far_behind_take_fewer_turns_and_each_turn_begins_with_another() -> None:
+    calls: list[str] = []
+    functions = {name: partial(calls.append, name) for name in ("quick", "close", "slow")}
+    passing = turns_to_pass({"quick": 1.0, "close": 1.9, "slow": 8.0})
+    assert passing == {"quick": 1, "close": 1, "slow": 4}
+    times = all_times(functions, 0.0, 8, passing)
+    assert {name: len(found) for name, found in times.items()} == {"quick": 8, "close": 8, "slow": 2}
+    assert calls[:8] == ["quick", "close", "slow", "close", "quick", "quick", "close", "quick"]
 
 
 def write(folder: Path, name: str, results: Any) -> None:

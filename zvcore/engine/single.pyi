@@ -7,6 +7,7 @@ import numpy.typing as npt
 from zvcore.engine.batches import Task
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.selection import Selection
+from zvcore.stores.chunk_cache import ChunkCache
 from zvcore.stores.files import OpenFile
 
 class _Index(Protocol):
@@ -16,6 +17,12 @@ class _Index(Protocol):
     def lengths(self) -> npt.NDArray[np.uint64]: ...
 
 @final
+class DecodedChunk:
+    used: bool
+    @property
+    def nbytes(self) -> int: ...
+
+@final
 class OpenShard: ...
 
 @final
@@ -23,6 +30,8 @@ class ChunkRead(Task): ...
 
 @final
 class OpenShards:
-    def __new__(cls, per_shard: Sequence[int], strides: Sequence[int], grid: Sequence[int]) -> OpenShards: ...
+    def __new__(
+        cls, per_shard: Sequence[int], strides: Sequence[int], grid: Sequence[int], cache: ChunkCache | None = None
+    ) -> OpenShards: ...
     def note(self, positions: npt.NDArray[np.int64], file: OpenFile, index: _Index, stamp: bytes) -> None: ...
     def read(self, prepared: Prepared, selection: Selection, out: npt.NDArray[Any]) -> bool: ...

@@ -3,6 +3,9 @@
 The ordinary way finds a shard's key, asks for its index, opens its file and plans a batch, every time, which takes
 several times as long as reading a small chunk. Here a read is one look whether the file is still the same, one read of
 the range and the decoding. Whatever is not as it was goes the ordinary way, which also says what is wrong.
+
+With a cache (`stores/chunk_cache.py`), what was decoded stays for the next read. It belongs to what is known of the
+shard, which goes when the shard's file or index is another one.
 """
 
 import weakref
@@ -11,6 +14,7 @@ cimport cython
 from cpython.buffer cimport PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
@@ -34,6 +38,18 @@ cdef enum:
 
 
 @cython.final
+@cython.no_gc
+cdef class DecodedChunk:
+    """The values of a chunk as a codec chain has decoded them."""
+    cdef uint8_t *data
+    cdef readonly Py_ssize_t nbytes
+    cdef public bint used
+
+    def __dealloc__(self):
+        free(self.data)
+
+
+@cython.final
 cdef class OpenShard:
     """A shard as it was when a chunk was read from it. It keeps neither the file open nor the index in memory: those
     who bound their number do, and what they have let go of is not used any more.
@@ -46,11 +62,18 @@ cdef class OpenShard:
     cdef file_stamp stamp
     cdef bytes path
     cdef const char *where      # the same
+    cdef dict decoded           # by the place in the index; what the cache keeps of them
 
 
 cdef bint is_unchanged(const char *path, const file_stamp *stamp) noexcept nogil:
     cdef file_stamp found
     return stamp_object(path, &found) == 0 and memcmp(&found, stamp, sizeof(file_stamp)) == 0
+
+
+cdef bint is_same(OpenShard known, OpenShard shard):
+    """Whether what was decoded of one is what the other holds."""
+    index = known.index()
+    return index is not None and index is shard.index() and memcmp(&known.stamp, &shard.stamp, sizeof(file_stamp)) == 0
 
 
 @cython.final
@@ -65,6 +88,8 @@ cdef class ChunkRead(Task):
     cdef OpenFile file
     cdef uint64_t offset, length
     cdef Target target
+    cdef DecodedChunk known     # what the cache has, or None
+    cdef DecodedChunk new       # where the values are to stay, or None
 
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
         """A failure says nothing more than that the ordinary way must be gone."""
@@ -82,7 +107,12 @@ cdef class ChunkRead(Task):
         if self.offset > stamp.size or self.length > stamp.size - self.offset:
             return fail(slot, STALE_FAILURE, 0)
         self.form.written_block(self.place.position, &block)
+        if self.known is not None:
+            move_out(self.form, self.selection, self.place, <const char *> self.known.data, &block, &self.target)
+            return 0
         direct = <uint8_t *> direct_target(self.form, self.selection, self.place, &block, &self.target)
+        if self.new is not None:
+            direct = self.new.data
         into = direct
         if direct == NULL or slot.runner.chains[0].count or self.length != block.nbytes:
             into = reserve(&slot.stored, self.length)
@@ -95,7 +125,9 @@ cdef class ChunkRead(Task):
         wanted = exactly(block.nbytes, direct)
         if decode_chain(&slot.runner, 0, stored, &wanted, &decoded) != 0:
             return fail_codec(slot, 0, 0)
-        if decoded.data != direct:
+        if self.new is not None and decoded.data != direct:
+            memcpy(direct, decoded.data, block.nbytes)
+        if self.new is not None or decoded.data != direct:
             move_out(self.form, self.selection, self.place, <const char *> decoded.data, &block, &self.target)
         return 0
 
@@ -105,16 +137,18 @@ cdef class OpenShards:
     """The shards of one array from which single chunks were read lately.
 
     `per_shard` is how many chunks lie along each axis of a shard, `strides` what a step along each axis adds to a
-    chunk's place in the index, `grid` how many shards the array has along each axis.
+    chunk's place in the index, `grid` how many shards the array has along each axis. `cache` may keep decoded chunks.
     """
     cdef int ndim
     cdef int64_t per_shard[ZV_MAX_NDIM]
     cdef int64_t strides[ZV_MAX_NDIM]
     cdef int64_t grid[ZV_MAX_NDIM]
     cdef dict _shards
+    cdef object _cache
 
-    def __cinit__(self, per_shard, strides, grid):
+    def __cinit__(self, per_shard, strides, grid, cache=None):
         cdef int axis
+        self._cache = cache
         self.ndim = len(per_shard)
         for axis in range(self.ndim):
             self.per_shard[axis] = per_shard[axis]
@@ -151,9 +185,12 @@ cdef class OpenShards:
         memcpy(&shard.stamp, PyBytes_AS_STRING(stamp), sizeof(file_stamp))
         shard.path = file.path
         shard.where = PyBytes_AS_STRING(file.path)
+        number = self.number_of(&position[0, 0] if self.ndim else NULL, &slot)
+        known = self._shards.get(number)
+        shard.decoded = (<OpenShard> known).decoded if known is not None and is_same(<OpenShard> known, shard) else {}
         if len(self._shards) >= MOST_SHARDS:
             self._shards.clear()
-        self._shards[self.number_of(&position[0, 0] if self.ndim else NULL, &slot)] = shard
+        self._shards[number] = shard
 
     def read(self, Prepared prepared not None, Selection selection not None, out):
         """Whether the selection is part of one chunk that could be read into `out` in this way."""
@@ -179,13 +216,32 @@ cdef class OpenShards:
         task.selection = selection
         task.place.row = 0
         task.place.position = position
+        if self._cache is not None:
+            self.look_up(task, slot, form.chunk_nbytes)
         try:
             done = task.perform(1, 1, None, &failure)
         finally:
             PyBuffer_Release(&view)
         if not done:
             self._shards.pop(number, None)
+        elif task.new is not None and is_unchanged(task.shard.where, &task.shard.stamp):
+            self._cache.keep(task.new, task.shard.decoded, slot)
         return done
+
+    cdef int look_up(self, ChunkRead task, int64_t slot, uint64_t nbytes) except -1:
+        """Have the task use what is kept of its chunk, or leave something to keep."""
+        found = task.shard.decoded.get(slot)
+        if found is not None:
+            task.known = <DecodedChunk> found
+            if not task.known.used:
+                task.known.used = True
+        elif task.length != ZV_SIZE_UNKNOWN and nbytes <= self._cache.max_bytes:
+            task.new = DecodedChunk.__new__(DecodedChunk)
+            task.new.nbytes = nbytes
+            task.new.data = <uint8_t *> malloc(max(nbytes, 1))
+            if task.new.data == NULL:
+                task.new = None
+        return 0
 
     cdef ChunkRead task_for(self, number, int64_t slot):
         """To read what the shard of this number has at a place in its index; None if the shard is not known."""
@@ -197,8 +253,10 @@ cdef class OpenShards:
         shard = <OpenShard> found
         file = shard.file()
         index = shard.index()
-        if file is None or index is None or slot >= shard.count:
+        if index is None or slot >= shard.count:
             self._shards.pop(number, None)
+            return None
+        if file is None:            # the shard may be known again, with what was decoded
             return None
         task = ChunkRead.__new__(ChunkRead)
         task.shard = shard

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.chunk_cache import ChunkCache
     from zvcore.stores.files import OpenFile
     from zvcore.stores.partial_writes import Unfinished
 
@@ -60,6 +61,7 @@ class Store(ABC):
     supports_patch whether `append` and `patch` work
     fsync          whether every write is durable before it returns
     durability     how files take the place of older ones, see `zvcore.stores.durability`; nothing to other stores
+    chunk_cache    what decoded chunks are kept in; None: they are not
     """
 
     root: str
@@ -74,6 +76,7 @@ class Store(ABC):
     supports_patch: bool = False
     fsync: bool = False
     durability: str = "rename"
+    chunk_cache: ChunkCache | None = None
 
     # --- reading
 
@@ -311,6 +314,12 @@ class Store(ABC):
         """
         if durability is not None:
             raise ValueError(f"durability={durability!r} is for stores in folders; {self.root} is in none")
+        return self
+
+    def caching(self, max_bytes: int) -> Store:
+        """This store, with a cache of so many bytes for the decoded chunks of what is opened in it; 0: without one."""
+        if max_bytes:
+            raise ValueError(f"cache={max_bytes!r} is for stores in folders; {self.root} is in none")
         return self
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import file_writes, files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
+from zvcore.stores.chunk_cache import ChunkCache, shared_cache
 from zvcore.stores.durability import chosen_durability, durability_code, single_object_code
 from zvcore.stores.growing import Growth
 from zvcore.stores.kept_versions import kept_version, settle_kept
@@ -80,6 +81,7 @@ class LocalStore(Store):
         self.durability = chosen_durability(durability, fsync)
         self.fsync = self.durability == "fsync"
         self._folder = self.local_root if self.local_root.endswith(b"/") else self.local_root + b"/"
+        self.chunk_cache = shared_cache()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (LocalStore, (self.root, self.read_only, None, self.durability))
@@ -99,7 +101,16 @@ class LocalStore(Store):
     def durable(self, fsync: bool | None, durability: str | None = None) -> LocalStore:
         if durability is None and fsync in (None, self.fsync):
             return self
-        return LocalStore(self.root, self.read_only, fsync, durability)
+        store = LocalStore(self.root, self.read_only, fsync, durability)
+        store.chunk_cache = self.chunk_cache
+        return store
+
+    def caching(self, max_bytes: int) -> LocalStore:
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int):
+            raise TypeError(f"cache is a number of bytes, not {max_bytes!r}")
+        store = LocalStore(self.root, self.read_only, durability=self.durability)
+        store.chunk_cache = ChunkCache(max_bytes) if max_bytes else None
+        return store
 
     # --- reading
 
@@ -449,7 +460,9 @@ class LocalStore(Store):
         return files.join(self._folder, key)
 
     def child(self, prefix: str) -> LocalStore:
-        return LocalStore(os.fsdecode(self._prefix_folder(prefix)), self.read_only, durability=self.durability)
+        store = LocalStore(os.fsdecode(self._prefix_folder(prefix)), self.read_only, durability=self.durability)
+        store.chunk_cache = self.chunk_cache
+        return store
 
     def close(self) -> None:
         """Close the files kept open below this folder: some network file systems cannot remove a folder before.

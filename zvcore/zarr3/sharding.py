@@ -102,7 +102,9 @@ class ShardLayout(Layout):
         grid = self.metadata.grid
         if not self.simple or self.value_codec is not None or self.store.local_root is None:
             return None
-        return OpenShards(self._per_shard, self._strides, grid) if math.prod(grid) < 2**62 else None
+        if math.prod(grid) >= 2**62:
+            return None
+        return OpenShards(self._per_shard, self._strides, grid, self.store.chunk_cache)
 
     def __getstate__(self) -> dict[str, Any]:
         made_anew = ("chains", "open_shards", "placement", "_known")

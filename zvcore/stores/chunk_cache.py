@@ -1,0 +1,108 @@
+"""Decoded chunks that may be wanted again, for callers that ask for it with `cache=` or ZVCORE_CACHE.
+
+A chunk is found through the shard that it was read from (`engine/single.pyx`), which is given up as soon as its file or
+its index is another one: a chunk that is kept is as fresh as one that is read. Here only stands how much is kept. A hit
+takes no lock and writes nothing but a mark on the chunk, and that only once between two looks at it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from typing import Protocol
+
+__all__ = ["ChunkCache", "shared_cache"]
+
+# What an entry costs besides its values.
+_ENTRY_BYTES = 256
+
+
+class KeptChunk(Protocol):
+    """`used` is set when the chunk is read from the cache."""
+
+    used: bool
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+class ChunkCache:
+    """Up to `max_bytes` of chunks. Those that were not used since they were last looked at go first."""
+
+    def __init__(self, max_bytes: int) -> None:
+        if max_bytes < 1:
+            raise ValueError(f"a cache cannot hold {max_bytes} bytes")
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        self._lock = threading.Lock()
+        self._kept: deque[tuple[KeptChunk, dict[int, KeptChunk], int]] = deque()
+        _caches.add(self)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, chunk: KeptChunk, home: dict[int, KeptChunk], place: int) -> None:
+        """Have `home[place]` be this chunk as long as there is room for it."""
+        if chunk.nbytes + _ENTRY_BYTES > self.max_bytes:
+            return
+        with self._lock:
+            if place in home:  # another thread has read it, too
+                return
+            self._kept.append((chunk, home, place))
+            home[place] = chunk
+            self.nbytes += chunk.nbytes + _ENTRY_BYTES
+            while self.nbytes > self.max_bytes:
+                self._look_at_one()
+
+    def clear(self) -> None:
+        with self._lock:
+            for _, home, _ in self._kept:
+                home.clear()
+            self._kept.clear()
+            self.nbytes = 0
+
+    def _look_at_one(self) -> None:
+        chunk, home, place = self._kept.popleft()
+        if chunk.used:
+            chunk.used = False
+            self._kept.append((chunk, home, place))
+        else:
+            home.pop(place, None)
+            self.nbytes -= chunk.nbytes + _ENTRY_BYTES
+
+    def _after_fork(self) -> None:
+        # Some other thread may have been in the middle of a change.
+        self._lock = threading.Lock()
+        self.clear()
+
+
+_caches: weakref.WeakSet[ChunkCache] = weakref.WeakSet()
+_shared: ChunkCache | None = None
+_making = threading.Lock()
+
+
+def shared_cache() -> ChunkCache | None:
+    """What stores use that were not told otherwise: of as many bytes as ZVCORE_CACHE says, one for the process."""
+    global _shared
+    text = os.environ.get("ZVCORE_CACHE", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"ZVCORE_CACHE is a number of bytes, not {text!r}")
+    max_bytes = int(text)
+    with _making:
+        if max_bytes and (_shared is None or _shared.max_bytes != max_bytes):
+            _shared = ChunkCache(max_bytes)
+    return _shared if max_bytes else None
+
+
+def _after_fork() -> None:
+    global _making
+    _making = threading.Lock()
+    for cache in [*_caches]:
+        cache._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
