@@ -143,6 +143,20 @@ def test_ls(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(said(capfd, "ls", "--json", data / "group.zarr")) == ["deep", "plain"]
 
 
+def test_the_tree_of_a_folder_of_several_datasets(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (data / "notes").mkdir()
+    (data / "notes/a.txt").write_text("nothing")
+    (data / "damaged.zarr").mkdir()
+    (data / "damaged.zarr/zarr.json").write_text("{")
+    lines = said(capfd, "tree", data).splitlines()
+    assert lines[0].endswith("folder")
+    assert any("group.zarr  zarr3 group" in line for line in lines) and any("8_8_8" in line for line in lines)
+    assert any(line.endswith("notes  folder") for line in lines)
+    assert any("damaged.zarr  broken: " in line for line in lines)
+    found = json.loads(said(capfd, "tree", "--json", data))
+    assert found["kind"] == "folder" and found["members"]["group.zarr"]["kind"] == "group"
+
+
 def test_tree(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lines = said(capfd, "tree", data / "group.zarr").splitlines()
     assert lines[1].startswith("├── deep  ") and lines[2].startswith("│   └── shards  ")

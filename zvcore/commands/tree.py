@@ -22,12 +22,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    import zvcore
     from zvcore.commands.terminal import can_print, print_json, reading
     from zvcore.wording import printable
 
     with reading(options.path):
-        found = zvcore.inspect(options.path)
+        found = inspected(options.path)
     if options.json:
         print_json(found)
         return 0
@@ -36,6 +35,26 @@ def run(options: argparse.Namespace) -> int:
     for line in drawn(found, "", signs):
         print(line)
     return 0
+
+
+def inspected(path: str) -> dict[str, Any]:
+    """What lies at a path; of a folder that is no dataset itself, what lies in it."""
+    import zvcore
+    from zvcore.commands.ls import entries
+    from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+
+    below = entries(path)
+    if below is None:
+        return zvcore.inspect(path)
+    members: dict[str, Any] = {}
+    for name, entry in below.items():
+        try:
+            members[name] = zvcore.inspect(f"{path.rstrip('/')}/{name}")
+        except (NotFoundError, UnsupportedError):
+            members[name] = entry
+        except ZvcoreError as error:
+            members[name] = {"kind": "broken", "error": str(error)}
+    return {"kind": "folder", "members": members}
 
 
 def children(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
