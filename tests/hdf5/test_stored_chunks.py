@@ -149,3 +149,26 @@ def test_small_and_empty_ones(tmp_path: Path, shape: tuple[int, ...]) -> None:
     array = zvcore.open(f"{tmp_path}/a.h5:/x")
     assert array[...].shape == shape and (array[...] == 1).all()
     assert zvcore.convert(array, tmp_path / "out", format="zarr3").ok
+
+
+def test_checking_takes_as_long_as_what_is_stored_and_not_as_what_is_claimed(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("x", (10**6, 10**6, 10**5), "u1", chunks=(16, 16, 16), compression="gzip")
+        made[16 * 5 : 16 * 7, :16, 16:32] = 1
+        file.create_dataset("y", (10**7, 10**7, 10**7), "u1", chunks=(16, 16, 16), compression="gzip")
+    report = zvcore.verify(f"{tmp_path}/a.h5:/x")
+    assert report.ok and report.counts["chunks"] == 2
+    assert isinstance(zvcore.open(f"{tmp_path}/a.h5:/y").layout, BlockLayout)
+    assert len(zvcore.references(f"{tmp_path}/a.h5:/x")["refs"]) == 4
+
+
+def test_each_damaged_chunk_is_told(tmp_path: Path) -> None:
+    place = made(tmp_path / "a.h5", chunks=(16, 16, 16), compression="gzip")
+    raw = bytearray((tmp_path / "a.h5").read_bytes())
+    with h5py.File(tmp_path / "a.h5") as file:
+        for number in (3, 9):
+            info = file["x"].id.get_chunk_info(number)
+            raw[info.byte_offset : info.byte_offset + 8] = b"\xff" * 8
+    (tmp_path / "a.h5").write_bytes(raw)
+    problems = zvcore.verify(place).problems
+    assert len(problems) == 2 and all(problem.offset is not None for problem in problems)

@@ -85,6 +85,13 @@ class StoredLayout(Layout):
                 self._index = self._read_index()
             return self._index
 
+    def places(self) -> npt.NDArray[np.int64]:
+        """The grid positions of the chunks that are stored."""
+        numbers = self.index.numbers
+        if not self._grid or not len(numbers):
+            return np.zeros((len(numbers), len(self._grid)), np.int64)
+        return np.stack(np.unravel_index(numbers, self._grid), axis=1).astype(np.int64)
+
     @cached_property
     def _skips(self) -> npt.NDArray[np.int64]:
         """What is left out by each of the chains; the first leaves out nothing."""

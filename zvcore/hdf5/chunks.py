@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["stored_layout", "virtual_of"]
 
 _TITLE = "HDF5"
+# So that the numbers of chunks fit into 64 bits.
+_MOST_ITEMS = 1 << 62
 _GZIP, _SHUFFLE, _FLETCHER, _BZIP2, _ZSTD = 1, 2, 3, 307, 32015
 
 
@@ -59,6 +61,8 @@ def _fill(blocks: DatasetBlocks) -> Any:
 def _refuse_other_items(blocks: DatasetBlocks) -> None:
     """What is not in the file as numpy has it in memory."""
     h5py = library("h5py", "hdf5", _TITLE)
+    if math.prod(blocks.shape) > _MOST_ITEMS:
+        raise UnsupportedError("more items than can be counted", key=blocks.name, found=blocks.shape)
     with reading(blocks.name, _TITLE):
         if blocks.dataset.file.userblock_size:
             raise UnsupportedError("files with a block of their user before them", key=blocks.name)
