@@ -172,8 +172,7 @@ cdef inline object piece_of(const Columns *columns, int64_t b):
         raise ValueError(f"block {b} leaves the pool")
     piece = new_indices(count)
     if count:
-        if count:
-            memcpy(cnp.PyArray_DATA(piece), columns.pool + first, count * sizeof(int64_t))
+        memcpy(cnp.PyArray_DATA(piece), columns.pool + first, count * sizeof(int64_t))
     return piece
 
 
