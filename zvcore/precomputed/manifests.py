@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.errors import CorruptDataError
+from zvcore.precomputed._manifest import split_manifest
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Level", "Manifest"]
 
 
-@dataclass
+@dataclass(slots=True)
 class Level:
     """One level of detail.
 
@@ -32,7 +31,7 @@ class Level:
     sizes: npt.NDArray[np.uint32]
 
 
-@dataclass
+@dataclass(slots=True)
 class Manifest:
     """How a segment's mesh is cut: the shape of the finest cells, where their grid begins, the levels, finest first."""
 
@@ -56,33 +55,7 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> Manifest:
         """Decode a stored manifest; CorruptDataError when it is none."""
-        if len(data) < 28:
-            raise CorruptDataError("the manifest is cut off", expected="at least 28 bytes", found=len(data))
-        (count,) = struct.unpack_from("<I", data, 24)
-        if len(data) < 28 + 20 * count:
-            raise CorruptDataError(
-                f"a manifest of {count} levels is cut off",
-                expected=f"at least {28 + 20 * count} bytes",
-                found=len(data),
-            )
-        scales = struct.unpack_from(f"<{count}f", data, 28)
-        fragments = struct.unpack_from(f"<{count}I", data, 28 + 16 * count)
-        size = 28 + 20 * count + 16 * sum(fragments)
-        if len(data) != size:
-            text = f"a manifest of {count} levels with {sum(fragments)} fragments has another size"
-            raise CorruptDataError(text, expected=f"{size} bytes", found=len(data))
-        # One copy, of which all arrays are parts.
-        words = np.frombuffer(data, "<u4").astype(np.uint32)
-        floats = words.view(np.float32)
-        at = 7 + 5 * count
-        levels = []
-        for level, number in enumerate(fragments):
-            first = 7 + count + 3 * level
-            middle, end = at + 3 * number, at + 4 * number
-            positions = words[at:middle].reshape(3, number).T
-            levels.append(Level(scales[level], floats[first : first + 3], positions, words[middle:end]))
-            at = end
-        return cls(floats[:3], floats[3:6], levels)
+        return cls(*split_manifest(data, Level))
 
     def to_bytes(self) -> bytes:
         """The stored form."""

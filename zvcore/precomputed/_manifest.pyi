@@ -1,0 +1,13 @@
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer
+
+T = TypeVar("T")
+
+def split_manifest(
+    data: Buffer,
+    level: Callable[[float, npt.NDArray[np.float32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]], T],
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[T]]: ...
