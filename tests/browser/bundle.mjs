@@ -1,6 +1,6 @@
 // Makes a Neuroglancer that a browser can load from what its npm package holds: node bundle.mjs FOLDER
 import * as esbuild from "esbuild";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 const out = process.argv[2];
@@ -36,7 +36,11 @@ await esbuild.build({
   loader: { ".svg": "text", ".wasm": "file", ".html": "file" },
   logLevel: "error",
 });
-await mkdir(out, { recursive: true });
+// Decoders (Draco, PNG, JPEG XL, compresso) are looked for beside the program that fetches them.
+for (const name of await readdir(lib, { recursive: true })) {
+  if (!name.endsWith(".wasm")) continue;
+  for (const place of ["", "viewer"]) await copyFile(path.join(lib, name), path.join(out, place, path.basename(name)));
+}
 await writeFile(
   path.join(out, "index.html"),
   `<!doctype html><meta charset="utf-8"><title>Neuroglancer</title><link rel="icon" href="data:,">

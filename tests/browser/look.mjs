@@ -10,7 +10,8 @@ const seen = { page: {}, views: {} };
 const browser = await puppeteer.launch({
   executablePath: chromium,
   // No graphics card: WebGL in software. No sandbox: containers often run as root.
-  args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"],
+  args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"],
 });
 seen.browser = await browser.version();
 const page = await browser.newPage();
@@ -38,20 +39,29 @@ seen.page = await page.evaluate(() => ({
 }));
 seen.page.errors = errors;
 
-for (const [name, { link, state }] of Object.entries(views)) {
+for (const [name, { link, state, scale }] of Object.entries(views)) {
   errors = [];
   const started = Date.now();
   await page.goto("about:blank");
   await page.goto(link);
   await page.waitForFunction(() => window.viewer !== undefined, { timeout: 60000 });
   // The link's own state first, all of it loaded; then close to the data.
+  const loaded = () =>
+    page.waitForFunction(ready, { timeout: 60000, polling: 250 }).catch(() => errors.push("not all of it was loaded"));
   const ready = () => window.viewer.layerManager.managedLayers.length > 0 && window.viewer.isReady();
-  await page.waitForFunction(ready, { timeout: 90000, polling: 250 });
+  await loaded();
   await page.evaluate((state) => {
     for (const [name, value] of Object.entries(state)) window.viewer.state.children.get(name).restoreState(value);
   }, state);
+  // Of what is looked at in space: how many voxels a pixel is.
+  if (scale) {
+    await page.evaluate((scale) => {
+      const { height } = document.querySelector(".neuroglancer-rendered-data-panel").getBoundingClientRect();
+      window.viewer.state.children.get("projectionScale").restoreState(scale * height);
+    }, scale);
+  }
   await new Promise((resolve) => setTimeout(resolve, 1500));
-  await page.waitForFunction(ready, { timeout: 90000, polling: 250 });
+  await loaded();
   await new Promise((resolve) => setTimeout(resolve, 1000));
   await page.screenshot({ path: `${out}/${name.replaceAll("/", "_")}.png` });
   const messages = await page.evaluate(() =>
@@ -59,7 +69,11 @@ for (const [name, { link, state }] of Object.entries(views)) {
       (layer.layer?.dataSources ?? []).map((source) => source.loadState?.error?.message ?? "").filter(Boolean),
     ),
   );
-  seen.views[name] = { errors: [...errors, ...messages], seconds: (Date.now() - started) / 1000 };
+  const panel = await page.evaluate(() => {
+    const { x, y, width, height } = document.querySelector(".neuroglancer-rendered-data-panel").getBoundingClientRect();
+    return [x, y, width, height];
+  });
+  seen.views[name] = { panel, errors: [...errors, ...messages], seconds: (Date.now() - started) / 1000 };
 }
 await browser.close();
 console.log(JSON.stringify(seen, null, 1));

@@ -26,9 +26,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
+from objects import SCENES, make_objects, misplaced, view  # noqa: E402
 from specimen import streamlines, tissue  # noqa: E402
 
 SHAPE = (64, 192, 256)
+# The folder of the things that objects.py makes.
+OBJECTS = "objects/"
 PROGRAMS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "nodejs": ("node", "nodejs"),
@@ -87,6 +90,15 @@ def make_data(root: Path) -> tuple[np.ndarray, np.ndarray]:
             root / name, format="precomputed", shape=SHAPE[::-1], dtype=values.dtype, chunks=(64, 64, 64), **options
         )
         a[...] = values.T[..., None]
+    for encoding, options in (("jpeg", {"jpeg_quality": 95}), ("png", {}), ("jxl", {"lossless": True})):
+        a = zvcore.create(
+            root / f"image {encoding}", format="precomputed", shape=SHAPE[::-1], dtype="uint8", type="image",
+            encoding=encoding, **options,
+        )  # fmt: skip
+        a[...] = image.T[..., None]
+    for name in ("two.zarr", "ome2.zarr"):
+        zvcore.convert(root / "a.zarr", root / name, format="zarr2", levels=1 if name == "two.zarr" else 2)
+    bigdataviewer(root / "bdv.n5", image)
     zvcore.convert(root / "a.zarr", root / "ome.zarr", format="zarr3", levels=2)
     zvcore.convert(root / "image", root / "nm.zarr", format="zarr3", levels=1)
     lines, _ = streamlines(SHAPE, 100)
@@ -94,6 +106,20 @@ def make_data(root: Path) -> tuple[np.ndarray, np.ndarray]:
     points = np.concatenate(lines)[::10]
     zvf.write_points(root / "points.zarrvectors", points, chunk_shape=(64, 64, 64))
     return image, labels
+
+
+def bigdataviewer(root: Path, image: np.ndarray) -> None:
+    """One setup at one time, as BigDataViewer has it in N5."""
+    a = zvcore.create(
+        root / "setup0/timepoint0/s0", format="n5", shape=SHAPE[::-1], dtype="uint8", chunks=(64, 64, 64), codec="gzip"
+    )
+    a[...] = image.T
+    for folder, document in (
+        ("", {"n5": "4.0.0"}),
+        ("setup0", {"downsamplingFactors": [[1, 1, 1]], "dataType": "uint8"}),
+        ("setup0/timepoint0", {"multiScale": True, "resolution": [1, 1, 1]}),
+    ):
+        (root / folder / "attributes.json").write_text(json.dumps(document))
 
 
 def likeness(shown: np.ndarray, expected: np.ndarray) -> float:
@@ -127,7 +153,63 @@ def coloured(shown: np.ndarray) -> int:
     return int((rgb.max(2) - rgb.min(2) > 90).sum())
 
 
-def main() -> int:
+def views_of(facts: dict[str, Any], words: list[str]) -> dict[str, Any]:
+    """What is to be looked at: the links of the page, each with the state in which a picture is taken."""
+    plane = {
+        "layout": "xy", "crossSectionScale": 1, "showAxisLines": False, "showScaleBar": False,
+        "showDefaultAnnotations": False, "position": [SHAPE[2] / 2, SHAPE[1] / 2, SHAPE[0] / 2],
+    }  # fmt: skip
+    space = {"showSlices": False, "showAxisLines": False}
+    views: dict[str, Any] = {}
+    for path, item in facts.items():
+        for key in ("neuroglancer", "neuroglancer_view"):
+            if not item[key] or not all(word in path for word in words):
+                continue
+            if path.startswith(OBJECTS):
+                if key == "neuroglancer":
+                    views[f"{path}-{key}"] = view(item[key], path.removeprefix(OBJECTS))
+            else:
+                views[f"{path}-{key}"] = {"link": item[key], "state": space if item["format"] == "zvf" else plane}
+    return views
+
+
+def judged(path: str, item: dict[str, Any], shown: np.ndarray, panel: list[float], stored: Any) -> tuple[bool, str]:
+    """Whether the picture shows what it must, and in words what it shows."""
+    image, labels = stored
+    middle = SHAPE[0] // 2
+    if path.startswith(OBJECTS):
+        name = path.removeprefix(OBJECTS)
+        wrong = misplaced(name, shown, panel)
+        places = len(SCENES[name].seen), len(SCENES[name].free)
+        return not wrong, "; ".join(wrong) or f"red at {places[0]} places where it is, at none of {places[1]} others"
+    if item["format"] == "zvf":
+        amount = coloured(shown)
+        return amount > 500, f"{amount} coloured pixels"
+    if path == "labels":
+        alike = likeness(borders(shown), borders(labels[middle])[..., 0])
+    else:
+        alike = likeness(shown, image[middle].astype(np.float64))
+    return alike > 0.9, f"correlation {alike:.4f} with what is stored"
+
+
+def faults_of_page(page: dict[str, Any], facts: dict[str, Any]) -> list[str]:
+    """What the page of the server does not show."""
+    failures = list(page["errors"])
+    sections = {section["path"]: section for section in page["sections"]}
+    if set(sections) != set(facts):
+        failures.append(f"the page lists {sorted(sections)}, expected {sorted(facts)}")
+    for path, item in facts.items():
+        section = sections.get(path, {})
+        if item["preview"] and not section.get("picture"):
+            failures.append(f"the page shows no picture of {path}")
+        if section.get("links") != [item[key] for key in ("neuroglancer", "neuroglancer_view") if item[key]]:
+            failures.append(f"the links of {path} are not those that it should have")
+    print(f"page: {len(sections)} data sets with their pictures and links")
+    return failures
+
+
+def main(words: list[str]) -> int:
+    """Look at the data sets whose paths have all these words; at all without any."""
     work = ROOT / "build/browser"
     shots = work / "shots"
     shutil.rmtree(shots, ignore_errors=True)
@@ -135,58 +217,32 @@ def main() -> int:
     found = programs()
     client = neuroglancer(work, found["npm"], found["nodejs"])
     root = work / "data"
-    image, labels = make_data(root)
+    stored = make_data(root)
+    make_objects(root / OBJECTS)
     shutil.copytree(client, root / "client")
     with make_server(root) as server:
         server.site.viewer = f"{server.url}client/index.html"
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        base = server.url.rstrip("/")
-        facts = {item["path"]: item for item in server.site.describe(base)["datasets"]}
-        plane = {
-            "layout": "xy", "crossSectionScale": 1, "showAxisLines": False, "showScaleBar": False,
-            "showDefaultAnnotations": False, "position": [SHAPE[2] / 2, SHAPE[1] / 2, SHAPE[0] / 2],
-        }  # fmt: skip
-        space = {"showSlices": False, "showAxisLines": False}
-        views: dict[str, Any] = {}
-        for path, item in facts.items():
-            state = space if item["format"] == "zvf" else plane
-            for key in ("neuroglancer", "neuroglancer_view"):
-                if item[key]:
-                    views[f"{path}-{key}"] = {"link": item[key], "state": state}
+        facts = {item["path"]: item for item in server.site.describe(server.url.rstrip("/"))["datasets"]}
+        views = views_of(facts, words)
         command = [found["nodejs"], "look.mjs", found["chromium"], server.url, str(shots)]
         done = subprocess.run(
-            command, cwd=work, input=json.dumps(views), stdout=subprocess.PIPE, text=True, check=True, timeout=900
+            command, cwd=work, input=json.dumps(views), stdout=subprocess.PIPE, text=True, check=True, timeout=1800
         )
         server.shutdown()
     seen = json.loads(done.stdout)
-    failures = list(seen["page"]["errors"])
     print(f"{seen['browser']}, Neuroglancer {version(work)}")
-    sections = {section["path"]: section for section in seen["page"]["sections"]}
-    if set(sections) != set(facts):
-        failures.append(f"the page lists {sorted(sections)}, expected {sorted(facts)}")
-    failures += [f"the page shows no picture of {path}" for path, item in sections.items() if not item["picture"]]
-    for path, item in facts.items():
-        wanted = [item[key] for key in ("neuroglancer", "neuroglancer_view") if item[key]]
-        if sections.get(path, {}).get("links") != wanted:
-            failures.append(f"the links of {path} are not those that it should have")
-    print(f"page: {len(sections)} data sets, each with a picture and links")
-    for name in views:
+    failures = faults_of_page(seen["page"], facts)
+    missing = [name for name in SCENES if f"{OBJECTS}{name}-neuroglancer" not in views and not words]
+    failures += [f"{name} has no link to Neuroglancer" for name in missing]
+    for name, one in seen["views"].items():
         path = name.rpartition("-")[0]
         shown = imagecodecs.png_decode((shots / f"{name.replace('/', '_')}.png").read_bytes())
-        failures += [f"{name}: {error}" for error in seen["views"][name]["errors"]]
-        if facts[path]["format"] == "zvf":
-            amount = coloured(shown)
-            good, words = amount > 500, f"{amount} coloured pixels"
-        else:
-            middle = SHAPE[0] // 2
-            if path == "labels":
-                alike = likeness(borders(shown), borders(labels[middle])[..., 0])
-            else:
-                alike = likeness(shown, image[middle].astype(np.float64))
-            good, words = alike > 0.9, f"correlation {alike:.4f} with what is stored"
-        print(f"{name}: {words}, {seen['views'][name]['seconds']:.1f} s{'' if good else '  NOT SEEN'}")
+        failures += [f"{name}: {error}" for error in one["errors"]]
+        good, text = judged(path, facts[path], shown, one["panel"], stored)
+        print(f"{name}: {text}, {one['seconds']:.1f} s{'' if good else '  NOT SEEN'}")
         if not good:
-            failures.append(f"{name}: the data are not in the picture: {words}")
+            failures.append(f"{name}: the data are not in the picture: {text}")
     for failure in failures:
         print(f"FAILED {failure}")
     print(f"pictures of the browser: {shots.relative_to(ROOT)}")
@@ -199,4 +255,4 @@ def version(work: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
