@@ -42,14 +42,18 @@ seen.page.errors = errors;
 for (const [name, { link, state, scale }] of Object.entries(views)) {
   errors = [];
   const started = Date.now();
-  await page.goto("about:blank");
-  await page.goto(link);
-  await page.waitForFunction(() => window.viewer !== undefined, { timeout: 60000 });
   // The link's own state first, all of it loaded; then close to the data.
   const loaded = () =>
     page.waitForFunction(ready, { timeout: 60000, polling: 250 }).catch(() => errors.push("not all of it was loaded"));
   const ready = () => window.viewer.layerManager.managedLayers.length > 0 && window.viewer.isReady();
-  await loaded();
+  // Now and then Neuroglancer stumbles over its own start and shows an empty layer in place of the link's.
+  let tries = 0;
+  do {
+    await page.goto("about:blank");
+    await page.goto(link);
+    await page.waitForFunction(() => window.viewer !== undefined, { timeout: 60000 });
+    await loaded();
+  } while (++tries < 4 && (await page.evaluate(() => document.body.innerText.includes("Cannot read properties"))));
   await page.evaluate((state) => {
     for (const [name, value] of Object.entries(state)) window.viewer.state.children.get(name).restoreState(value);
   }, state);
@@ -73,7 +77,7 @@ for (const [name, { link, state, scale }] of Object.entries(views)) {
     const { x, y, width, height } = document.querySelector(".neuroglancer-rendered-data-panel").getBoundingClientRect();
     return [x, y, width, height];
   });
-  seen.views[name] = { panel, errors: [...errors, ...messages], seconds: (Date.now() - started) / 1000 };
+  seen.views[name] = { panel, tries, errors: [...errors, ...messages], seconds: (Date.now() - started) / 1000 };
 }
 await browser.close();
 console.log(JSON.stringify(seen, null, 1));

@@ -240,7 +240,8 @@ def main(words: list[str]) -> int:
         shown = imagecodecs.png_decode((shots / f"{name.replace('/', '_')}.png").read_bytes())
         failures += [f"{name}: {error}" for error in one["errors"]]
         good, text = judged(path, facts[path], shown, one["panel"], stored)
-        print(f"{name}: {text}, {one['seconds']:.1f} s{'' if good else '  NOT SEEN'}")
+        again = "" if one["tries"] == 1 else f", opened {one['tries']} times"
+        print(f"{name}: {text}, {one['seconds']:.1f} s{again}{'' if good else '  NOT SEEN'}")
         if not good:
             failures.append(f"{name}: the data are not in the picture: {text}")
     for failure in failures:

@@ -52,6 +52,26 @@ def test_meshes_are_closed_where_boxes_meet_and_at_the_border_of_the_volume(tmp_
     assert zvcore.verify(seg).ok and not zvcore.verify(seg).problems
 
 
+def test_without_shards_the_meshes_are_the_same_in_files_of_their_own(tmp_path: Path) -> None:
+    seg = volume(tmp_path / "seg", balls())
+    forge(seg, tmp_path / "sharded")
+    forge(seg, tmp_path / "files", sharding=None)
+    options = ["--sharding", "none", "--box", "16,15,14", "--threads", "1", "-q"]
+    assert cli.main(["mesh", str(seg), str(tmp_path / "cli"), *options]) == 0
+    sharded = zvcore.open(tmp_path / "sharded")
+    for folder in ("files", "cli"):
+        found = zvcore.open(tmp_path / folder)
+        assert isinstance(found, Meshes) and found.sharding is None and list(found) == list(sharded)
+        for id in found:
+            assert found.stored(id) == sharded.stored(id)
+            assert all(found[id].fragments(lod) == sharded[id].fragments(lod) for lod in range(found[id].lods))
+        assert zvcore.verify(tmp_path / folder).problems == []
+    assert not list((tmp_path / "files").glob("*.shard"))
+    # From one to the other and back: nothing of the other stays.
+    forge(seg, tmp_path / "files", overwrite=True)
+    assert {path.suffix for path in (tmp_path / "files").iterdir() if path.name[0].isdigit()} == {".shard"}
+
+
 def test_vertices_lie_where_the_voxels_do_in_nanometers(tmp_path: Path) -> None:
     labels = np.zeros((20, 20, 20), "uint32")
     labels[5, 6, 7] = 1

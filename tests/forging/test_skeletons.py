@@ -70,6 +70,14 @@ def test_a_skeleton_is_one_tree_across_boxes(made: Path) -> None:
     assert zvcore.verify(made).ok and not zvcore.verify(made).problems
 
 
+def test_without_shards_the_skeletons_are_the_same_in_files_of_their_own(made: Path, tmp_path: Path) -> None:
+    forge(made, tmp_path / "files", sharding=None)
+    found, sharded = zvcore.open(tmp_path / "files"), zvcore.open(made).skeletons()
+    assert isinstance(found, Skeletons) and found.sharding is None and list(found) == [7, BIG]
+    assert all(found.stored(id) == sharded.stored(id) for id in found)
+    assert zvcore.verify(tmp_path / "files").problems == []
+
+
 def test_vertices_and_radii_are_in_nanometers(made: Path) -> None:
     found = zvcore.open(made).skeletons()
     skeleton = found.in_nanometers(7)

@@ -75,7 +75,10 @@ def box_options(parser: argparse.ArgumentParser, box: str) -> None:
         help=f"voxels worked on at once ({box})",
     )
     parser.add_argument(
-        "--sharding", default="advise", metavar="advise|JSON", help="how objects lie in shards (advise)"
+        "--sharding",
+        default="advise",
+        metavar="advise|none|JSON",
+        help="how objects lie in shards (advise); none: in files",
     )
     parser.add_argument(
         "--memory", type=convert.memory, metavar="SIZE", help="most for all boxes at once, such as 16G (4G)"
@@ -111,12 +114,13 @@ def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
 
+    sharding = None if options.sharding == "none" else convert.specification(options.sharding)
     with cluster(options.dask) as client, ending_in_order():
         try:
             report = make(
                 options.volume, options.dst, ids=options.ids, dust=options.dust, level=options.level,
                 image=options.image, voxel_size=options.voxel_size, box=options.box,
-                sharding=convert.specification(options.sharding), overwrite=options.overwrite,
+                sharding=sharding, overwrite=options.overwrite,
                 resume=not options.no_resume, dry_run=options.dry_run, progress=not options.quiet,
                 threads=options.threads, client=client,
                 **({} if options.memory is None else {"memory": options.memory}), **own,

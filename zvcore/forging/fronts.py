@@ -55,7 +55,7 @@ def mesh(asked: MeshQuestion) -> ForgingReport:
     image       the path of one segmentation among several
     voxel_size  as in `zvcore.convert`, where the source does not say it
     box         how many voxels along x, y and z are worked on at once
-    sharding    a specification, its JSON, or "advise"
+    sharding    a specification, its JSON, "advise", or None for files of their own
     memory      about how many bytes the boxes may take that are worked on at once; one box is the least
     overwrite   replace the meshes that are there
     resume      resume what was interrupted, if it is the same
@@ -70,7 +70,7 @@ def mesh(asked: MeshQuestion) -> ForgingReport:
     max_error = max(labels.resolution) if asked.max_error is None else float(asked.max_error)
     craft = MeshCraft(
         labels, _grid(labels, asked.box), _chosen(asked.ids), asked.dust, int(asked.simplify), max_error, asked.lods,
-        asked.vertex_quantization_bits, asked.legacy,
+        asked.vertex_quantization_bits, asked.legacy, asked.files,
     )  # fmt: skip
     return _forged(craft, destination, asked)
 
@@ -99,7 +99,7 @@ def skeletonize(asked: SkeletonQuestion) -> ForgingReport:
     parameters = {**TEASAR, **(asked.teasar or {}), "scale": asked.scale, "const": asked.const}
     craft = SkeletonCraft(
         labels, _grid(labels, asked.box), _chosen(asked.ids), asked.dust, parameters, float(asked.length),
-        float(asked.ticks),
+        float(asked.ticks), asked.files,
     )  # fmt: skip
     return _forged(craft, destination, asked)
 
@@ -125,7 +125,8 @@ def _chosen(ids: Iterable[int] | None) -> npt.NDArray[np.uint64] | None:
 def _forged(craft: Craft[Any], destination: Destination, asked: Question) -> ForgingReport:
     started = time.monotonic()
     sharding = asked.sharding
-    spec = None if isinstance(sharding, str) and sharding == "advise" else as_spec(sharding)
+    advised = sharding is None or (isinstance(sharding, str) and sharding == "advise")
+    spec = None if advised else as_spec(sharding)
     forge = Forge(craft, destination, spec, _task(craft, spec), asked.manner)
     if asked.dry_run:
         return ForgingReport(plan=forge.plan())

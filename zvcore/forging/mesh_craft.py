@@ -12,7 +12,7 @@ from zvcore.forging.spool import Piece
 from zvcore.forging.stitching import SurfacePiece, open_vertices, stitched
 from zvcore.precomputed.legacy_meshes import LegacyMeshes, legacy_document
 from zvcore.precomputed.mesh_octree import encode_mesh
-from zvcore.precomputed.meshes import mesh_document
+from zvcore.precomputed.meshes import mesh_document, write_mesh_files
 from zvcore.precomputed.shard_writer import write_into_shards
 from zvcore.precomputed.simplifying import simplified
 from zvcore.precomputed.surfaces import Surface
@@ -39,6 +39,7 @@ class MeshCraft(Craft[Surface]):
     lods       how many levels of detail
     bits       of the numbers that vertices are stored as
     legacy     whether each mesh is one fragment in a file of its own, without levels
+    files      whether each has two files of its own in place of a shard
     """
 
     dust: int
@@ -47,6 +48,7 @@ class MeshCraft(Craft[Surface]):
     lods: int
     bits: int
     legacy: bool
+    files: bool
 
     what: ClassVar[str] = "meshes"
     member: ClassVar[str] = "mesh"
@@ -60,7 +62,7 @@ class MeshCraft(Craft[Surface]):
 
     @property
     def sharded(self) -> bool:
-        return not self.legacy
+        return not (self.legacy or self.files)
 
     def libraries(self) -> Sequence[str]:
         levels = ["DracoPy", *(["fast_simplification"] if self.lods > 1 else [])]
@@ -127,14 +129,18 @@ class MeshCraft(Craft[Surface]):
         return surface if len(surface.faces) else None
 
     def write(self, store: Store, spec: ShardingSpec | None, objects: Iterable[tuple[int, Surface]]) -> None:
-        if spec is None:
+        if self.legacy:
             LegacyMeshes(store, "r+").update(objects)
+            return
+        encoded = (self._encoded(id, surface) for id, surface in objects)
+        if spec is None:
+            write_mesh_files(store, encoded)
         else:
-            write_into_shards(store, spec, (self._encoded(id, surface) for id, surface in objects))
+            write_into_shards(store, spec, encoded)
 
     def _encoded(self, id: int, surface: Surface) -> tuple[int, bytes, bytes]:
         manifest, fragments = encode_mesh(simplified(surface, self.lods), bits=self.bits)
         return id, manifest.to_bytes(), b"".join(fragments)
 
     def document(self, spec: ShardingSpec | None) -> dict[str, Any]:
-        return legacy_document() if spec is None else mesh_document(self.bits, spec)
+        return legacy_document() if self.legacy else mesh_document(self.bits, spec)

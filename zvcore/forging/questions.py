@@ -31,7 +31,7 @@ class Question:
     image: str | None = None
     voxel_size: str | Sequence[float] | None = None
     box: Sequence[int] = (256, 256, 256)
-    sharding: ShardingSpec | Mapping[str, Any] | str = "advise"
+    sharding: ShardingSpec | Mapping[str, Any] | str | None = "advise"
     memory: int = 4 << 30
     overwrite: bool = False
     resume: bool = True
@@ -42,6 +42,11 @@ class Question:
     storage_options: Mapping[str, Any] | None = None
     fsync: bool | None = None
     durability: str | None = None
+
+    @property
+    def files(self) -> bool:
+        """Whether objects lie in files of their own."""
+        return self.sharding is None
 
     @property
     def manner(self) -> Manner:
@@ -67,7 +72,7 @@ class MeshQuestion(Question):
             raise ValueError(f"max_error is a length in nanometers, not {self.max_error}")
         if self.vertex_quantization_bits not in (10, 16):
             raise ValueError(f"vertex_quantization_bits is 10 or 16, not {self.vertex_quantization_bits}")
-        if self.legacy and self.sharding != "advise":
+        if self.legacy and self.sharding not in ("advise", None):
             raise ValueError("legacy meshes are not sharded")
 
     @property

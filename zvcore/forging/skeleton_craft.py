@@ -10,6 +10,7 @@ import numpy as np
 
 from zvcore.forging.craft import Craft
 from zvcore.forging.spool import Piece, damaged
+from zvcore.precomputed.objects import SegmentFiles
 from zvcore.precomputed.shard_writer import write_into_shards
 from zvcore.precomputed.skeletons import Skeleton, skeleton_document
 from zvcore.precomputed.swc import SWC_ATTRIBUTES
@@ -41,12 +42,14 @@ class SkeletonCraft(Craft[Skeleton]):
     teasar  the parameters of kimimaro's tracing
     length  components of which all paths together are shorter, in nanometers, are left out
     ticks   branches that are shorter, in nanometers, are cut off
+    files   whether each has a file of its own in place of a shard
     """
 
     dust: int
     teasar: Mapping[str, Any]
     length: float
     ticks: float
+    files: bool
 
     what: ClassVar[str] = "skeletons"
     member: ClassVar[str] = "skeletons"
@@ -54,6 +57,10 @@ class SkeletonCraft(Craft[Skeleton]):
     voxel_bytes: ClassVar[int] = 32
     ratio: ClassVar[float] = 1.5
     data_encoding: ClassVar[str] = "gzip"
+
+    @property
+    def sharded(self) -> bool:
+        return not self.files
 
     def libraries(self) -> Sequence[str]:
         return ["kimimaro", "osteoid", "fastremap"]
@@ -92,8 +99,13 @@ class SkeletonCraft(Craft[Skeleton]):
         return Skeleton(vertices, done.edges.astype(np.uint32), values)
 
     def write(self, store: Store, spec: ShardingSpec | None, objects: Iterable[tuple[int, Skeleton]]) -> None:
-        assert spec is not None
-        write_into_shards(store, spec, ((id, one.to_bytes(SWC_ATTRIBUTES)) for id, one in objects))
+        encoded = ((id, one.to_bytes(SWC_ATTRIBUTES)) for id, one in objects)
+        if spec is not None:
+            write_into_shards(store, spec, encoded)
+            return
+        files = SegmentFiles(store)
+        for id, data in encoded:
+            files.put(id, data)
 
     def document(self, spec: ShardingSpec | None) -> dict[str, Any]:
         return skeleton_document(SWC_ATTRIBUTES, spec)
