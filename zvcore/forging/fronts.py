@@ -125,8 +125,7 @@ def _chosen(ids: Iterable[int] | None) -> npt.NDArray[np.uint64] | None:
 def _forged(craft: Craft[Any], destination: Destination, asked: Question) -> ForgingReport:
     started = time.monotonic()
     sharding = asked.sharding
-    advised = sharding is None or (isinstance(sharding, str) and sharding == "advise")
-    spec = None if advised else as_spec(sharding)
+    spec = None if sharding is None or sharding == "advise" else as_spec(sharding)
     forge = Forge(craft, destination, spec, _task(craft, spec), asked.manner)
     if asked.dry_run:
         return ForgingReport(plan=forge.plan())
