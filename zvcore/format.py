@@ -132,6 +132,7 @@ class Format(ABC):
     takes_rows    whether it holds annotations or points: then `write_rows` makes them
     takes_lines   whether it holds lines: then `write_lines` makes them
     begins_groups whether mode "w" begins an empty group
+    unmarked      what of it has no marks, in words, for the error that no format is known at a place
     tensorstore_driver  what tensorstore calls it, and
     zarr_python   whether zarr-python reads it: for comparisons of speed
     """
@@ -141,6 +142,7 @@ class Format(ABC):
     marks: ClassVar[tuple[str, ...]] = ()
     suffixes: ClassVar[tuple[str, ...]] = ()
     inner_paths: ClassVar[bool] = False
+    unmarked: ClassVar[str | None] = None
     precedence: ClassVar[int] = 0
     family: ClassVar[str | None] = None
     version: ClassVar[int] = 0

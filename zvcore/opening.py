@@ -262,8 +262,9 @@ def nothing_known(store: Store, names: Sequence[str] = ()) -> ZvcoreError:
     present = [mark for some in marks(formats().values()) for mark in some if store.exists(mark)]
     usual = dict.fromkeys(one.marks[0] for one in formats().values() if one.marks)
     told = f"{', '.join(present)} describes nothing known" if present else f"there is no {', no '.join(usual)}"
+    hints = [f"; {one.unmarked} can be opened with format={one.name!r}" for one in formats().values() if one.unmarked]
     return UnsupportedError(
-        f"no format that zvcore knows: {told} (an N5 group without attributes can be opened with format='n5')",
+        f"no format that zvcore knows: {told}{''.join(hints)}",
         key=store.root,
         found=", ".join(sorted(names)[:5]) or None,
     )

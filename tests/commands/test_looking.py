@@ -276,3 +276,9 @@ def test_repair_says_what_is_lost(tmp_path: Path, capfd: pytest.CaptureFixture[s
     (path / "zarr.json").write_text("{")
     assert cli.main(["repair", str(path)]) == 1
     assert "remains: zarr.json" in capfd.readouterr().out
+
+
+def test_verify_of_a_folder_of_several_datasets_says_which(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["verify", str(data)]) == 1
+    said_of_it = capfd.readouterr().out
+    assert "verify each of them" in said_of_it and "group.zarr" in said_of_it

@@ -8,13 +8,14 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.care.manifest import MANIFEST, check_manifest, manifest_around
 from zvcore.converting.note import FINISHED, UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.converting.note import KEY as NOTE
-from zvcore.errors import InvalidKeyError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import InvalidKeyError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, get_format
 from zvcore.logs import Log
 from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
@@ -35,7 +36,7 @@ _log = Log("care")
 
 # Objects of zvcore's own, which belong to no format.
 _NOTES = (NOTE, FINISHED, MANIFEST)
-# How many arrays of an unfinished conversion are named.
+# How many arrays of an unfinished conversion are named, or entries of a folder looked at.
 _NAMED = 100
 # How many objects one task on a cluster looks at.
 _OBJECTS_PER_TASK = 16
@@ -75,6 +76,7 @@ def verify(
             # not ended may not have come to writing one.
             problem = replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)
             damage.append(replace(problem, where=problem.where.removeprefix(f"{_root(path)}/")))
+            damage.extend(_hint(path, storage_options))
         report = Report(damage)
         _tell_unfinished(report, str(path), [unfinished])
         return report
@@ -96,6 +98,22 @@ def verify(
         report, store.root, [unfinished_around(_place(path, store), storage_options), *_unfinished_within(store, only)]
     )
     return report
+
+
+def _hint(path: Path, storage_options: Mapping[str, Any] | None) -> list[Problem]:
+    """Which datasets lie directly in a place that is none: a group that lost its document, or a folder of several."""
+    if isinstance(path, Store):
+        return []
+    found = []
+    text = os.fsdecode(path).rstrip("/")
+    with suppress(ZvcoreError):
+        folders, objects = store_at(text, "r", storage_options).list_dir()
+        for name in itertools.islice(sorted([*folders, *objects]), _NAMED):
+            with suppress(ZvcoreError):
+                if detect(store_at(f"{text}/{name}", "r", storage_options)) is not None:
+                    found.append(name)
+    told = f"if this is no group, but a folder of several datasets, verify each of them: {', '.join(found)}"
+    return [Problem("", told, fatal=False, kind=What.MISSING)] if found else []
 
 
 def _root(path: Path) -> str:

@@ -64,4 +64,5 @@ def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
     counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
     if not options.quiet:
         verdict = report.verdict if report.ok else f"{report.verdict}: {wrong} problem{'s' * (wrong != 1)}"
-        print(f"{path}: {verdict}{f', {odd} oddities' if odd else ''} ({counts or 'nothing looked at'})")
+        also = f", {odd} {'oddity' if odd == 1 else 'oddities'}" if odd else ""
+        print(f"{path}: {verdict}{also} ({counts or 'nothing looked at'})")

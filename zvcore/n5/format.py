@@ -29,6 +29,7 @@ class N5(Format):
     precedence = 10
     tensorstore_driver = "n5"
     begins_groups = True
+    unmarked = "an N5 group without attributes"
     inner_options = ("member",)
     open_options = ("n5_version", "order", "pad_edges", "strict", "threads", "write_empty_blocks")
 
