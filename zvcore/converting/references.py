@@ -15,7 +15,7 @@ from zvcore.boxes import box_of, slices
 from zvcore.converting.reference_tables import write_tables
 from zvcore.documents.values import as_json
 from zvcore.errors import MetadataError, UnsupportedError
-from zvcore.format import get_format
+from zvcore.format import Node, get_format
 from zvcore.opening import open as open_path
 from zvcore.stores.single_file import SingleFileStore
 
@@ -89,7 +89,7 @@ def _entries(
             continue
         if name.count("/") >= _DEEPEST:
             raise UnsupportedError("groups in groups as deep as this", key=name, expected=f"at most {_DEEPEST}")
-        if not hasattr(node, "children") or getattr(node, "kind", "") == "vectors":
+        if not isinstance(node, Node) or node.kind == "vectors":
             raise UnsupportedError("only arrays and groups of them are shown as Zarr", key=name or node.store.root)
         yield f"{name}/.zgroup".lstrip("/"), json.dumps(_GROUP)
         attrs = dict(getattr(node, "attrs", {}))
