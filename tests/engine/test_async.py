@@ -27,7 +27,8 @@ def test_five_hundred_reads_at_once_have_few_threads(array):
 
     regions, found = asyncio.run(all_of_them())
     assert all(np.array_equal(values, VALUES[region]) for region, values in zip(regions, found, strict=True))
-    assert sum(thread.name.startswith("zvcore") for thread in threading.enumerate()) <= MOST
+    # Other threads may be left by what other tests have asked of stores far away.
+    assert 0 < sum(thread.name.startswith("zvcore-waiting") for thread in threading.enumerate()) <= MOST
 
 
 def test_the_loop_is_not_held_up(array, monkeypatch):

@@ -26,7 +26,7 @@ def _workers() -> ThreadPoolExecutor:
     """Not asyncio's own threads: what this work waits for may itself be done in those."""
     global _pool
     if _pool is None:
-        _pool = ThreadPoolExecutor(MOST, thread_name_prefix="zvcore")
+        _pool = ThreadPoolExecutor(MOST, thread_name_prefix="zvcore-waiting")
     return _pool
 
 
