@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import zarr3
 from zvcore.errors import UnsupportedError
+from zvcore.stores.opening import open_store
 from zvcore.zvf.reading import Vectors
+from zvcore.zvf.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
 from zvcore.zvf.writing import write_polylines
 
 if TYPE_CHECKING:
@@ -77,10 +80,11 @@ def read_tractogram(
     """Write the streamlines of a .trk or .tck file into a store, in the file's world coordinates.
 
     Without `chunk_shape`, chunks of about 5000 vertices. Data per point become attributes of vertices, and data per
-    streamline those of objects.
+    streamline those of objects. The header becomes an attribute of the store, from which `write_tractogram` has it.
     """
     nibabel = _nibabel()
-    tractogram = nibabel.streamlines.load(source).tractogram
+    file = nibabel.streamlines.load(source)
+    tractogram = file.tractogram
     lines = tractogram.streamlines
     if not len(lines):
         raise ValueError(f"{os.fspath(source)} holds no streamlines")
@@ -91,14 +95,21 @@ def read_tractogram(
         chunk_shape = (side,) * positions.shape[1]
     per_point = {name: list(values) for name, values in tractogram.data_per_point.items()}
     per_line = {name: np.asarray(values) for name, values in tractogram.data_per_streamline.items()}
-    return write_polylines(
+    result = write_polylines(
         store_path, iter(lines), chunk_shape=chunk_shape, vertex_attributes=per_point or None,
         object_attributes=per_line or None, **options,
     )  # fmt: skip
+    if not options.get("append"):
+        zarr3.open(open_store(store_path, "r+"), "r+").attrs[ATTRIBUTE] = header_to_keep(_ending(source), file.header)
+    return result
+
+
+def _ending(path: str | os.PathLike[str]) -> str:
+    return os.path.splitext(os.fspath(path))[1].lower()
 
 
 def write_tractogram(level: Level, target: str | os.PathLike[str]) -> int:
-    """Write the lines of a level into a .trk or .tck file; how many there are."""
+    """Write the lines of a level into a .trk or .tck file, with the header that such a file had; how many there are."""
     nibabel = _nibabel()
     names = level.attribute_names()
     found = level.read(names)
@@ -113,11 +124,17 @@ def write_tractogram(level: Level, target: str | os.PathLike[str]) -> int:
         name: values.reshape(len(values), -1)[: len(lines)]
         for name, values in ((name, level.object_attribute(name)) for name in level.object_attribute_names())
     }
-    if os.fspath(target).lower().endswith(".tck"):
+    ending = _ending(target)
+    kinds = {".trk": nibabel.streamlines.TrkFile, ".tck": nibabel.streamlines.TckFile}
+    if ending not in kinds:
+        raise ValueError(f"the name of a file of streamlines ends with .trk or .tck, not {os.fspath(target)}")
+    if ending == ".tck":
         # The format has positions only.
         per_point, per_line = {}, {}
     tractogram = nibabel.streamlines.Tractogram(
         lines, data_per_streamline=per_line, data_per_point=per_point, affine_to_rasmm=np.eye(4)
     )
-    nibabel.streamlines.save(tractogram, os.fspath(target))
+    kept = level.parent.node.attrs.get(ATTRIBUTE)
+    header = kept_header(ending, kept, kinds[ending].create_empty_header(), level.parent.node.key)
+    kinds[ending](tractogram, header).save(os.fspath(target))
     return len(lines)

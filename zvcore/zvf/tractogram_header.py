@@ -1,0 +1,70 @@
+"""What a file of streamlines says besides them: an attribute of the store, from which a file has it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.errors import MetadataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ATTRIBUTE", "header_to_keep", "kept_header"]
+
+ATTRIBUTE = "tractogram"
+# What the file that is written says of itself.
+_OWN = {"magic_number", "nb_scalars_per_point", "scalar_name", "nb_properties_per_streamline", "property_name",
+        "nb_streamlines", "version", "hdr_size", "endianness", "count", "datatype", "file"}  # fmt: skip
+
+
+def header_to_keep(ending: str, header: Mapping[str, Any]) -> dict[str, Any]:
+    """The header of a file as JSON holds it: of .trk the grid of voxels and its place, of .tck what programs note."""
+    found = {
+        name: _plain(value) for name, value in header.items() if name not in _OWN and not str(name).startswith("_")
+    }
+    return {"format": ending, "header": found}
+
+
+def _plain(value: Any) -> Any:
+    value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    return value.decode("latin-1") if isinstance(value, bytes) else value
+
+
+def kept_header(ending: str, kept: Any, empty: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The header for a file of this kind, from what a store has kept; `empty` is one that says nothing."""
+    header = dict(empty)
+    if kept is None:
+        return header
+    said = kept.get("header") if isinstance(kept, dict) else None
+    if not isinstance(said, dict) or not isinstance(kept.get("format"), str):
+        raise MetadataError("the header of a tractogram is not understood", key=key, found=repr(kept)[:99])
+    if kept["format"] != ending:
+        return header  # the other format has no place for it
+    for name, value in said.items():
+        if name in _OWN:
+            continue
+        if name not in empty:
+            if ending == ".tck" and isinstance(value, str):
+                header[name] = value
+            continue
+        header[name] = _as(name, value, empty[name], key)
+    return header
+
+
+def _as(name: str, value: Any, like: Any, key: str) -> Any:
+    """A value of the type and shape that the empty header has."""
+    if not isinstance(like, (np.ndarray, np.generic)):
+        return str(value)
+    try:
+        if like.dtype.kind == "S":
+            return np.bytes_(str(value).encode("latin-1"))
+        found = np.asarray(value, like.dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MetadataError(f"{name} of a tractogram's header: {error}", key=key, found=repr(value)[:99]) from error
+    if found.shape != like.shape or (found.dtype.kind == "f" and not np.isfinite(found).all()):
+        raise MetadataError(
+            f"{name} of a tractogram's header", key=key, expected=f"{like.dtype}{like.shape}", found=repr(value)[:99]
+        )
+    return found if found.shape else found[()]
