@@ -5,9 +5,9 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 def split_manifest(
     data: Buffer,
-    level: Callable[[float, npt.NDArray[np.float32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]], T],
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[T]]: ...
+    level: Callable[[float, npt.NDArray[np.float32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]], _T],
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[_T]]: ...
