@@ -44,14 +44,18 @@ class ReadingCare:
         report = Report(watch=watch)
         self._in_words(store, only)
         try:
-            for path, array in arrays_in(self.format.open(store), report):
-                report.count("arrays")
-                if not fast:
-                    _read_all(path, array, threads, report)
+            self._check(self.format.open(store), fast, threads, report)
         except ZvcoreError as error:
             report.problems.append(Problem.of(error, store.file or ""))
         report.looked_at(1)
         return report
+
+    def _check(self, opened: Any, fast: bool, threads: int | None, report: Report) -> None:
+        """Report what is wrong with what was opened, an array or a group."""
+        for path, array in arrays_in(opened, report):
+            report.count("arrays")
+            if not fast:
+                _read_all(path, array, threads, report)
 
     def repair(
         self, store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None

@@ -9,7 +9,7 @@ from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from zvcore.array import Array
     from zvcore.headed.format import HeadedFormat
@@ -23,26 +23,8 @@ class HeadedCare(ReadingCare):
         super().__init__(format)
         self._best_ratio = format.best_ratio
 
-    def verify(
-        self,
-        store: Store,
-        *,
-        only: Sequence[str] | None = None,
-        fast: bool = False,
-        threads: int | None = None,
-        watch: Callable[[int], Any] | None = None,
-    ) -> Report:
-        report = Report(watch=watch)
-        self._in_words(store, only)
-        try:
-            self._verify(self.format.open(store), fast, threads, report)
-        except ZvcoreError as error:
-            report.problems.append(Problem.of(error, store.file or ""))
-        report.looked_at()
-        return report
-
-    def _verify(self, array: Array, fast: bool, threads: int | None, report: Report) -> None:
-        layout: Any = array.layout
+    def _check(self, opened: Array, fast: bool, threads: int | None, report: Report) -> None:
+        layout: Any = opened.layout
         header, size, _ = layout.present()
         report.count("arrays")
         here = {"offset": header.start, "length": size - header.start}
@@ -55,12 +37,12 @@ class HeadedCare(ReadingCare):
         elif best is not None and header.nbytes > best * here["length"]:
             report.add(layout.key, f"no {header.codec} stream is as short as this for such sizes", **told)
         elif not fast:
-            whole = [slice(None)] * array.ndim
-            step = array.chunks[layout.slow]
-            for at in range(0, array.shape[layout.slow], step):
+            whole = [slice(None)] * opened.ndim
+            step = opened.chunks[layout.slow]
+            for at in range(0, opened.shape[layout.slow], step):
                 whole[layout.slow] = slice(at, at + step)
                 try:
-                    array.read(tuple(whole), threads=threads)
+                    opened.read(tuple(whole), threads=threads)
                 except ZvcoreError as error:
                     report.problems.append(Problem.of(error.located(**here)))
                     return
