@@ -50,7 +50,7 @@ def test_a_volume_is_converted_with_its_sizes(tmp_path: Path) -> None:
     assert np.array_equal(found[..., 0].T, VALUES.astype("f4"))
     assert np.allclose(found.resolution, (0.15, 0.25, 0.35))
     zvcore.convert(path, tmp_path / "out.zarr", format="zarr3", verify=True)
-    axes = zvcore.formats()["zarr3"].read_axes(zvcore.open(tmp_path / "out.zarr"))
+    axes = zvcore.formats()["zarr3"].read_image(zvcore.open(tmp_path / "out.zarr")).levels[0].axes
     assert np.allclose([axis.scale for axis in axes], (3.5, 2.5, 1.5)) and axes[0].unit == "angstrom"
 
 

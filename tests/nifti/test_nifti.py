@@ -61,9 +61,10 @@ def test_scaled_values_are_those_that_nibabel_gives(tmp_path: Path, ending: str)
 def test_a_volume_is_converted_with_sizes_and_affine(tmp_path: Path, ending: str) -> None:
     path = make(tmp_path / f"a{ending}")
     assert zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True).ok
-    found = zvcore.open(tmp_path / "out")
+    made = zvcore.open(tmp_path / "out")
+    found = made["0"]
     assert found.dimension_names == ("z", "y", "x") and np.array_equal(found[...].T, VALUES)
-    axes = zvcore.formats()["zarr3"].read_axes(found)
+    axes = zvcore.formats()["zarr3"].read_image(made).levels[0].axes
     assert [(axis.scale, axis.unit) for axis in axes] == [(3, "millimeter"), (2, "millimeter"), (1.5, "millimeter")]
     assert np.allclose(found.attrs["affine"], AFFINE)
     zvcore.convert(path, tmp_path / "volume", format="precomputed", verify=True)
@@ -74,7 +75,7 @@ def test_a_series_in_time_has_four_axes(tmp_path: Path) -> None:
     path = make(tmp_path / "a.nii", VALUES.reshape(19, 3, 43, 31))
     assert zvcore.open(path).shape == (19, 3, 43, 31)
     zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True)
-    assert zvcore.open(tmp_path / "out").dimension_names == ("t", "z", "y", "x")
+    assert zvcore.open(tmp_path / "out")["0"].dimension_names == ("t", "z", "y", "x")
 
 
 def test_parts_of_a_long_stream_are_found_from_places_on_the_way(

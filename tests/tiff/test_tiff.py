@@ -91,6 +91,22 @@ def test_ome_says_what_axes_are(tmp_path: Path) -> None:
     assert found.attrs["channel_names"][1] == "channel 1"
 
 
+def test_an_image_of_one_level_becomes_an_image_with_its_sizes_and_channels(tmp_path: Path) -> None:
+    path = ome(tmp_path / "a.ome.tif")
+    assert zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True).ok
+    made = zvcore.formats()["zarr3"].read_image(zvcore.open(tmp_path / "out"))
+    (level,) = made.levels
+    assert np.array_equal(level.array[...], VALUES)
+    assert [axis.scale for axis in level.axes[1:]] == [500, 0.25]
+    assert [channel["label"] for channel in made.words["omero"]["channels"]] == [f"channel {n}" for n in range(7)]
+
+
+def test_an_array_alone_where_it_is_wished(tmp_path: Path) -> None:
+    path = str(ome(tmp_path / "a.ome.tif"))
+    assert main(["convert", "-q", path, str(tmp_path / "out"), "--format", "zarr3", "--ome", "no"]) == 0
+    assert np.array_equal(zvcore.open(tmp_path / "out")[...], VALUES)
+
+
 def test_a_pyramid_is_an_image_with_levels(tmp_path: Path) -> None:
     path = ome(tmp_path / "a.ome.tif", 3)
     image = zvcore.open(path)

@@ -10,11 +10,11 @@ from zvcore.documents.values import as_json
 from zvcore.errors import MetadataError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group
-from zvcore.images import Axis
+from zvcore.images import Axis, Image, Level
 
 if TYPE_CHECKING:
     from zvcore.format import Node
-    from zvcore.images import Axes, Image
+    from zvcore.images import Axes
     from zvcore.layout import Layout
     from zvcore.stores import Store
 
@@ -54,6 +54,7 @@ class BorrowedArray(Array):
     whole  the shape of chunks that copies of it have: its own, where it has some
     store  where it lies; an array in a file is pickled as that place
     order  of the memory of what is read, where chunks lie otherwise
+    image  where its file describes an image, and not only an array: by which `convention`, its `name`, its `words`
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class BorrowedArray(Array):
         axes: Axes | None = None,
         whole: Sequence[int] | None = None,
         order: Literal["C", "F"] | None = None,
+        image: Mapping[str, Any] | None = None,
     ) -> None:
         facts = attrs if isinstance(attrs, Facts) else Facts(attrs)
         super().__init__(layout, format=format, attrs=facts, read_only=True)
         self._place = layout.store if store is None else store
         self.axes: Axes = axes or (Axis(),) * len(layout.shape)
         self.whole = tuple(layout.form.shape if whole is None else whole)
+        self._image = image or {}
         if order is not None:
             self.order = order
 
@@ -83,6 +86,10 @@ class BorrowedArray(Array):
     @property
     def store(self) -> Store:
         return self._place
+
+    def read_image(self) -> Image:
+        untold = tuple(f"the attribute {name!r}" for name in self.attrs.untold)
+        return Image("", [Level("", self, self.axes, untold=untold)], **self._image)
 
     def __repr__(self) -> str:
         return (

@@ -80,14 +80,8 @@ class ReadOnlyFormat(Format):
 
     def read_image(self, node: Any) -> Image | None:
         from zvcore.borrowed.array import BorrowedArray, BorrowedGroup
-        from zvcore.images import Image, Level
 
-        if isinstance(node, BorrowedGroup):
-            return node.read_image()
-        if not isinstance(node, BorrowedArray):
-            return None
-        untold = tuple(f"the attribute {name!r}" for name in node.attrs.untold)
-        return Image("", [Level("", node, node.axes, untold=untold)])
+        return node.read_image() if isinstance(node, BorrowedArray | BorrowedGroup) else None
 
     def exchange(self) -> Exchange:
         from zvcore.borrowed.exchange import BorrowedExchange

@@ -70,10 +70,19 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     return parser
 
 
+def _ome(text: str) -> str | bool:
+    return text if text != "no" else False
+
+
 def image_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image", metavar="PATH", help="one image among several in SRC; '' is that of SRC itself")
     parser.add_argument(
-        "--ome", nargs="?", const=True, metavar="0.4|0.5", help="make an image (OME-Zarr) of a single array too"
+        "--ome",
+        nargs="?",
+        const=True,
+        type=_ome,
+        metavar="0.4|0.5|no",
+        help="make an image (OME-Zarr) of a single array too; no: of an image with one level, a single array",
     )
     parser.add_argument(
         "--voxel-size", metavar="Z,Y,XUNIT", help="such as 0.5,0.1,0.1um, from the slowest axis to the fastest"

@@ -69,7 +69,7 @@ def collect(source: Any, failed: dict[str, ZvcoreError] | None = None) -> list[N
     What cannot be opened is an error, or is noted in `failed` by its path.
     """
     if isinstance(source, Array):
-        return [_leaf("", source)]
+        return [_alone("", source)]
     if getattr(source, "kind", None) not in ("group", "image"):
         what = getattr(source, "kind", type(source).__name__)
         raise UnsupportedError(f"{what}: this is neither an array nor a group of arrays")
@@ -79,10 +79,13 @@ def collect(source: Any, failed: dict[str, ZvcoreError] | None = None) -> list[N
     return nodes
 
 
-def _leaf(path: str, array: Array) -> Leaf:
+def _alone(path: str, array: Array) -> Leaf | Pyramid:
+    """An array that no group has as a level: an image all the same, where its format describes it as one."""
     found = get_format(array.format).read_image(array)
     if found is None:
         return Leaf(path, array, (Axis(),) * array.ndim)
+    if found.convention is not None:
+        return Pyramid(**{**vars(found), "path": path})
     (only,) = found.levels
     return Leaf(path, array, only.axes, only.taken, only.untold, found.kind)
 
@@ -100,7 +103,7 @@ def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]
         try:
             node = source if group is None else group.children()[path.rpartition("/")[2]]
             if isinstance(node, Array):
-                yield _leaf(path, node)
+                yield _alone(path, node)
                 continue
             image = get_format(node.format).read_image(node)
         except _FAILURES as error:

@@ -46,7 +46,8 @@ def read(store: Store) -> BorrowedArray:
     )
     labels = [bytes(one).rstrip(b"\0 ").decode("latin-1") for one in header["label"][: max(0, int(header["nlabl"]))]]
     attrs = {"labels": labels, "space_group": int(header["ispg"])}
-    return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=_axes(header, len(layout.shape)))
+    axes = _axes(header, len(layout.shape))
+    return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE})
 
 
 def _extended(header: Any, key: str) -> int:

@@ -53,7 +53,7 @@ def read(store: Store) -> BorrowedArray:
         blocks = Volume(store, values, source, scale)
         chunk = slabs(values.shape, blocks.dtype.itemsize, range(len(values.shape))[::-1])
         layout = BlockLayout(store.root, blocks, chunk, order="F")
-    return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=axes)
+    return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE})
 
 
 def _header(head: bytes, key: str) -> Any:

@@ -204,7 +204,9 @@ def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
     image = image_of(node)
     if image is None:
         return Dataset(names, store, format.name, node.kind, node)
-    kind = "array" if image.convention is None else (image.kind or "image") if node.kind == "image" else "pyramid"
+    kind = node.kind
+    if image.convention is not None and kind != "array":
+        kind = (image.kind or "image") if kind == "image" else "pyramid"
     return Dataset(names, store, format.name, kind, node, image)
 
 

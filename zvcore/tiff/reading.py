@@ -68,7 +68,7 @@ def _series(series: Any, words: Words, place: SingleFileStore) -> Any:
 
 def _image(words: Words, node: BorrowedGroup) -> Image:
     levels = [Level(name, node[name], node[name].axes) for name in node]
-    return Image("", levels, name=words.name, convention="TIFF", words=words.ome)
+    return Image("", levels, name=words.name, convention=_TITLE, words=words.ome)
 
 
 def _level(levels: Sequence[Any], number: int, words: Words, place: SingleFileStore) -> BorrowedArray:
@@ -76,9 +76,10 @@ def _level(levels: Sequence[Any], number: int, words: Words, place: SingleFileSt
         level = levels[number]
         axes = words.axes(level, levels[0])
         layout, own = _layout(level, place)
-    return BorrowedArray(
-        layout, format=_FORMAT, store=place, axes=axes, whole=own, attrs=words.attrs if len(levels) == 1 else None
-    )
+    if len(levels) > 1:
+        return BorrowedArray(layout, format=_FORMAT, store=place, axes=axes, whole=own)
+    image = {"name": words.name, "convention": _TITLE, "words": words.ome} if words.describe_an_image else None
+    return BorrowedArray(layout, format=_FORMAT, store=place, axes=axes, whole=own, attrs=words.attrs, image=image)
 
 
 def _layout(level: Any, place: SingleFileStore) -> tuple[Layout, tuple[int, ...] | None]:

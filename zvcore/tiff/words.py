@@ -35,6 +35,11 @@ class Words:
         return found
 
     @property
+    def describe_an_image(self) -> bool:
+        """Whether they say more than an array's shape does."""
+        return bool(self.sizes) or any(self.channels)
+
+    @property
     def ome(self) -> dict[str, Any]:
         """The channels in the words of OME-Zarr."""
         if not any(self.channels):
