@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from zvcore.codecs import Codec, Parameter, param
+from zvcore.codecs.rates import rate_at
 from zvcore_plugins._library import LibraryCodec, native_part
 
 if TYPE_CHECKING:
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 _blosc = native_part("_blosc")
 
 __all__ = ["Blosc"]
+
+# Up to which level, and how many million bytes one thread encodes in a second.
+_RATES = {
+    "lz4hc": ((5, 35), (9, 17)),
+    "zlib": ((5, 25), (7, 10), (9, 7)),
+    "zstd": ((3, 60), (6, 25), (8, 7), (9, 2.5)),
+}
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 SHUFFLES = {"auto": -1, "noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
@@ -71,6 +79,10 @@ class Blosc(LibraryCodec):
     def shuffle_number(self) -> int:
         number = SHUFFLES[self.shuffle]
         return number if number >= 0 else 2 if self.item_size == 1 else 1
+
+    @property
+    def encoding_rate(self) -> float | None:
+        return rate_at(self.clevel, _RATES.get(self.cname, ()))
 
     def __zv_codec__(self) -> Any:
         return _blosc and _blosc.codec_table(

@@ -23,5 +23,7 @@ class Bzip2(LibraryCodec):
 
     block_size: int = param(9, low=1, high=9, n5="blockSize", zarr2="level", zarr3="level", doc="in units of 100 kB")
 
+    encoding_rate = 7e6
+
     def __zv_codec__(self) -> Any:
         return _bzip2 and _bzip2.codec_table(self.block_size)

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from zvcore.codecs import Codec, param
+from zvcore.codecs.rates import rate_at
 from zvcore.errors import UnsupportedError
 from zvcore_plugins._library import LibraryCodec, native_part
 
 _lz4 = native_part("_lz4")
 
 __all__ = ["Lz4"]
+
+# Up to which level, and how many million bytes one thread encodes in a second.
+_RATES = ((0, 400), (3, 50), (9, 20), (12, 8))
 
 STREAM, FRAME, SIZED, BLOCK = "lz4block", "frame", "size_prefixed", "block"
 
@@ -47,6 +51,10 @@ class Lz4(LibraryCodec):
         if self.framing == SIZED and not self.sniff:
             return int.from_bytes(data[:4], "little") == size
         return self.sniff or self.framing != STREAM or bytes(data[:8]) == b"LZ4Block"
+
+    @property
+    def encoding_rate(self) -> float | None:
+        return rate_at(self.level, _RATES)
 
     def __zv_codec__(self) -> Any:
         return _lz4 and _lz4.codec_table(

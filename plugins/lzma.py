@@ -23,6 +23,8 @@ class Lzma(Codec):
     preset: int | None = param(None, type=int)
     filters: list[dict[str, int]] | None = param(None, type=list)
 
+    encoding_rate = 2e6
+
     def to_zarr2(self) -> dict[str, Any]:
         return {"preset": self.preset, "filters": self.filters, **super().to_zarr2()}
 

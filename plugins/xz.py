@@ -33,6 +33,8 @@ class Xz(LibraryCodec):
     preset: int = param(6, low=0, high=9)
     extreme: bool = param(False, sparse=("n5", "zarr2", "zarr3"), doc="much more time for a little less space")
 
+    encoding_rate = 2e6
+
     def __zv_codec__(self) -> Any:
         return _xz and _xz.codec_table(self.preset, self.extreme, MEMORY_LIMIT)
 

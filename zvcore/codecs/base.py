@@ -140,6 +140,15 @@ class Codec:
         """The C library that does the work, and its version as it is loaded now; None if Python does it."""
         return None if self._native is None else self._native.library
 
+    @property
+    def encoding_rate(self) -> float | None:
+        """About how many bytes one thread encodes in a second, of data that is hard for this codec, to the order of
+        magnitude; None: so many that nobody waits for it.
+
+        How much a conversion does before it notes what is done goes by that.
+        """
+        return None
+
     def encoded_size(self, size: int) -> int | None:
         """How many bytes `encode` makes of `size` bytes, whatever they are; None: that depends on them.
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from zvcore.converting.cutting import Boxes, ScatteredShards
 from zvcore.converting.gather import Gather
 from zvcore.converting.outcome import put, slices
+from zvcore.converting.pace import bytes_in_time
 from zvcore.converting.parts import PART_BYTES, nbytes_of, parts_of
 from zvcore.converting.present import skips
 from zvcore.converting.recode import Recode
@@ -235,7 +236,9 @@ def plan_copy(
     itemsize = max(view.value_dtype.itemsize, view.array.dtype.itemsize)
     base = target.shards or target.chunks
     wanted = min(PART_BYTES, max(1, memory // 8), _UNIT_CHUNKS * nbytes_of(target.chunks, view.value_dtype))
-    if target.shards is None:
+    copying = Copying(view, target, base, wanted, effort, name)
+    in_time = bytes_in_time(target.layout) if copying.way.encodes else math.inf
+    if target.shards is None and wanted <= in_time:
         # Where it costs little, units begin and end where chunks of the source do: none is decoded twice.
         common = tuple(
             chunk if axis is None else math.lcm(chunk, view.array.chunks[axis])
@@ -244,13 +247,16 @@ def plan_copy(
         clipped = [min(a, b) for a, b in zip(common, target.shape, strict=True)]
         if nbytes_of(clipped, view.value_dtype) <= wanted:
             base = common
-    copying = Copying(view, target, grow(base, target.shape, itemsize, wanted), wanted, effort, name)
+    copying = replace(copying, cell=grow(base, target.shape, itemsize, min(wanted, in_time)))
     if math.prod(copying.cut.grid) > _MOST_UNITS:
         raise UnsupportedError(
             "the array claims more chunks than can be counted; convert a region of it", key=view.array.store.root,
             expected=f"at most {_MOST_UNITS} parts", found=view.shape,
         )  # fmt: skip
     room = min(_UNIT_BYTES, memory // 2, _UNIT_CHUNKS * nbytes_of(target.chunks, target.dtype))
-    if not needed and copying.can_spread(local) and nbytes_of(base, target.dtype) <= room:
-        return replace(copying, cell=grow(base, target.shape, itemsize, room), spread=True)
+    least = nbytes_of(base, target.dtype)
+    # With small units that are slow, each thread has one of its own: they need not wait for each other.
+    slow = least <= in_time < room
+    if not needed and not slow and copying.can_spread(local) and least <= room:
+        return replace(copying, cell=grow(base, target.shape, itemsize, min(room, in_time)), spread=True)
     return copying

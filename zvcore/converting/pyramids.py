@@ -18,6 +18,7 @@ from zvcore.boxes import box_of, count_of
 from zvcore.converting.coarse import CoarseView, Factors, downsampled
 from zvcore.converting.copying import Copying, plan_copy
 from zvcore.converting.outcome import store_values
+from zvcore.converting.pace import UNIT_SECONDS, encoding_seconds
 from zvcore.converting.parts import nbytes_of
 from zvcore.converting.view import View, whole
 from zvcore.report import Outcome
@@ -154,6 +155,8 @@ def _carried(base: Copying, targets: Sequence[Array], factors: Sequence[Factors]
     dtype = targets[0].dtype
     clipped = nbytes_of([min(a, b) for a, b in zip(cell, targets[0].shape, strict=True)], dtype)
     span = list(cell)
+    # How many values are encoded for each of the finest level.
+    share = 1.0 if base.way.encodes else 0.0
     count = 0
     for target, step in zip(targets[1:], factors, strict=False):
         grain = target.shards or target.chunks
@@ -168,6 +171,9 @@ def _carried(base: Copying, targets: Sequence[Array], factors: Sequence[Factors]
             break
         covered = nbytes_of([min(a, b) for a, b in zip(span, targets[0].shape, strict=True)], dtype)
         if covered > max(_UNIT_BYTES, 8 * clipped) or base.unit_memory + (count + 3) * clipped > memory:
+            break
+        share += math.prod(cell) / math.prod(span)
+        if encoding_seconds(target.layout, int(share * covered)) > UNIT_SECONDS:
             break
         count += 1
     return count

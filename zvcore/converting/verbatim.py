@@ -76,6 +76,7 @@ class Verbatim(Way):
     """
 
     how = "verbatim"
+    encodes = False
     passes = True
 
     def __init__(self, view: View | CoarseView, target: Array, rest: Way | None, effort: bool, limit: int = 0) -> None:

@@ -67,11 +67,13 @@ class Way(ABC):
     """A way to fill an array from a view. What it cannot do of a part, it leaves to the `rest`.
 
     how      what a plan calls it
+    encodes  whether what it makes is encoded, at least most of it
     passes   whether `write` keeps nothing of a box, however large, but what threads have done out of turn
     waiting  how many bytes of values may wait for one chunk, where threads share the chunks of a unit
     """
 
     how: ClassVar[str]
+    encodes: ClassVar[bool] = True
     passes: ClassVar[bool] = False
     rest: Way | None
     waiting: int = 0

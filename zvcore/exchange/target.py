@@ -63,7 +63,7 @@ class Place:
     shape: tuple[int, ...] | None = None
 
 
-def grow(base: Sequence[int], shape: Sequence[int], itemsize: int, target: int) -> tuple[int, ...]:
+def grow(base: Sequence[int], shape: Sequence[int], itemsize: int, target: float) -> tuple[int, ...]:
     """A multiple of `base` of at most about `target` bytes, as close to a cube as can be."""
     cell = list(base)
     while True:

@@ -106,6 +106,8 @@ class PngChunk(PictureChunk):
 
     level: int = param(6, low=0, high=9)
 
+    encoding_rate = 25e6
+
     def _encode(self, data: memoryview) -> bytes:
         picture = self._picture(data).astype(self._dtype.newbyteorder("="), copy=False)
         return bytes(imagecodecs.png_encode(picture[..., 0] if self.shape[3] == 1 else picture, level=self.level))

@@ -8,6 +8,7 @@ import imagecodecs
 import numpy as np
 
 from zvcore.codecs import param
+from zvcore.codecs.rates import rate_at
 from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.encoding_images import PictureChunk, decoded
 from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
@@ -21,6 +22,8 @@ __all__ = ["Jxl", "JxlChunk"]
 
 # What other programs write unless they are told, and from which quality on nothing is lost.
 _USUAL, _LOSSLESS = 85, 100
+# Up to which effort, and how many million bytes one thread encodes in a second.
+_RATES = ((1, 15), (3, 10), (5, 4), (7, 2), (8, 1), (9, 0.3), (10, 0.1))
 _STREAM = b"\xff\x0a"
 _CONTAINER = b"\0\0\0\x0cJXL \r\n\x87\n"
 _RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
@@ -32,6 +35,10 @@ class JxlChunk(PictureChunk):
     quality: int = param(_USUAL, low=0, high=100)
     effort: int = param(5, low=1, high=10)
     decodingspeed: int = param(0, low=0, high=4)
+
+    @property
+    def encoding_rate(self) -> float | None:
+        return rate_at(self.effort, _RATES)
 
     def _encode(self, data: memoryview) -> bytes:
         picture = self._picture(data)
