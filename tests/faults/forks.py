@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,8 @@ def describe(child: int) -> None:
         print(subprocess.run(command, capture_output=True, text=True, check=False).stdout[-8000:], flush=True)
 
 
-def run(forks: int, *, threads: int = 3, patience: float = 120.0, tell: int = 0) -> int:
-    """How many of the children stalled. A child that fails is an error."""
+def run(forks: int, *, threads: int = 3, at_once: int = 16, patience: float = 120.0, tell: int = 0) -> int:
+    """How many of the children stalled, of which so many live at once. A child that fails is an error."""
     faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)
     stalled = 0
     with tempfile.TemporaryDirectory() as name:
@@ -94,14 +95,20 @@ def run(forks: int, *, threads: int = 3, patience: float = 120.0, tell: int = 0)
         users = [threading.Thread(target=keep_using, args=(i,)) for i in range(threads)]
         for user in users:
             user.start()
+        children: deque[int] = deque()
         try:
             for number in range(forks):
-                stalled += not fork(lambda number=number: use(arrays, folder, number, write=number % 3 == 0), patience)
+                if len(children) == at_once:
+                    stalled += not ends(children.popleft(), patience)
+                children.append(forked(lambda number=number: use(arrays, folder, number, write=number % 3 == 0)))
                 if failures:
                     raise failures[0]
                 if tell and (number + 1) % tell == 0:
                     print(f"{number + 1} forks, {stalled} stalled", flush=True)
         finally:
+            # Those that are left still use the folder.
+            while children:
+                stalled += not ends(children.popleft(), patience)
             ended.set()
             for user in users:
                 user.join()
@@ -110,6 +117,11 @@ def run(forks: int, *, threads: int = 3, patience: float = 120.0, tell: int = 0)
 
 def fork(work: Any, patience: float) -> bool:
     """Whether a child that does this ends in time."""
+    return ends(forked(work), patience)
+
+
+def forked(work: Any) -> int:
+    """A child that does this and exits: its process id."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         child = os.fork()
@@ -123,6 +135,11 @@ def fork(work: Any, patience: float) -> bool:
             sys.excepthook(*sys.exc_info())
         finally:
             os._exit(status)
+    return child
+
+
+def ends(child: int, patience: float) -> bool:
+    """Whether a child ends in time; one that does not is described, and ended. One that fails is an error."""
     descriptor = os.pidfd_open(child)
     try:
         waiting = select.poll()
