@@ -239,6 +239,13 @@ class Outcome:
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
+def told_part(share: str | None, waiting: str | None) -> list[str]:
+    """What to say at the end of one part of several."""
+    if share is None:
+        return []
+    return [f"part {share} is done; {waiting or 'all of it is finished'}"]
+
+
 @dataclass
 class ConversionReport(Outcome, Report):
     """What a conversion did: what its units did together, and
@@ -249,6 +256,8 @@ class ConversionReport(Outcome, Report):
     memory       the bound of the memory that values and encoded chunks took, in bytes
     verified     whether both sides were read back and compared; None: not requested
     already_finished  whether an earlier run had finished it, so that nothing was done
+    share        which part of it was done, such as "3/64"; None: all of it
+    waiting      what there is to say of the parts that are missing; None: nothing is missing
     """
 
     seconds: float = 0.0
@@ -257,6 +266,8 @@ class ConversionReport(Outcome, Report):
     memory: int = 0
     verified: bool | None = None
     already_finished: bool = False
+    share: str | None = None
+    waiting: str | None = None
 
     @property
     def status(self) -> str:
@@ -278,7 +289,7 @@ class ConversionReport(Outcome, Report):
             name: getattr(self, name)
             for name in (
                 "bytes_in", "bytes_out", "values", "ratio", "seconds", "throughput", "copied", "encoded", "empty",
-                "objects", "units", "resumed", "memory", "verified", "already_finished",
+                "objects", "units", "resumed", "memory", "verified", "already_finished", "share", "waiting",
             )
         }  # fmt: skip
         return {**super().to_json(), **numbers}
@@ -291,6 +302,7 @@ class ConversionReport(Outcome, Report):
             lines.extend(self._work())
         if self.verified is not None:
             lines.append("verified: both sides are the same" if self.verified else "verified: NOT the same")
+        lines.extend(told_part(self.share, self.waiting))
         return "\n".join(lines)
 
     def _work(self) -> list[str]:

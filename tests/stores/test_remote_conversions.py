@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import finish, start
 from tests.stores.servers import PATIENCE
 from zvcore.errors import UnfinishedConversionWarning
 from zvcore.stores import obstore_client, open_store
@@ -107,3 +108,30 @@ def test_an_upload_that_fails_for_good(s3: S3, proxy: Proxy, tmp_path: Path, mon
     store = open_store(url, "r", s3.options)
     assert sorted(store.list()) == [".zvcore-convert.json", "zarr.json"]
     assert zvcore.convert(source, url, **options, storage_options=s3.options, verify=True).verified
+
+
+PART = """
+import json, sys
+import zvcore
+
+print(zvcore.convert(sys.argv[1], sys.argv[2], part=sys.argv[4], **json.loads(sys.argv[3])).waiting)
+"""
+
+
+def test_parts_that_begin_at_once_in_a_bucket_make_one_array(s3_process: S3, tmp_path: Path) -> None:
+    """There are no locks: who is second tries again, and only one closes it."""
+    values = np.random.default_rng(0).integers(1, 256, (64, 64, 64), dtype=np.uint8)
+    source = zvcore.create(tmp_path / "src", format="zarr3", shape=values.shape, dtype="u1", chunks=(16, 16, 16))
+    source[...] = values
+    url = s3_process.url(f"parts-{uuid.uuid4()}")
+    options = {
+        "format": "zarr3", "shards": [32, 32, 32], "chunks": [8, 8, 8], "memory": 1 << 18, "levels": 1,
+        "storage_options": s3_process.options,
+    }  # fmt: skip
+    running = [start(PART, tmp_path / "src", url, json.dumps(options), f"{number}/3") for number in (1, 2, 3)]
+    assert "None" in [finish(process).strip() for process in running]
+    made = zvcore.open(url, storage_options=s3_process.options)
+    assert np.array_equal(made["0"][...], values)
+    assert zvcore.verify(url, storage_options=s3_process.options).ok
+    store = open_store(url, "r", s3_process.options)
+    assert not [key for key in store.list() if ".zvcore-convert." in key]

@@ -172,11 +172,18 @@ def manifest_around(store: Store) -> tuple[Store, str] | None:
 
 
 def check_manifest(
-    store: Store, report: Report, only: str = "", *, fast: bool = False, threads: int | None = None
+    store: Store,
+    report: Report,
+    only: str = "",
+    *,
+    fast: bool = False,
+    threads: int | None = None,
+    keep: Callable[[str], bool] | None = None,
 ) -> None:
     """Compare what lies in a store, or in a folder or object of it, with the store's manifest.
 
     Objects that are gone, changed or extra are problems. `fast`: sizes are compared, not checksums.
+    With `keep`, only the objects that it is true of are looked at.
     """
     try:
         told = (entry for entry in _entries(store) if not only or entry.key == only or entry.key.startswith(f"{only}/"))
@@ -184,6 +191,9 @@ def check_manifest(
             there: Iterator[str] = iter([only])
         else:
             there = _objects(store, only)
+        if keep is not None:
+            told = (entry for entry in told if keep(entry.key))
+            there = filter(keep, there)
         for entry, found in _compared(store, told, there, fast, threads):
             _tell(report, entry, found)
     except MetadataError as error:

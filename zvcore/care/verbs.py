@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from zvcore.care.manifest import MANIFEST, check_manifest, manifest_around
 from zvcore.converting.note import FINISHED, UnfinishedConversion, places_above, unfinished_around, unfinished_at
 from zvcore.converting.note import KEY as NOTE
+from zvcore.converting.part_notes import FOLDER as PARTS
+from zvcore.converting.share import Share
 from zvcore.errors import InvalidKeyError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, get_format
 from zvcore.logs import Log
@@ -40,6 +42,8 @@ _NOTES = (NOTE, FINISHED, MANIFEST)
 _NAMED = 100
 # How many objects one task on a cluster looks at.
 _OBJECTS_PER_TASK = 16
+# And how many a process that does its part of them looks at together.
+_OBJECTS_AT_ONCE = 1024
 _COUNTED_ONCE = ("arrays", "groups", "datasets", "scales", "segments")
 
 
@@ -51,6 +55,7 @@ def verify(
     *,
     format: str | None = None,
     progress: bool | Callable[[int, int], Any] = False,
+    part: tuple[int, int] | str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Report:
@@ -63,9 +68,12 @@ def verify(
                      `threads` says more
     format           as in `zvcore.open`; found out when it is not given
     progress         True for a bar (in a log: lines), or a function, called with (objects looked at, of how many)
+    part             (3, 64), or "3/64": look only at this part of the objects, counted from 1, while other processes
+                     look at the others; what is not an object by itself, such as documents, is of the first part
     storage_options  for object stores, as in `zvcore.open`
     options          what only this format has, such as `spec=` for bare sharded stores of precomputed
     """
+    share = Share.of(part)
     try:
         store, found, only = find(path, "r", format, storage_options)
     except (MetadataError, UnsupportedError) as error:
@@ -82,8 +90,9 @@ def verify(
         return report
     meant = None if only is None else [only]
     with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
-        if client is not None:
-            report = _verify_on(client, store, found.name, only, fast, threads or 1, watch, options)
+        if client is not None or share is not None:
+            tasks = _tasks(store, only, share, _OBJECTS_PER_TASK if client is not None else _OBJECTS_AT_ONCE)
+            report = _verify_on(client, tasks, store, found.name, fast, threads, watch, options)
         else:
             if meant is not None:
                 options["only"] = meant
@@ -92,7 +101,7 @@ def verify(
     if not fast:
         told = (Problem.of(error) for error in store.damaged())
         report.problems += [replace(one, where=one.where.removeprefix(f"{store.root}/")) for one in told]
-    _check_manifest(report, store, only, fast, threads)
+    _check_manifest(report, store, only, fast, threads, share)
     # Last: a conversion that wrote during the check may have ended by now.
     _tell_unfinished(
         report, store.root, [unfinished_around(_place(path, store), storage_options), *_unfinished_within(store, only)]
@@ -124,14 +133,17 @@ def _root(path: Path) -> str:
     return text.rstrip("/") if "://" in text else os.path.abspath(text)
 
 
-def _check_manifest(report: Report, store: Store, only: str | None, fast: bool, threads: int | None) -> None:
+def _check_manifest(
+    report: Report, store: Store, only: str | None, fast: bool, threads: int | None, share: Share | None
+) -> None:
     """Compare what lies here with the manifest that there is of it, if there is one."""
     around = manifest_around(store)
     if around is None:
         return
     root, inside = around
     against = Report()
-    check_manifest(root, against, "/".join(filter(None, (inside, only))), fast=fast, threads=threads)
+    keep = None if share is None else share.has
+    check_manifest(root, against, "/".join(filter(None, (inside, only))), fast=fast, threads=threads, keep=keep)
     folder = inside if store.file is None else inside.rpartition("/")[0]
     below = f"{folder}/" if folder else ""
     against.problems = [replace(one, where=one.where.removeprefix(below)) for one in against.problems]
@@ -162,9 +174,7 @@ def _unfinished_member(store: Store, path: str) -> UnfinishedConversion | None:
 
 def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConversion | None]) -> None:
     """Report unfinished conversions: their missing chunks are not fill values. Their notes are not odd files."""
-    report.problems = [
-        problem for problem in report.problems if problem.fatal or problem.where.rpartition("/")[2] not in _NOTES
-    ]
+    report.problems = [problem for problem in report.problems if problem.fatal or not _is_note(problem.where)]
     here = f"{root.rstrip('/')}/"
     for one in {one.place: one for one in found if one is not None}.values():
         what = f"{one}; the same conversion, run again, resumes it"
@@ -185,24 +195,42 @@ def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConver
             )
 
 
+def _is_note(where: str) -> bool:
+    folder, _, name = where.rpartition("/")
+    return name in _NOTES or PARTS in (name, folder.rpartition("/")[2])
+
+
+def _tasks(store: Store, only: str | None, share: Share | None, size: int) -> Iterator[list[str]]:
+    """The keys of some objects each; of documents alone, none."""
+    keys = keys_of(store, None if only is None else [only])
+    if share is not None:
+        keys = filter(share.has, keys)
+    if only is None and (share is None or share.number == 1):
+        yield []
+    while batch := list(itertools.islice(keys, size)):
+        yield batch
+
+
 def _verify_on(
     client: Any,
+    tasks: Iterable[list[str]],
     store: Store,
     format: str,
-    only: str | None,
     fast: bool,
-    threads: int,
+    threads: int | None,
     watch: Callable[[int], None],
     options: dict[str, Any],
 ) -> Report:
-    """Documents are one task, and every few objects another."""
+    """The tasks one after the other, or on a cluster."""
     from zvcore.distributed import run_tasks
 
-    keys = keys_of(store, None if only is None else [only])
-    batches = iter(lambda: list(itertools.islice(keys, _OBJECTS_PER_TASK)), [])
-    tasks: Iterable[list[str]] = batches if only is not None else itertools.chain([[]], batches)
+    done: Iterable[tuple[list[str], Report]]
+    if client is None:
+        done = ((batch, _verify_some(batch, store, format, fast, threads, options)) for batch in tasks)
+    else:
+        done = run_tasks(client, _verify_part, tasks, pickle.dumps(store), format, fast, threads or 1, options)
     report = Report()
-    for batch, part in run_tasks(client, _verify_part, tasks, pickle.dumps(store), format, fast, threads, options):
+    for batch, part in done:
         watch(len(batch))
         if batch:
             # Each task opens what its objects belong to, and counts that.
@@ -216,9 +244,13 @@ def _verify_on(
 def _verify_part(
     only: list[str], store: bytes, format: str, fast: bool, threads: int, options: dict[str, Any]
 ) -> Report:
-    report: Report = (
-        get_format(format).care().verify(pickle.loads(store), only=only, fast=fast, threads=threads, **options)
-    )
+    return _verify_some(only, pickle.loads(store), format, fast, threads, options)
+
+
+def _verify_some(
+    only: list[str], store: Store, format: str, fast: bool, threads: int | None, options: dict[str, Any]
+) -> Report:
+    report: Report = get_format(format).care().verify(store, only=only, fast=fast, threads=threads, **options)
     return report
 
 

@@ -102,9 +102,28 @@ def run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verify", action="store_true", help="read both sides back and compare their checksums")
     parser.add_argument("--memory", type=memory, metavar="SIZE", help="how much memory to use, such as 512M (1G)")
     parser.add_argument("--dask", metavar="ADDRESS", help="work on the cluster of this scheduler")
+    part_options(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace what is at DST")
     parser.add_argument("--no-resume", action="store_true", help="do not resume an interrupted run, but start over")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
+
+
+def part_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--part", type=part, metavar="K/N", help="do only the K-th of N parts, as one of N jobs; the last closes it"
+    )
+    parser.add_argument("--finish", action="store_true", help="close what all parts have done, if the last one died")
+
+
+def part(text: str) -> Any:
+    import argparse
+
+    from zvcore.converting.share import Share
+
+    try:
+        return Share.of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -140,7 +159,7 @@ def run(options: argparse.Namespace) -> int:
     with cluster(options.dask) as client, ending_in_order():
         report = zvcore.convert(
             source, options.dst, verify=options.verify, progress=not options.quiet, threads=options.threads,
-            client=client, manifest=options.manifest, **asked, **given,
+            client=client, manifest=options.manifest, part=options.part, finish=options.finish, **asked, **given,
         )  # fmt: skip
     return tell(options, report)
 

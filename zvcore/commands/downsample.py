@@ -23,6 +23,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser.add_argument("--verify", action="store_true", help="compare each level with what the finer one gives")
     parser.add_argument("--memory", type=convert.memory, metavar="SIZE", help="most to hold at once, such as 512M (1G)")
     parser.add_argument("--dask", metavar="ADDRESS", help="work on the cluster of this scheduler")
+    convert.part_options(parser)
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     return parser
 
@@ -37,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
         report = zvcore.downsample(
             options.path, levels=options.levels or 1, method=options.method, factors=options.factors,
             verify=options.verify, progress=not options.quiet, threads=options.threads, client=client,
+            part=options.part, finish=options.finish,
             **({} if options.memory is None else {"memory": options.memory}),
         )  # fmt: skip
     return convert.tell(options, report)

@@ -84,6 +84,7 @@ def box_options(parser: argparse.ArgumentParser, box: str) -> None:
         "--memory", type=convert.memory, metavar="SIZE", help="most for all boxes at once, such as 16G (4G)"
     )
     parser.add_argument("--dask", metavar="ADDRESS", help="work on the cluster of this scheduler")
+    convert.part_options(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace the set that is at DST")
     parser.add_argument("--no-resume", action="store_true", help="do not resume an interrupted run")
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and write nothing")
@@ -122,7 +123,7 @@ def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
                 image=options.image, voxel_size=options.voxel_size, box=options.box,
                 sharding=sharding, overwrite=options.overwrite,
                 resume=not options.no_resume, dry_run=options.dry_run, progress=not options.quiet,
-                threads=options.threads, client=client,
+                threads=options.threads, client=client, part=options.part, finish=options.finish,
                 **({} if options.memory is None else {"memory": options.memory}), **own,
             )  # fmt: skip
         except (NotFoundError, ValueError, IndexError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.commands import FormatNames
+from zvcore.commands.convert import part
 
 if TYPE_CHECKING:
     import argparse
@@ -23,6 +24,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser.add_argument("--fast", action="store_true", help="check structure and checksums, decode nothing")
     parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: detected)")
     parser.add_argument("--dask", metavar="ADDRESS", help="check on the workers of a dask.distributed scheduler")
+    parser.add_argument("--part", type=part, metavar="K/N", help="look only at the K-th of N parts of the objects")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
@@ -42,7 +44,13 @@ def run(options: argparse.Namespace) -> int:
         for path in options.paths:
             with reading(path):
                 report = zvcore.verify(
-                    path, options.fast, options.threads, client, format=options.format, progress=not options.quiet
+                    path,
+                    options.fast,
+                    options.threads,
+                    client,
+                    format=options.format,
+                    progress=not options.quiet,
+                    part=options.part,
                 )
             found.add(report.status)
             if options.json:

@@ -13,9 +13,11 @@ from zvcore.care.manifest import MANIFEST, write_manifest
 from zvcore.converting.companions import ComparingObjects
 from zvcore.converting.journal import StepNote, ended_badly
 from zvcore.converting.making import Made, Step, make, path_in
+from zvcore.converting.note import unfinished_at
 from zvcore.converting.plan import Plan, planned, planned_beside
 from zvcore.converting.present import Units, units_of
 from zvcore.converting.running import Parts, run_units
+from zvcore.converting.sharing import Sharing
 from zvcore.converting.verifying import Comparison
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.logs import Log
@@ -44,22 +46,26 @@ class Conversion(ABC):
     effort     whether a codec that encodes with another effort counts as another codec
     replacing  whether something is removed from there first
     finished   whether an earlier run has finished it, so that there is nothing to do
+    resuming   whether what was begun before is there
     consolidating  whether the destination will tell of all that lies in it
     manifest   whether it will have a checksum of every object
+    sharing    which part of it this process does
     """
 
     journal: Journal
     effort = False
     replacing = False
     finished = False
+    resuming = False
     consolidating = False
     manifest = False
 
-    def __init__(self, store: Store, memory: int) -> None:
+    def __init__(self, store: Store, memory: int, sharing: Sharing | None = None) -> None:
         if memory < 1:
             raise ValueError(f"memory is a number of bytes, not {memory}")
         self.store = store
         self.memory = memory
+        self.sharing = Sharing(store) if sharing is None else sharing
         self.made = self._nothing()
 
     @abstractmethod
@@ -121,6 +127,14 @@ class Conversion(ABC):
     def prepare(self) -> None:
         """Make the destination, or find what an earlier run has made."""
 
+    @abstractmethod
+    def task(self) -> dict[str, Any]:
+        """What was asked for, to know it again."""
+
+    @abstractmethod
+    def join(self) -> None:
+        """Look again whether another part has begun meanwhile."""
+
     # --- running
 
     def run(
@@ -131,14 +145,49 @@ class Conversion(ABC):
         progress: bool | Callable[[int, int], Any],
         verify: bool,
     ) -> ConversionReport:
+        report = ConversionReport(already_finished=self.finished, share=self.sharing.name)
         try:
-            with ended_badly(self.journal, "the conversion"):
-                return self._run(threads, client, progress, verify)
+            if self.sharing.share is not None and not self.finished:
+                with ended_badly(self.journal, "this part of the conversion"):
+                    closing = self._run_share(report, threads, client, progress)
+                if closing is None:
+                    return self._part_done(report)
+                self.journal, report.units, report.resumed = closing, 0, 0
+            with self.sharing.closing(self.journal) as alone:
+                if not alone:
+                    return self._part_done(report)
+                with ended_badly(self.journal, "the conversion"):
+                    return self._run(report, threads, client, progress, verify)
         finally:
             self.store.finish()
 
-    def _run(self, threads: int | None, client: Any, progress: Any, verify: bool) -> ConversionReport:
-        report = ConversionReport(already_finished=self.finished)
+    def _run_share(self, report: ConversionReport, threads: int | None, client: Any, progress: Any) -> Journal | None:
+        """Do what this part has to do. What is given is by what to close the whole, if this was the last part."""
+        self.sharing.begin(self._begin, self.join)
+        self.resuming = True
+        steps = [step for step in self.made.steps if not step.follows]
+        report.losses.extend(self.draft.losses)
+        total = sum(len(self.journal.mine(len(step.work))) for step in steps)
+        _log.info("part %s of a conversion into %s: %d units at most", self.sharing.name, self.store.root, total)
+        with shown(progress, total, "converting") as tell:
+            for step in steps:
+                self._run_step(step, report, threads, client, tell)
+        self.journal.end()
+        return self.sharing.closed_by(self.task())
+
+    def _part_done(self, report: ConversionReport) -> ConversionReport:
+        unfinished = unfinished_at(self.store)
+        report.waiting = None if unfinished is None else unfinished.parts
+        return report
+
+    def _begin(self) -> None:
+        """Prepare the destination, and note what is to be done."""
+        self.prepare()
+        self.journal.plan({step.name: self._noted(step, Units(range(len(step.work)))) for step in self.made.steps})
+
+    def _run(
+        self, report: ConversionReport, threads: int | None, client: Any, progress: Any, verify: bool
+    ) -> ConversionReport:
         if self.finished:
             report.losses.extend(self.draft.losses)
             if verify:
@@ -147,10 +196,9 @@ class Conversion(ABC):
             if self.manifest and not self.store.exists(MANIFEST):
                 self._write_manifest(progress, threads)
             return report
-        self.prepare()
+        self._begin()
         steps = self.made.steps
-        self.journal.plan({step.name: self._noted(step, Units(range(len(step.work)))) for step in steps})
-        report.losses.extend(self.draft.losses)
+        report.losses = [*self.draft.losses]
         total = sum(len(step.work) for step in steps)
         _log.info("converting into %s: %d steps, %d units", self.store.root, len(steps), total)
         with shown(progress, total, "converting") as tell:
@@ -187,14 +235,15 @@ class Conversion(ABC):
         units = units_of(work)
         self.journal.begin_step(step.name, self._noted(step, units))
         resumed = self.journal.done(step.name)
-        report.units += len(units)
+        mine = len(self.journal.mine(len(units)))
+        report.units += mine
         report.resumed += resumed
         # What nothing is stored of is done already.
-        tell(len(work) - len(units) + resumed)
+        tell(len(self.journal.mine(len(work))) - mine + resumed)
         report.memory = max(report.memory, work.unit_memory)
-        _log.info("%s: %d of %d units are to be done", step.name, len(units) - resumed, len(work))
+        _log.info("%s: %d of %d units are to be done", step.name, mine - resumed, len(work))
         left = (units[ordinal] for ordinal in self.journal.left(step.name, len(units)))
-        parts = Parts(left, len(units) - resumed, self.memory)
+        parts = Parts(left, mine - resumed, self.memory)
         chunks = report.copied + report.encoded + report.empty
         try:
             for unit, outcome in run_units(work, parts, threads=threads, client=client):
@@ -202,7 +251,7 @@ class Conversion(ABC):
                 report.include(outcome)
                 _log.debug("%s: unit %d is done: %s", step.name, unit, outcome)
                 tell(1)
-            if units.listed is not None and not resumed:
+            if units.listed is not None and mine == len(units) and not resumed:
                 seen = report.copied + report.encoded + report.empty - chunks
                 report.empty += sum(prod(count_of(one.shape, one.chunks)) for one in work.targets) - seen
         except BaseException as error:

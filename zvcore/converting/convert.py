@@ -16,6 +16,7 @@ from zvcore.converting.lines import lines_of
 from zvcore.converting.one_piece import OnePiece
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import is_table, rows_of, table_format
+from zvcore.converting.sharing import Sharing
 from zvcore.converting.table_reading import read_table
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.exchange import Target
@@ -41,7 +42,7 @@ Path = str | os.PathLike[str] | Store
 # What only arrays have a use for.
 _OF_ARRAYS = (
     "chunks", "shards", "codec", "levels", "region", "dtype", "clip", "method", "factors", "image", "ome", "voxel_size",
-    "unit", "axes", "channels", "name", "consolidate", "verify", "manifest",
+    "unit", "axes", "channels", "name", "consolidate", "verify", "manifest", "part", "finish",
 )  # fmt: skip
 
 
@@ -78,6 +79,8 @@ def convert(
     skip_unsupported: bool = False,
     consolidate: bool | None = None,
     manifest: bool = False,
+    part: tuple[int, int] | str | None = None,
+    finish: bool = False,
     fsync: bool | None = None,
     source_options: dict[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -123,6 +126,9 @@ def convert(
                       that names all of it, before anything is written
     consolidate  whether a Zarr group tells of all that lies in it (consolidated metadata); None: if the source's does
     manifest    leave a checksum of every object (`.zvcore-manifest.jsonl`), by which `verify` checks any copy later
+    part        (3, 64), or "3/64": do only this part, counted from 1; other processes do the others, in any order. The
+                last one closes the conversion, and does what needs the parts of the others
+    finish      close a conversion of which all parts are done, if the last one has died; names those that are missing
     fsync       every write to the destination is durable before the next begins, as in `zvcore.open`
     source_options   for opening the source, as `zvcore.open` takes them
     storage_options  for whichever of the two lies in an object store, as in `zvcore.open`
@@ -222,9 +228,11 @@ def _conversion(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[
         target, given["region"], None if dtype is None else np.dtype(dtype), given["clip"], given["levels"] or 0,
         given["method"], _lengths(given["factors"]), given["image"], Asked.of(**said),
     )  # fmt: skip
+    store = _destination(to_there, given)
     conversion = Converting(
-        source, _destination(to_there, given), request, memory=int(given["memory"]), overwrite=given["overwrite"],
+        source, store, request, memory=int(given["memory"]), overwrite=given["overwrite"],
         resume=given["resume"], skip=given["skip_unsupported"], consolidate=given["consolidate"],
+        sharing=Sharing(store, given["part"], given["finish"], given["overwrite"]),
     )  # fmt: skip
     conversion.manifest = given["manifest"]
     if given["strict"]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from zvcore.converting.drafts import Draft
     from zvcore.converting.making import Made
+    from zvcore.converting.sharing import Sharing
     from zvcore.converting.sources import Node
     from zvcore.format import Format
     from zvcore.stores import Store
@@ -48,9 +49,10 @@ class Converting(Conversion):
         resume: bool,
         skip: bool = False,
         consolidate: bool | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         self.effort = request.target.effort
-        super().__init__(store, memory)
+        super().__init__(store, memory, sharing)
         self.failed: dict[str, ZvcoreError] = {}
         self._rehearsed: tuple[Store, Made] | None = None
         nodes = collect(source, self.failed)
@@ -128,7 +130,7 @@ class Converting(Conversion):
             title = self.request.target.format.title
             raise UnsupportedError(f"{title} holds one image; choose one with image=: this group has several: {names}")
 
-    def _task(self) -> dict[str, Any]:
+    def task(self) -> dict[str, Any]:
         """What was asked for, to know it again."""
         asked, target = self.request, self.request.target
         arrays = [
@@ -150,21 +152,36 @@ class Converting(Conversion):
 
     def _journal(self, overwrite: bool, resume: bool) -> Journal:
         found = read_note(self.store)
-        task = self._task()
-        if found is not None and resume and not found.get("clearing"):
-            try:
-                journal = Journal(self.store, task, found)
-            except ConflictError:
-                if not overwrite:
-                    raise
-            else:
-                self.resuming, self.adding = True, journal.adding is not None
-                return journal
+        task = self.task()
+        if resume and (journal := self._begun(task, found, overwrite)) is not None:
+            return journal
         self.resuming = False
         there = opening.detect(self.store)
         occupied_by = there if there is not None and any(self.store.list_dir()) else None
+        if occupied_by is not None and found is None and self.sharing.share is not None:
+            # What another part of this conversion makes is not there before its note is.
+            found = read_note(self.store)
+            if (journal := self._begun(task, found, overwrite)) is not None:
+                return journal
         self._settle(found, occupied_by, overwrite, task)
-        return Journal(self.store, task, None)
+        return self.sharing.journal(task, None) if not self.finished else Journal(self.store, task, None)
+
+    def _begun(self, task: dict[str, Any], found: dict[str, Any] | None, overwrite: bool) -> Journal | None:
+        """The journal of what was begun before, if it is this conversion."""
+        if found is None or found.get("clearing"):
+            return None
+        try:
+            journal = self.sharing.journal(task, found)
+        except ConflictError:
+            if not overwrite:
+                raise
+            return None
+        self.resuming, self.adding = True, journal.adding is not None
+        return journal
+
+    def join(self) -> None:
+        if not self.resuming:
+            self.journal = self._begun(self.task(), read_note(self.store), False) or self.journal
 
     def _settle(
         self, found: Mapping[str, Any] | None, there: Format | None, overwrite: bool, task: dict[str, Any]
@@ -196,7 +213,7 @@ class Converting(Conversion):
             return False  # what is refused now was not made then
 
     def _record(self) -> None:
-        record_finished(self.store, self.made, self._task())
+        record_finished(self.store, self.made, self.task())
 
     # --- making the destination
 

@@ -32,6 +32,8 @@ def downsample(
     client: Any = None,
     memory: int = DEFAULT_MEMORY,
     storage_options: Mapping[str, Any] | None = None,
+    part: tuple[int, int] | str | None = None,
+    finish: bool = False,
     fsync: bool | None = None,
     **options: Any,
 ) -> ConversionReport:
@@ -41,7 +43,7 @@ def downsample(
     `options` are then those of `convert`. Each level is made of the one before it: method="mean" for images, "mode"
     (the most frequent value, of several the smallest) for labels. Labels are what is marked so, and where nothing says
     what values are, booleans and whole numbers of 32 and 64 bits. Boxes at odd ends hold fewer voxels and are the mean,
-    or mode, of those. `fsync` is as in `zvcore.convert`.
+    or mode, of those. `part`, `finish` and `fsync` are as in `zvcore.convert`.
     """
     if dst is not None:
         from_there, to_there = shared_options(storage_options, src, dst)
@@ -49,8 +51,8 @@ def downsample(
         options.setdefault("format", _format_of(source))
         return convert(
             source, dst, levels=levels, method=method, factors=factors, verify=verify, progress=progress,
-            threads=threads, client=client, memory=memory, storage_options=to_there, fsync=fsync,
-            **options,
+            threads=threads, client=client, memory=memory, storage_options=to_there, part=part,
+            finish=finish, fsync=fsync, **options,
         )  # fmt: skip
     if options:
         raise TypeError(f"only with a destination: {', '.join(options)}")
@@ -59,6 +61,7 @@ def downsample(
     if method not in (None, "mean", "mode"):
         raise ValueError(f"method is 'mean' or 'mode', not {method!r}")
     from zvcore.converting.growing import Growing
+    from zvcore.converting.sharing import Sharing
 
     started = time.monotonic()
     store = open_store(src, "r+", storage_options) if isinstance(src, str | os.PathLike | Store) else src.store
@@ -66,7 +69,7 @@ def downsample(
     source = opening.open_silently(store, "r+")
     growing = Growing(
         source, store, levels=levels, method=method, memory=int(memory),
-        factors=None if factors is None else tuple(int(n) for n in factors),
+        factors=None if factors is None else tuple(int(n) for n in factors), sharing=Sharing(store, part, finish),
     )  # fmt: skip
     report = growing.run(threads=threads, client=client, progress=progress, verify=verify)
     report.seconds = time.monotonic() - started

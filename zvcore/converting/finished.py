@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from zvcore.converting.making import Made
     from zvcore.stores import Store
 
-__all__ = ["record_finished", "was_finished"]
+__all__ = ["is_recorded", "record_finished", "was_finished"]
 
 
 def record_finished(store: Store, made: Made, task: Mapping[str, Any]) -> None:
     """Note that what was asked for is done; called when all of it is stored."""
-    key = _key(store, made)
-    if key is not None:
-        store.put(key, documents.encode({"version": VERSION, "mark": fingerprint(task)}))
+    if made.arrays and store.file is None:  # nothing is left beside a single file
+        store.put(
+            _key(path_in(store, made.arrays[0][1])), documents.encode({"version": VERSION, "mark": fingerprint(task)})
+        )
 
 
 def was_finished(store: Store, task: Mapping[str, Any], scratch: Store, made: Made) -> bool:
@@ -35,20 +36,19 @@ def was_finished(store: Store, task: Mapping[str, Any], scratch: Store, made: Ma
 
     `scratch` is where it was `made` in memory.
     """
-    key = _key(scratch, made)
-    if key is None:
-        return False
-    try:
-        record = documents.read(store, key)
-    except ZvcoreError:
-        return False
-    if record is None or (record.get("version"), record.get("mark")) != (VERSION, fingerprint(task)):
+    if not made.arrays or store.file is not None or not is_recorded(store, path_in(scratch, made.arrays[0][1]), task):
         return False
     return all(store.each(store.exists, [*scratch.list()]))
 
 
-def _key(store: Store, made: Made) -> str | None:
-    if not made.arrays or store.file is not None:
-        return None  # nothing is left beside a single file
-    path = path_in(store, made.arrays[0][1])
+def is_recorded(store: Store, path: str, task: Mapping[str, Any]) -> bool:
+    """Whether a conversion of which the array at this path was the first is finished."""
+    try:
+        record = documents.read(store, _key(path))
+    except ZvcoreError:
+        return False
+    return record is not None and (record.get("version"), record.get("mark")) == (VERSION, fingerprint(task))
+
+
+def _key(path: str) -> str:
     return f"{path}/{FINISHED}" if path else FINISHED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.conversion import Conversion
+from zvcore.converting.finished import is_recorded, record_finished
 from zvcore.converting.journal import Journal
 from zvcore.converting.note import read_note
 from zvcore.converting.planning import Request, draft_levels
@@ -14,7 +15,10 @@ from zvcore.exchange import Target
 from zvcore.format import get_format
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from zvcore.converting.drafts import Draft
+    from zvcore.converting.sharing import Sharing
     from zvcore.stores import Store
 
 __all__ = ["Growing"]
@@ -32,8 +36,9 @@ class Growing(Conversion):
         method: str | None,
         factors: tuple[int, ...] | None,
         memory: int,
+        sharing: Sharing | None = None,
     ) -> None:
-        super().__init__(store, memory)
+        super().__init__(store, memory, sharing)
         pyramids = [node for node in collect(source) if isinstance(node, Pyramid)]
         if len(pyramids) != 1 or pyramids[0].path:
             raise UnsupportedError(
@@ -44,27 +49,62 @@ class Growing(Conversion):
         self.node = pyramids[0]
         target = Target(get_format(self.node.levels[0].array.format))
         self.request = Request(target, levels=levels, method=method, factors=factors)
-        task = {"grow": [repr(one) for one in (store.root, levels, method, factors)]}
+        self.asked = [repr(one) for one in (store.root, levels, method, factors)]
         self.found = read_note(store)
         if self.found is not None:
-            # Levels that the run before has made already are not the ones to begin from.
-            named = self.found.get("task", {}).get("from")
-            kept = [leaf for leaf in self.node.levels if isinstance(named, list) and leaf.path in named]
-            self.node.levels = kept or self.node.levels
-        task["from"] = [leaf.path for leaf in self.node.levels]
-        self.journal = Journal(store, task, self.found)
+            self._begin_from_before(self.found)
+            self.resuming = True
+        elif self.sharing.share is not None and self._was_finished():
+            self.finished = True
+        self.journal = Journal(store, self.task(), None) if self.finished else self._journal()
+
+    def task(self) -> dict[str, Any]:
+        return self._task_from(len(self.node.levels))
+
+    def _task_from(self, count: int) -> dict[str, Any]:
+        return {"grow": self.asked, "from": [leaf.path for leaf in self.node.levels[:count]]}
+
+    def _journal(self) -> Journal:
+        return self.sharing.journal(self.task(), self.found)
+
+    def _begin_from_before(self, found: Mapping[str, Any]) -> None:
+        """Levels that the run before has made already are not the ones to begin from."""
+        named = found.get("task", {}).get("from")
+        kept = [leaf for leaf in self.node.levels if isinstance(named, list) and leaf.path in named]
+        self.node.levels = kept or self.node.levels
+
+    def _was_finished(self) -> bool:
+        """Whether all parts have done the same before: one that is run again shall not add further levels."""
+        return any(
+            is_recorded(self.store, leaf.path, self._task_from(number))
+            for number, leaf in enumerate(self.node.levels)
+            if number
+        )
+
+    def _record(self) -> None:
+        if self.journal.parts is not None:
+            record_finished(self.store, self.made, self.task())
+
+    def join(self) -> None:
+        if self.found is None:
+            self.found = read_note(self.store)
+            if self.found is not None:
+                self._begin_from_before(self.found)
+                self.resuming = True
+                self.__dict__.pop("draft", None)
+            self.journal = self._journal()
 
     def _draft(self) -> Draft:
         return draft_levels(self.node, self.request)
 
     def prepare(self) -> None:
-        if self.found is None:
+        if not self.resuming:
             self.rehearse()
         self.journal.begin()
         try:
-            self.make(self.found is not None)
+            self.make(self.resuming)
         except ZvcoreError:
-            if self.found is None and not self.made.arrays:
+            if not self.resuming and not self.made.arrays:
                 # Nothing was written: the pyramid is as sound as it was.
                 self.journal.end()
             raise

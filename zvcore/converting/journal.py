@@ -10,7 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zvcore.converting.note import KEY, VERSION, checked_spans, checked_units
+from zvcore.converting.note import KEY, VERSION
+from zvcore.converting.part_notes import FOLDER
+from zvcore.converting.spans import checked_spans, checked_units, insert
 from zvcore.errors import ConflictError, ZvcoreError
 
 if TYPE_CHECKING:
@@ -55,9 +57,16 @@ class Journal:
     """Which units of which step are done. `task` is what was asked for: the journal of another task is refused.
 
     The whole is one small object, replaced at once, so that a crash leaves the old one or the new one.
+
+    key    where it lies
+    parts  in how many parts several processes do it, see `sharing`; None: one does all of it
     """
 
-    def __init__(self, store: Store, task: Mapping[str, Any], found: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, store: Store, task: Mapping[str, Any], found: Mapping[str, Any] | None, parts: int | None = None
+    ) -> None:
+        self.key = KEY
+        self.parts = parts
         self._store = store
         self._task = dict(task)
         self._mark = fingerprint(task)
@@ -75,10 +84,10 @@ class Journal:
                     "another conversion into this place was begun and has not ended; overwrite=True starts over",
                     key=f"{store.root}/{KEY}", expected=self._task, found=found.get("task"),
                 )  # fmt: skip
-            self._done = checked_spans(found.get("done"))
+            self._done = checked_spans(found.get("done"), KEY)
             self._units = found.get("units")
             if self._units is not None:
-                checked_units(self._units)
+                checked_units(self._units, KEY)
             adding = found.get("adding")
             self.adding = list(adding) if isinstance(adding, list) else None
 
@@ -127,16 +136,21 @@ class Journal:
 
     def left(self, step: str, count: int) -> Iterator[int]:
         """The units of a step that are not done, in order."""
-        at = 0
-        for first, stop in [*self._done.get(step, []), [count, count]]:
-            yield from range(at, min(first, count))
-            at = stop
+        mine = self.mine(count)
+        at = mine.start
+        for first, stop in [*self._done.get(step, []), [mine.stop, mine.stop]]:
+            yield from range(at, min(first, mine.stop))
+            at = max(at, stop)
+
+    def mine(self, count: int) -> range:
+        """Which of the units of a step this process is to do, of so many."""
+        return range(count)
 
     def add(self, step: str, unit: int) -> None:
         """Note that a unit is done; called after its objects are stored."""
         with self._lock:
             spans = self._done.setdefault(step, [])
-            _insert(spans, unit)
+            insert(spans, unit)
             if time.monotonic() >= self._next:
                 self._write()
 
@@ -158,37 +172,22 @@ class Journal:
 
     def end(self) -> None:
         """The conversion is complete."""
-        self._store.delete(KEY)
+        if self.parts is not None:
+            self._store.delete_prefix(FOLDER)
+        self._store.delete(self.key)
 
-    def _write(self) -> None:
-        document = {
+    def _document(self) -> dict[str, Any]:
+        return {
             "version": VERSION, "mark": self._mark, "task": self._task, "units": self._units, "done": self._done,
             "failed": self._failed, "clearing": self._clearing, "adding": self.adding,
+            **({} if self.parts is None else {"parts": self.parts}),
         }  # fmt: skip
+
+    def _write(self) -> None:
         started = time.monotonic()
-        self._store.put(KEY, json.dumps(document, default=str).encode())
+        self._store.put(self.key, json.dumps(self._document(), default=str).encode())
         ended = time.monotonic()
         self._next = ended + min((ended - started) / _SHARE, _LONGEST)
-
-
-def _insert(spans: list[list[int]], unit: int) -> None:
-    """Add one number to sorted spans [first, stop) that do not touch. Numbers come nearly in order."""
-    at = len(spans)
-    while at and spans[at - 1][0] > unit:
-        at -= 1
-    if at and spans[at - 1][1] > unit:
-        return
-    joins_left = at > 0 and spans[at - 1][1] == unit
-    joins_right = at < len(spans) and spans[at][0] == unit + 1
-    if joins_left and joins_right:
-        spans[at - 1][1] = spans[at][1]
-        del spans[at]
-    elif joins_left:
-        spans[at - 1][1] += 1
-    elif joins_right:
-        spans[at][0] -= 1
-    else:
-        spans.insert(at, [unit, unit + 1])
 
 
 @contextmanager

@@ -25,10 +25,14 @@ __all__ = ["Made", "Step", "make", "path_in"]
 
 @dataclass
 class Step:
-    """A part of the work whose units need nothing of each other; steps are done one after the other."""
+    """A part of the work whose units need nothing of each other; steps are done one after the other.
+
+    follows  whether it reads what the steps before it write
+    """
 
     name: str
     work: Any
+    follows: bool = False
 
 
 @dataclass
@@ -93,14 +97,14 @@ class Made:
         """Steps that fill an array as `base` says, and coarser ones above it."""
         added = [target for _, target in coarser]
         factors = [one.factors for one, _ in coarser]
-        for work in plan_levels(base, added, factors, method, self.memory):
-            self._add(work)
+        for number, work in enumerate(plan_levels(base, added, factors, method, self.memory)):
+            self._add(work, number > 0)
         self.pairs.append((base.name, base.view, base.target))
         for finer, target, step in zip([base.target, *added], added, factors, strict=False):
             self.pairs.append((f"{base.name}: coarser", CoarseView(whole(finer), step, method, base.part), target))
 
-    def _add(self, work: Any) -> None:
-        self.steps.append(Step(f"{len(self.steps)}:{work.name}", work))
+    def _add(self, work: Any, follows: bool = False) -> None:
+        self.steps.append(Step(f"{len(self.steps)}:{work.name}", work, follows))
 
 
 def make(draft: Draft, writer: ImageWriter, made: Made) -> None:

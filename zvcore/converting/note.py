@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
+from zvcore.converting.part_notes import waiting_for
+from zvcore.converting.spans import checked_spans, checked_units
 from zvcore.errors import MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
 
@@ -22,8 +24,6 @@ __all__ = [
     "KEY",
     "VERSION",
     "UnfinishedConversion",
-    "checked_spans",
-    "checked_units",
     "places_above",
     "read_note",
     "unfinished_above",
@@ -51,6 +51,7 @@ class UnfinishedConversion:
     failed   the error that ended it; None: none did
     missing  (units that are missing, of how many, the arrays that they write), of each step that is not complete
     damaged  the note itself cannot be understood
+    parts    what there is to say of the parts that are missing, where several processes do it together
     """
 
     place: str
@@ -59,6 +60,7 @@ class UnfinishedConversion:
     failed: str | None = None
     missing: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
     damaged: bool = False
+    parts: str | None = None
 
     @property
     def note(self) -> str:
@@ -66,13 +68,17 @@ class UnfinishedConversion:
         return f"{self.place.rstrip('/')}/{KEY}"
 
     def to_json(self) -> dict[str, Any]:
-        return {"what": str(self), "done": self.done, "units": self.units, "failed": self.failed}
+        return {
+            "what": str(self), "done": self.done, "units": self.units, "failed": self.failed,
+            "parts": self.parts,
+        }  # fmt: skip
 
     def __str__(self) -> str:
         if self.damaged:
             return "an unfinished conversion, whose note cannot be read"
         text = f"an unfinished conversion: {self.done} of {'?' if self.units is None else self.units} units"
-        return text if self.failed is None else f"{text}, failed: {self.failed}"
+        told = [f", failed: {self.failed}"] * (self.failed is not None) + [f"; {self.parts}"] * (self.parts is not None)
+        return "".join([text, *told])
 
 
 def read_note(store: Store) -> dict[str, Any] | None:
@@ -96,7 +102,7 @@ def unfinished_at(store: Store) -> UnfinishedConversion | None:
         return UnfinishedConversion(store.root, damaged=True)
     try:
         document = read_note(store)
-        return None if document is None else _understood(store.root, document)
+        return None if document is None else _understood(store.root, *waiting_for(store, document))
     except (ZvcoreError, OSError):
         return UnfinishedConversion(store.root, damaged=True)
 
@@ -147,50 +153,23 @@ def places_above(here: str) -> Iterator[tuple[str, str]]:
         yield above, "/".join(parts[-depth:])
 
 
-def _understood(place: str, document: Mapping[str, Any]) -> UnfinishedConversion:
+def _understood(place: str, document: Mapping[str, Any], parts: str | None) -> UnfinishedConversion:
     done = {
-        step: sum(stop - first for first, stop in spans) for step, spans in checked_spans(document.get("done")).items()
+        step: sum(stop - first for first, stop in spans)
+        for step, spans in checked_spans(document.get("done"), KEY).items()
     }
     failed = document.get("failed")
     said = failed if isinstance(failed, str) else None
     planned = document.get("units")
     if planned is None:
-        return UnfinishedConversion(place, sum(done.values()), failed=said)
+        return UnfinishedConversion(place, sum(done.values()), failed=said, parts=parts)
     units = 0
     missing = []
-    for step, (count, arrays) in checked_units(planned).items():
+    for step, (count, arrays) in checked_units(planned, KEY).items():
         units += count
         left = count - min(done.get(step, 0), count)
         if left:
             missing.append((left, count, arrays))
-    return UnfinishedConversion(place, units - sum(left for left, _, _ in missing), units, said, tuple(missing))
-
-
-def checked_units(planned: Any) -> dict[str, tuple[int, tuple[str, ...]]]:
-    answer = {}
-    for step, one in (planned if isinstance(planned, dict) else {"": None}).items():
-        match one:
-            case {"count": int(count), "arrays": [*arrays]} if 0 <= count < 2**62:
-                answer[step] = (count, tuple(str(array) for array in arrays))
-            case _:
-                raise MetadataError("the journal of a conversion is damaged", key=KEY, found=repr(one)[:80])
-    return answer
-
-
-def checked_spans(done: Any) -> dict[str, list[list[int]]]:
-    """Step -> the spans [first, stop) of its units that are done, sorted."""
-    if not isinstance(done, dict):
-        raise MetadataError("the journal of a conversion names no steps", key=KEY, found=repr(done)[:80])
-    answer: dict[str, list[list[int]]] = {}
-    for step, spans in done.items():
-        if not isinstance(spans, list) or not all(_is_span(span) for span in spans):
-            raise MetadataError("the journal of a conversion is damaged", key=KEY, found=repr(spans)[:80])
-        flat = [number for span in spans for number in span]
-        if any(a >= b for a, b in itertools.pairwise(flat)):
-            raise MetadataError("the journal of a conversion is damaged", key=KEY, found=repr(spans)[:80])
-        answer[step] = [list(span) for span in spans]
-    return answer
-
-
-def _is_span(span: Iterable[Any]) -> bool:
-    return isinstance(span, list) and len(span) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in span)
+    return UnfinishedConversion(
+        place, units - sum(left for left, _, _ in missing), units, said, tuple(missing), parts=parts
+    )

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from zvcore import documents, opening
 from zvcore.converting.clearing import clear, occupied
 from zvcore.converting.journal import Journal, StepNote, ended_badly, fingerprint
-from zvcore.converting.note import FINISHED, VERSION, read_note
+from zvcore.converting.note import FINISHED, VERSION, read_note, unfinished_at
 from zvcore.converting.running import Parts, run_units
+from zvcore.converting.sharing import Sharing
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.forging.helpers import apart
 from zvcore.forging.report import ForgingPlan, ForgingReport
@@ -48,6 +49,8 @@ class Manner:
     threads    how many boxes are worked on at once; None: as many as there are processors
     client     a dask.distributed Client, to work on a cluster
     progress   True for a bar, or a function that is told (done, total) parts of each of the two steps
+    part       the part of the boxes that is worked on, (3, 64): other processes do the others. The last joins
+    finish     only close what all parts have done
     """
 
     memory: int
@@ -56,6 +59,8 @@ class Manner:
     threads: int | None = None
     client: Any = None
     progress: bool | Callable[[int, int], Any] = False
+    part: tuple[int, int] | str | None = None
+    finish: bool = False
 
 
 class Forge:
@@ -82,27 +87,42 @@ class Forge:
         self.manner = manner
         self.task = dict(task)
         self.spool = Spool(self.store)
+        self.sharing = Sharing(self.store, manner.part, manner.finish, manner.overwrite)
         self.resuming = self.finished = self.replacing = False
         self.journal = self._journal()
 
     # --- before anything is written
 
     def _journal(self) -> Journal:
+        there = any(self.store.list_dir())
+        # Of what another part has begun since, the note came first.
         found = read_note(self.store)
-        if found is not None and self.manner.resume and not found.get("clearing"):
-            try:
-                journal = Journal(self.store, self.task, found)
-            except ConflictError:
-                if not self.manner.overwrite:
-                    raise
-            else:
-                self.resuming = True
-                return journal
+        if self.manner.resume and (journal := self._begun(found)) is not None:
+            return journal
         if found is None and not self.manner.overwrite and self._was_finished():
             self.finished = True
-        elif found is not None or any(self.store.list_dir()):
+            return Journal(self.store, self.task, None)
+        if found is not None or there:
             self._replace(found is not None)
-        return Journal(self.store, self.task, None)
+        return self.sharing.journal(self.task, None)
+
+    def _begun(self, found: Mapping[str, Any] | None) -> Journal | None:
+        """The journal of what was begun before, if it is the same."""
+        if found is None or found.get("clearing"):
+            return None
+        try:
+            journal = self.sharing.journal(self.task, found)
+        except ConflictError:
+            if not self.manner.overwrite:
+                raise
+            return None
+        self.resuming = True
+        return journal
+
+    def _join(self) -> None:
+        """Look again whether another part has begun meanwhile."""
+        if not self.resuming:
+            self.journal = self._begun(read_note(self.store)) or self.journal
 
     def _replace(self, unfinished: bool) -> None:
         """Decide to remove what lies here: if that was asked for, and if it is what can be made again."""
@@ -138,26 +158,63 @@ class Forge:
     # --- doing it
 
     def run(self) -> ForgingReport:
-        report = ForgingReport(plan=self.plan(), done=True, already_finished=self.finished)
+        report = ForgingReport(plan=self.plan(), done=True, already_finished=self.finished, share=self.sharing.name)
         try:
-            if self.finished:
+            if not self.finished:
+                self._do(report)
+            elif self.sharing.share is None:
                 self.spool.clear()
-            else:
-                with ended_badly(self.journal, f"the making of {self.craft.what}"):
-                    self._run(report)
         finally:
             self.store.finish()
         return report
 
-    def _run(self, report: ForgingReport) -> None:
+    def _do(self, report: ForgingReport) -> None:
+        what = f"the making of {self.craft.what}"
+        if self.sharing.share is not None:
+            with ended_badly(self.journal, f"this part of {what}"):
+                closing = self._do_share(report)
+            if closing is None:
+                report.waiting = self._waiting()
+                return
+            self.journal, report.units, report.resumed = closing, 0, 0
+        with self.sharing.closing(self.journal) as alone:
+            if not alone:
+                report.waiting = self._waiting()
+                return
+            with ended_badly(self.journal, what):
+                self._run(report)
+
+    def _waiting(self) -> str | None:
+        unfinished = unfinished_at(self.store)
+        return None if unfinished is None else unfinished.parts
+
+    def _do_share(self, report: ForgingReport) -> Journal | None:
+        """Cut the boxes of this part. What is given is by what to close the whole, if this was the last part."""
+        self.sharing.begin(self._begin, self._join)
+        self.resuming = True
+        cutting = self._cutting()
+        self._step(_CUT, cutting, self._noted(cutting), report)
+        self.journal.end()
+        return self.sharing.closed_by(self.task)
+
+    def _cutting(self) -> Cutting:
+        return Cutting(self.craft, self.store)
+
+    def _noted(self, cutting: Cutting) -> StepNote:
+        return StepNote(len(cutting), self.craft.grid.extent, [])
+
+    def _begin(self) -> None:
+        """Make room, and note what is to be done."""
         if self.replacing:
             self.journal.begin(clearing=True)
             clear(self.store)
         self.journal.begin()
-        cutting = Cutting(self.craft, self.store)
-        cut = StepNote(len(cutting), self.craft.grid.extent, [])
-        self.journal.plan({_CUT: cut, _JOIN: StepNote(1, [], [])})
-        self._step(_CUT, cutting, cut, report)
+        self.journal.plan({_CUT: self._noted(self._cutting()), _JOIN: StepNote(1, [], [])})
+
+    def _run(self, report: ForgingReport) -> None:
+        self._begin()
+        cutting = self._cutting()
+        self._step(_CUT, cutting, self._noted(cutting), report)
         catalog = self.spool.catalog() or self._listed(len(cutting))
         spec = None if catalog.sharding is None else ShardingSpec.from_json(catalog.sharding)
         joining = Joining(self.craft, self.store, spec, catalog.batches, catalog.largest)
@@ -181,11 +238,12 @@ class Forge:
         manner = self.manner
         self.journal.begin_step(name, note)
         resumed = self.journal.done(name)
-        report.units += len(work)
+        mine = len(self.journal.mine(len(work)))
+        report.units += mine
         report.resumed += resumed
-        parts = Parts(self.journal.left(name, len(work)), len(work) - resumed, manner.memory)
+        parts = Parts(self.journal.left(name, len(work)), mine - resumed, manner.memory)
         _log.info("%s: %d of %d units are to be done", name, parts.count, len(work))
-        with shown(manner.progress, len(work), name) as tell, self._elsewhere(work) as doing:
+        with shown(manner.progress, mine, name) as tell, self._elsewhere(work) as doing:
             tell(resumed)
             try:
                 for unit, counts in run_units(doing, parts, threads=manner.threads, client=manner.client):

@@ -63,6 +63,9 @@ def mesh(asked: MeshQuestion) -> ForgingReport:
     progress    True for a bar, or a function that is called with (done, total) parts of each of the two steps
     threads     how many boxes are worked on at once, each in a process of its own
     client      a dask.distributed Client, to work on a cluster
+    part        (3, 64), or "3/64": work only on this part of the boxes, counted from 1; other processes do the others,
+                in any order, and the last one joins the pieces
+    finish      join what all parts have made, if the last one has died; names those that are missing
     storage_options, fsync, durability   as in `zvcore.convert`
     """
     source, destination = _places(asked, MeshCraft.member)

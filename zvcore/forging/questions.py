@@ -39,6 +39,8 @@ class Question:
     progress: bool | Callable[[int, int], Any] = False
     threads: int | None = None
     client: Any = None
+    part: tuple[int, int] | str | None = None
+    finish: bool = False
     storage_options: Mapping[str, Any] | None = None
     fsync: bool | None = None
     durability: str | None = None
@@ -50,7 +52,10 @@ class Question:
 
     @property
     def manner(self) -> Manner:
-        return Manner(int(self.memory), self.overwrite, self.resume, self.threads, self.client, self.progress)
+        return Manner(
+            int(self.memory), self.overwrite, self.resume, self.threads, self.client, self.progress, self.part,
+            self.finish,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from zvcore.report import Report
+from zvcore.report import Report, told_part
 from zvcore.wording import human_size
 
 __all__ = ["ForgingPlan", "ForgingReport"]
@@ -71,6 +71,8 @@ class ForgingReport(Report):
     units     parts that the work was cut into: boxes, and batches of segments
     resumed   those of them that an earlier run had done
     already_finished  whether an earlier run had finished it, so that nothing was done
+    share     which part of it was done, and
+    waiting   what there is to say of those that are missing, as of a conversion
     """
 
     plan: ForgingPlan | None = None
@@ -80,10 +82,12 @@ class ForgingReport(Report):
     units: int = 0
     resumed: int = 0
     already_finished: bool = False
+    share: str | None = None
+    waiting: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything in it, as JSON values, for programs."""
-        names = ("done", "objects", "seconds", "units", "resumed", "already_finished")
+        names = ("done", "objects", "seconds", "units", "resumed", "already_finished", "share", "waiting")
         plan = None if self.plan is None else self.plan.to_json()
         return {**super().to_json(), **{name: getattr(self, name) for name in names}, "plan": plan}
 
@@ -95,4 +99,5 @@ class ForgingReport(Report):
             return f"{where}, already finished: nothing was written; overwriting does it again"
         told = ", ".join(f"{number} {what}" for what, number in self.counts.items() if number)
         again = f"; {self.resumed} of {self.units} parts were done before" if self.resumed else ""
-        return "\n".join([*map(str, self.problems), f"{where}: {told or 'nothing'}, {self.seconds:.1f} s{again}"])
+        work = f"{where}: {told or 'nothing'}, {self.seconds:.1f} s{again}"
+        return "\n".join([*map(str, self.problems), work, *told_part(self.share, self.waiting)])
