@@ -16,6 +16,7 @@ cdef extern from "zv_filters.h" nogil:
     ctypedef int (*zv_subtraction)(const uint8_t *source, size_t count, uint8_t *target) noexcept nogil
     zv_subtraction zv_delta_encoder(int items, int stored)
     zv_loop zv_delta_decoder(int items, int stored)
+    void zv_turn(const uint8_t *source, size_t count, size_t size, uint8_t *target)
     void zv_shuffle(const uint8_t *source, size_t n, size_t size, uint8_t *target)
     void zv_unshuffle(const uint8_t *source, size_t n, size_t size, uint8_t *target)
     void zv_pack_bits(const uint8_t *source, size_t count, uint8_t *target)
@@ -44,6 +45,7 @@ cdef struct Filter:
     uint64_t stored_size
     uint64_t element            # how many bytes shuffle takes apart
     int dropped                 # bits, by bitround
+    bint turned                 # whether items, and what is stored of them, have the other byte order
     double scale
     double offset
 
@@ -115,16 +117,28 @@ cdef zv_codec *table_of(const char *name, int items, int stored, uint64_t size, 
 # -- delta
 
 cdef int differences(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
-    return zv_delta_encoder(it.items, it.stored)(source, count, target)
+    if not it.turned:
+        return zv_delta_encoder(it.items, it.stored)(source, count, target)
+    zv_turn(source, count, it.item_size, target)
+    cdef int lost = zv_delta_encoder(it.items, it.stored)(target, count, target)
+    zv_turn(target, count, it.item_size, target)
+    return lost
 
 
 cdef int sums(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    if it.turned:
+        zv_turn(source, count, it.item_size, target)
+        source = target
     zv_delta_decoder(it.items, it.stored)(source, count, target)
+    if it.turned:
+        zv_turn(target, count, it.item_size, target)
     return 0
 
 
-def delta_table(str items, str stored, size, stored_size):
-    return wrap_table(table_of(b"delta", TYPES[items], TYPES[stored], size, stored_size, differences, sums))
+def delta_table(str items, str stored, size, stored_size, bint turned):
+    cdef zv_codec *table = table_of(b"delta", TYPES[items], TYPES[stored], size, stored_size, differences, sums)
+    (<Filter *> table.cfg).turned = turned
+    return wrap_table(table)
 
 
 # -- astype

@@ -40,7 +40,9 @@ def _is_double(value: Any) -> bool:
 
 
 class ItemFilter(Codec, ABC):
-    """A filter of items of type `dtype` that stores them as `astype`, both in the machine's byte order."""
+    """A filter of items of type `dtype` that stores them as `astype`, both in the machine's byte order unless it says
+    otherwise.
+    """
 
     spellings = _NOWHERE
     of_items = True
@@ -54,9 +56,14 @@ class ItemFilter(Codec, ABC):
 
         items = np.dtype(config["dtype"])
         stored = np.dtype(config.get("astype") or items)
-        if not (items.isnative and stored.isnative and cls.takes(items.name, stored.name)):
+        if not cls.takes(items.name, stored.name):
             return None
         further = {name: config[name] for name in config if name not in ("id", "dtype", "astype")}
+        if not (items.isnative and stored.isnative):
+            turned = cls.turned_like(items, stored)
+            if turned is None:
+                return None
+            further |= turned
         if not all(map(_is_double, further.values())):
             return None
         return cls(dtype=items.name, astype=stored.name, **further)
@@ -65,6 +72,11 @@ class ItemFilter(Codec, ABC):
     @abstractmethod
     def takes(cls, items: str, stored: str) -> bool:
         """Whether this is done in C, with the result that numpy has."""
+
+    @classmethod
+    def turned_like(cls, items: np.dtype[Any], stored: np.dtype[Any]) -> Mapping[str, Any] | None:
+        """The parameters that say that one of them, or both, have the other byte order; None: only numpy does that."""
+        return None
 
     def _check(self) -> None:
         if not self.takes(self.dtype, self.astype):
@@ -84,8 +96,22 @@ class Delta(ItemFilter):
 
     name = "delta"
 
+    turned: bool = param(False, doc="whether items, and what is stored of them, have the other byte order")
+
     def __zv_codec__(self) -> Any:
-        return _filters.delta_table(*self._types)
+        return _filters.delta_table(*self._types, self.turned)
+
+    @classmethod
+    def turned_like(cls, items: np.dtype[Any], stored: np.dtype[Any]) -> Mapping[str, Any] | None:
+        return {"turned": True} if items == stored else None
+
+    def _check(self) -> None:
+        super()._check()
+        if self.turned and (self.dtype != self.astype or _size(self.dtype) == 1):
+            raise MetadataError(
+                "items of the other byte order are stored as the same type, of several bytes",
+                codec=self.name, found=(self.dtype, self.astype),
+            )  # fmt: skip
 
     @classmethod
     def takes(cls, items: str, stored: str) -> bool:

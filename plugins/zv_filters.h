@@ -1,6 +1,7 @@
 /* What numcodecs' filters do to the items of a chunk, as loops over bytes at any address.
  *
- * Items are in the machine's byte order; counts are of items. `source` and `target` do not overlap.
+ * Items are in the machine's byte order; counts are of items. `source` and `target` do not overlap, but for delta, where
+ * they may be the same.
  */
 #ifndef ZV_FILTERS_H
 #define ZV_FILTERS_H
@@ -59,8 +60,9 @@ typedef void (*zv_loop)(const uint8_t *source, size_t count, uint8_t *target);
     }
 
 #if defined(__SSE2__)
-/* The prefix sums of a register take log2(items) additions; the sum so far is carried along in all its items. */
-#define ZV_SUMS_SSE2(bits, spread, first, more)                                                         \
+/* The prefix sums of a register take log2(items) additions. The sum of all before is carried along in all its items, and
+ * only one addition waits for it: what a register adds to it is spread out of the sums of that register alone. */
+#define ZV_SUMS_SSE2(bits, first, more, spread)                                                         \
     static void zv_sums_of_##bits(const uint8_t *source, size_t count, uint8_t *target) {               \
         const size_t lanes = 128 / (bits);                                                              \
         __m128i carried = _mm_setzero_si128();                                                          \
@@ -68,9 +70,8 @@ typedef void (*zv_loop)(const uint8_t *source, size_t count, uint8_t *target);
         for (; i + lanes <= count; i += lanes) {                                                        \
             __m128i sum = _mm_loadu_si128((const __m128i *)(source + i * (bits) / 8));                  \
             first more                                                                                  \
-            sum = _mm_add_epi##bits(sum, carried);                                                      \
-            _mm_storeu_si128((__m128i *)(target + i * (bits) / 8), sum);                                \
-            carried = spread;                                                                           \
+            _mm_storeu_si128((__m128i *)(target + i * (bits) / 8), _mm_add_epi##bits(sum, carried));    \
+            carried = _mm_add_epi##bits(carried, spread);                                               \
         }                                                                                               \
         uint##bits##_t rest = 0;                                                                        \
         if (i) memcpy(&rest, target + (i - 1) * (bits) / 8, (bits) / 8);                                \
@@ -81,11 +82,12 @@ typedef void (*zv_loop)(const uint8_t *source, size_t count, uint8_t *target);
         }                                                                                               \
     }
 #define ZV_SHIFTED(bits, bytes) sum = _mm_add_epi##bits(sum, _mm_slli_si128(sum, bytes));
-ZV_SUMS_SSE2(8, _mm_set1_epi8((char)(_mm_extract_epi16(sum, 7) >> 8)), ZV_SHIFTED(8, 1),
-             ZV_SHIFTED(8, 2) ZV_SHIFTED(8, 4) ZV_SHIFTED(8, 8))
-ZV_SUMS_SSE2(16, _mm_shuffle_epi32(_mm_shufflehi_epi16(sum, 0xFF), 0xFF), ZV_SHIFTED(16, 2),
-             ZV_SHIFTED(16, 4) ZV_SHIFTED(16, 8))
-ZV_SUMS_SSE2(32, _mm_shuffle_epi32(sum, 0xFF), ZV_SHIFTED(32, 4), ZV_SHIFTED(32, 8))
+/* The last item in all places. */
+#define ZV_LAST_OF_16(sum) _mm_shuffle_epi32(_mm_shufflehi_epi16(sum, 0xFF), 0xFF)
+ZV_SUMS_SSE2(8, ZV_SHIFTED(8, 1), ZV_SHIFTED(8, 2) ZV_SHIFTED(8, 4) ZV_SHIFTED(8, 8),
+             ZV_LAST_OF_16(_mm_unpackhi_epi8(sum, sum)))
+ZV_SUMS_SSE2(16, ZV_SHIFTED(16, 2), ZV_SHIFTED(16, 4) ZV_SHIFTED(16, 8), ZV_LAST_OF_16(sum))
+ZV_SUMS_SSE2(32, ZV_SHIFTED(32, 4), ZV_SHIFTED(32, 8), _mm_shuffle_epi32(sum, 0xFF))
 #else
 ZV_SUMS(uint8_t, uint8_t)
 ZV_SUMS(uint16_t, uint16_t)
@@ -185,6 +187,35 @@ static zv_subtraction zv_delta_encoder(int items, int stored) {
 static zv_loop zv_delta_decoder(int items, int stored) {
     if (items >= ZV_INTEGERS) return items == ZV_F32 ? zv_sums_float : zv_sums_double;
     return zv_sums[zv_log2_size(items)][stored];
+}
+
+/* -- items in the other byte order ------------------------------------------------------------------------------------ */
+
+#define ZV_TURN(bits)                                                                                             \
+    static void zv_turn_##bits(const uint8_t *restrict source, size_t count, uint8_t *restrict target) {          \
+        for (size_t i = 0; i < count; i++) {                                                                      \
+            ZV_GET(uint##bits##_t, source, i);                                                                    \
+            ZV_PUT(uint##bits##_t, target, i, (uint##bits##_t)__builtin_bswap##bits(value_source));               \
+        }                                                                                                         \
+    }                                                                                                             \
+    static void zv_turn_in_place_##bits(uint8_t *items, size_t count) {                                           \
+        for (size_t i = 0; i < count; i++) {                                                                      \
+            ZV_GET(uint##bits##_t, items, i);                                                                     \
+            ZV_PUT(uint##bits##_t, items, i, (uint##bits##_t)__builtin_bswap##bits(value_items));                 \
+        }                                                                                                         \
+    }
+ZV_TURN(16)
+ZV_TURN(32)
+ZV_TURN(64)
+
+/* Items of 2, 4 or 8 bytes, from one place to another or where they are. */
+static void zv_turn(const uint8_t *source, size_t count, size_t size, uint8_t *target) {
+    const int in_place = source == target;
+    switch (size) {
+    case 2: in_place ? zv_turn_in_place_16(target, count) : zv_turn_16(source, count, target); break;
+    case 4: in_place ? zv_turn_in_place_32(target, count) : zv_turn_32(source, count, target); break;
+    default: in_place ? zv_turn_in_place_64(target, count) : zv_turn_64(source, count, target);
+    }
 }
 
 /* -- shuffle: the first bytes of all items, then the second ones ... A rest that is no whole item stays at the end. --- */

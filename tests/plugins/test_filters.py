@@ -60,6 +60,24 @@ def test_delta_of_integers(items, stored):
         agree(config, values)
 
 
+@pytest.mark.parametrize("items", [">i2", ">u2", ">i4", ">u4", ">i8", ">u8", ">f4", ">f8"])
+def test_delta_of_items_in_the_other_byte_order(items):
+    for count in COUNTS[1:]:
+        kind = np.dtype(items)
+        values = noise(items, count) if kind.kind != "f" else np.arange(count, dtype=items) * 0.3
+        agree({"id": "delta", "dtype": items}, values.astype(kind), exactly_back=kind.kind != "f")
+
+
+@pytest.mark.parametrize(("items", "stored"), [(">u2", "<u2"), (">u2", ">u4"), ("<u2", ">u2"), (">u2", "|i1")])
+def test_delta_of_two_types_in_the_other_byte_order_is_left_to_numpy(items, stored):
+    config = {"id": "delta", "dtype": items, "astype": stored}
+    assert codecs.from_zarr2(config).as_bytes(np.dtype(items)) is None
+    with pytest.raises(MetadataError, match="of several bytes"):
+        codecs.get("delta", dtype="uint16", astype="uint32", turned=True)
+    with pytest.raises(MetadataError, match="of several bytes"):
+        codecs.get("delta", dtype="uint8", astype="uint8", turned=True)
+
+
 def test_differences_that_do_not_fit_are_refused_and_not_stored_as_others():
     codec = codecs.get("delta", dtype="int32", astype="int8")
     for values in ([200, 201], [0, 128], [5, -124]):
@@ -203,7 +221,7 @@ def test_what_is_not_done_in_c_is_refused(name, parameters):
 @pytest.mark.parametrize(
     ("config", "dtype"),
     [
-        ({"id": "delta", "dtype": ">u2"}, ">u2"),
+        ({"id": "delta", "dtype": ">u2", "astype": "<u2"}, ">u2"),
         ({"id": "delta", "dtype": "<f4", "astype": "<f8"}, "<f4"),
         ({"id": "delta", "dtype": "<i4", "astype": "<u8"}, "<i4"),
         ({"id": "fixedscaleoffset", "scale": 1, "offset": 0, "dtype": "<i4"}, "<i4"),

@@ -110,6 +110,38 @@ def test_filters_are_those_of_zarr_python(tmp_path: Path, filters: Any, native: 
     assert (zarr.open_array(tmp_path / "b", zarr_format=2)[...] == values).all()
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("filters", "native"),
+    [
+        ([numcodecs.Delta(">u2")], True), ([numcodecs.Delta(">u2"), numcodecs.Shuffle(2)], True),
+        ([numcodecs.Delta(">u2", ">u4")], False), ([numcodecs.AsType(">u4", ">u2")], False),
+    ],
+)  # fmt: skip
+def test_filters_of_big_endian_items_are_those_of_zarr_python(
+    tmp_path: Path, filters: Any, native: bool, order: str
+) -> None:
+    values = np.random.default_rng(0).integers(1, 60000, SHAPE).astype(">u2")
+    options: dict[str, Any] = {
+        "shape": SHAPE, "chunks": CHUNKS, "dtype": ">u2", "zarr_format": 2, "order": order, "filters": filters,
+        "compressors": numcodecs.Zstd(1),
+    }  # fmt: skip
+    array = zarr.create_array(tmp_path / "a", **options)
+    said = zvcore.zarr3.explain(array)
+    assert said["native"] == native and said["python"] == []
+    array[...] = values
+    array[2:5, 3, 1:] = values[2:5, 3, 1:]
+    assert (array[...] == values).all()
+    with zarr.config.set({"codec_pipeline.path": OWN}):
+        zarr.create_array(tmp_path / "b", **options)[...] = values
+        assert (zarr.open_array(tmp_path / "a", zarr_format=2)[...] == values).all()
+    for path in (tmp_path / "b").glob("[0-9]*"):
+        ours, theirs = (numcodecs.Zstd(1).decode(one.read_bytes()) for one in (path, tmp_path / "a" / path.name))
+        assert ours == theirs
+    assert (zarr.open_array(tmp_path / "b", zarr_format=2)[...] == values).all()
+    assert (zvcore.open(tmp_path / "b")[...] == values).all()
+
+
 @pytest.mark.parametrize(("shape", "chunks"), [((), ()), ((7,), (3,))])
 def test_arrays_of_few_axes_work(tmp_path: Path, shape: Any, chunks: Any) -> None:
     array = zarr.create_array(tmp_path, shape=shape, chunks=chunks, dtype="<u2", zarr_format=2)

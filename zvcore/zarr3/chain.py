@@ -52,6 +52,7 @@ class Pipeline:
     serializer  the array-to-bytes codec as metadata have it, where it is one that only Python can run
     sharding    set when this level's array-to-bytes codec is `sharding_indexed`
     compressors the bytes-to-bytes codecs as metadata have them
+    unnamed     codecs of bytes in front of them, for which metadata have no words
     """
 
     shape: tuple[int, ...]
@@ -62,12 +63,14 @@ class Pipeline:
     serializer: Mapping[str, Any] | None = None
     sharding: Sharding | None = None
     compressors: tuple[Any, ...] = ()
+    unnamed: tuple[Codec, ...] = ()
     where: str = field(default="", compare=False)
 
     @cached_property
     def chain(self) -> CodecChain:
         """The bytes-to-bytes codecs, made when they are first needed: opening an array needs none of them."""
-        return CodecChain([zvcore.codecs.from_zarr3(one, where=self.where) for one in self.compressors])
+        named = [zvcore.codecs.from_zarr3(one, where=self.where) for one in self.compressors]
+        return CodecChain([*self.unnamed, *named])
 
     @cached_property
     def _filters_as_bytes(self) -> tuple[Codec, ...] | None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from zvcore.codecs import Codec
     from zvcore.stores import Store
     from zvcore.zarr3.edges import Edges
 
@@ -105,6 +106,8 @@ class ArrayMetadata:
     folder: str = ""
     # Of rectilinear grids: how each axis is cut. `chunk_shape` has the longest chunk along each then.
     edges: tuple[Edges, ...] | None = None
+    # Codecs of bytes in front of the compressors for which documents have no words.
+    unnamed: tuple[Codec, ...] = ()
 
     @classmethod
     def parse(cls, document: dict[str, Any], where: str) -> ArrayMetadata:
@@ -137,7 +140,8 @@ class ArrayMetadata:
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        return parse_codecs(list(self.codecs), self.chunk_shape, self.data_type, Place(self.where, "$.codecs"))
+        made = parse_codecs(list(self.codecs), self.chunk_shape, self.data_type, Place(self.where, "$.codecs"))
+        return replace(made, unnamed=self.unnamed) if self.unnamed else made
 
     @cached_property
     def key_head(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zarr.core.metadata.v3 import ArrayV3Metadata
@@ -69,7 +70,8 @@ def _made(pipeline: Pipeline) -> list[Codec]:
 
 def _of_version_2(metadata: Any) -> ArrayMetadata | str:
     try:
-        parsed = ArrayMetadata.parse(as_version_3(metadata), ".zarray")
+        document, unnamed = as_version_3(metadata)
+        parsed = replace(ArrayMetadata.parse(document, ".zarray"), unnamed=unnamed)
         _ = parsed.pipeline.chain
     except (ZvcoreError, TypeError, ValueError) as error:
         return str(error)
