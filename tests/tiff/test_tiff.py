@@ -101,6 +101,13 @@ def test_an_image_of_one_level_becomes_an_image_with_its_sizes_and_channels(tmp_
     assert [channel["label"] for channel in made.words["omero"]["channels"]] == [f"channel {n}" for n in range(7)]
 
 
+def test_info_tells_axes_and_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(ome(tmp_path / "a.ome.tif", 2))]) == 0
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["0", "c", "y", "x", "-", "500.0", "0.25", "0.0", "0.0", "0.0", "-", "nm", "micrometer"] in words
+    assert ["1", "c", "y", "x", "-", "1000.0", "0.5", "0.0", "250.0", "0.125", "-", "nm", "micrometer"] in words
+
+
 def test_an_array_alone_where_it_is_wished(tmp_path: Path) -> None:
     path = str(ome(tmp_path / "a.ome.tif"))
     assert main(["convert", "-q", path, str(tmp_path / "out"), "--format", "zarr3", "--ome", "no"]) == 0

@@ -11,6 +11,7 @@ from zvcore.borrowed.stored import StoredLayout
 from zvcore.boxes import box_of, count_of, slices
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.exchange.target import grow
+from zvcore.format import get_format
 from zvcore.report import Problem, Report, join
 
 if TYPE_CHECKING:
@@ -161,12 +162,13 @@ def _places(grid: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 def _described(node: Any) -> dict[str, Any]:
     """What is said of a node."""
+    shown = _shown(node)
     if isinstance(node, Array):
         # What a member takes of the file is not known.
         return {
             "format": node.format, "kind": "array", "shape": node.shape, "dtype": str(node.dtype),
             "chunks": getattr(node, "whole", node.chunks), "codecs": [], "attributes": dict(node.attrs),
-            "nbytes": node.nbytes, "objects": 0, "stored_bytes": 0, "ratio": None,
+            "nbytes": node.nbytes, "objects": 0, "stored_bytes": 0, "ratio": None, **shown,
         }  # fmt: skip
     members: dict[str, Any] = {}
     for name in node:
@@ -174,4 +176,23 @@ def _described(node: Any) -> dict[str, Any]:
             members[name] = _described(node[name])
         except ZvcoreError as error:
             members[name] = {"format": node.format, "kind": "broken", "error": str(error)}
-    return {"format": node.format, "kind": "group", "attributes": dict(node.attrs), "members": members}
+    return {"format": node.format, "kind": "group", "attributes": dict(node.attrs), **shown, "members": members}
+
+
+def _shown(node: Any) -> dict[str, Any]:
+    """The image that a node is, in the words that N5 has for levels."""
+    try:
+        image = get_format(node.format).read_image(node)
+    except ZvcoreError:
+        return {}  # the member that is broken is told
+    if image is None or image.convention is None:
+        return {}
+    levels = [
+        {
+            "path": level.path, "resolution": [axis.scale for axis in level.axes],
+            "offset": [axis.offset for axis in level.axes], "units": [axis.unit for axis in level.axes],
+        }
+        for level in image.levels
+    ]  # fmt: skip
+    axes = [axis.name for axis in image.levels[0].axes]
+    return {"multiscale": {"convention": image.convention, "axes": axes, "levels": levels}}

@@ -8,7 +8,7 @@ from zvcore.commands import FormatNames
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -177,18 +177,28 @@ def levels(found: dict[str, Any]) -> list[str]:
     if found.get("levels"):
         rows = [("level", "vertices", "objects", "chunks", "files", "on disk")]
         for one in found["levels"]:
-            told = [one.get(name) for name in ("vertices", "objects_indexed", "chunks", "objects")]
+            counts = [one.get(name) for name in ("vertices", "objects_indexed", "chunks", "objects")]
             rows.append((
-                str(one["level"]), *("-" if value is None else str(value) for value in told),
+                str(one["level"]), *("-" if value is None else str(value) for value in counts),
                 human_size(one.get("stored_bytes", 0)),
             ))  # fmt: skip
         return list(table(rows, " rrrrr"))
     if found.get("multiscale"):
-        rows = [("level", "resolution", "offset", "units")]
+        rows = [("level", "axes", "resolution", "offset", "units")]
+        axes = told(found["multiscale"]["axes"])
         for one in found["multiscale"]["levels"]:
-            rows.append((one["path"], words(one["resolution"]), words(one["offset"]), words(one["units"])))
+            rows.append((
+                one["path"] or "-", axes, *(told(one[name]) for name in ("resolution", "offset", "units")),
+            ))  # fmt: skip
         return list(table(rows))
     return image_levels(found)
+
+
+def told(values: Sequence[Any]) -> str:
+    """What is said of each axis, in one cell of a table."""
+    from zvcore.wording import printable
+
+    return printable(" ".join("-" if value is None else str(value) for value in values))
 
 
 def image_levels(found: dict[str, Any]) -> list[str]:
@@ -207,13 +217,13 @@ def image_levels(found: dict[str, Any]) -> list[str]:
         return []
     rows: list[tuple[str, ...]] = [("level", "axes", "resolution", "offset", "units")]
     for path, axes in described:
-        told = [
+        columns: list[list[Any]] = [
             [a.name for a in axes],
             [a.scale for a in axes],
             [a.offset for a in axes],
-            [a.unit or "-" for a in axes],
+            [a.unit for a in axes],
         ]
-        rows.append((printable(path), *(printable(words(one)) for one in told)))
+        rows.append((printable(path), *map(told, columns)))
     return list(table(rows))
 
 
