@@ -22,6 +22,21 @@ const icons = {
   },
 };
 
+// While a link is opened for longer than 0.4 s, Neuroglancer 2.41.2 writes the half-made state back (its url_hash_binding,
+// a debounce with maxWait, calls toJSON at once), and an annotation layer that has no relationships yet throws: the link
+// is shown as an empty layer. It does so without any data, too: here is the value that its class ought to begin with.
+const beginning = {
+  name: "beginning",
+  setup(build) {
+    build.onLoad({ filter: /layer.annotation.index\.js$/ }, async ({ path }) => {
+      const source = await readFile(path, "utf8");
+      const mended = source.replace(/^  localAnnotationRelationships;$/m, '  localAnnotationRelationships = ["segments"];');
+      if (mended === source) throw new Error("Neuroglancer has mended annotation layers: look at it as it is");
+      return { contents: mended, loader: "js" };
+    });
+  },
+};
+
 await esbuild.build({
   entryPoints: {
     "viewer/main": `${lib}/main.bundle.js`,
@@ -32,7 +47,7 @@ await esbuild.build({
   minify: true,
   format: "esm",
   outdir: out,
-  plugins: [icons],
+  plugins: [icons, beginning],
   loader: { ".svg": "text", ".wasm": "file", ".html": "file" },
   logLevel: "error",
 });

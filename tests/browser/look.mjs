@@ -46,18 +46,14 @@ for (const [name, { link, state, scale }] of Object.entries(views)) {
   const loaded = () =>
     page.waitForFunction(ready, { timeout: 60000, polling: 250 }).catch(() => errors.push("not all of it was loaded"));
   const ready = () => window.viewer.layerManager.managedLayers.length > 0 && window.viewer.isReady();
-  // Now and then Neuroglancer stumbles over its own start and shows an empty layer in place of the link's.
-  let tries = 0;
-  do {
-    await page.goto("about:blank");
-    await page.goto(link);
-    await page.waitForFunction(() => window.viewer !== undefined, { timeout: 60000 });
-    await loaded();
-  } while (++tries < 4 && (await page.evaluate(() => document.body.innerText.includes("Cannot read properties"))));
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.waitForFunction(() => window.viewer !== undefined, { timeout: 60000 });
+  await loaded();
   await page.evaluate((state) => {
     for (const [name, value] of Object.entries(state)) window.viewer.state.children.get(name).restoreState(value);
   }, state);
-  // Of what is looked at in space: how many voxels a pixel is.
+  // Of what is looked at in space: how many voxels a pixel is. Panels of a view have the same height.
   if (scale) {
     await page.evaluate((scale) => {
       const { height } = document.querySelector(".neuroglancer-rendered-data-panel").getBoundingClientRect();
@@ -73,11 +69,17 @@ for (const [name, { link, state, scale }] of Object.entries(views)) {
       (layer.layer?.dataSources ?? []).map((source) => source.loadState?.error?.message ?? "").filter(Boolean),
     ),
   );
-  const panel = await page.evaluate(() => {
-    const { x, y, width, height } = document.querySelector(".neuroglancer-rendered-data-panel").getBoundingClientRect();
-    return [x, y, width, height];
-  });
-  seen.views[name] = { panel, tries, errors: [...errors, ...messages], seconds: (Date.now() - started) / 1000 };
+  // What Neuroglancer tells of in its own words, as of a layer that it could not make; each has a button.
+  const told = await page.evaluate(() =>
+    [...document.querySelectorAll("#neuroglancer-status-container button")].map((one) => one.parentElement.textContent),
+  );
+  const panels = await page.evaluate(() =>
+    [...document.querySelectorAll(".neuroglancer-rendered-data-panel")].map((item) => {
+      const { x, y, width, height } = item.getBoundingClientRect();
+      return [x, y, width, height];
+    }),
+  );
+  seen.views[name] = { panels, errors: [...errors, ...messages, ...told], seconds: (Date.now() - started) / 1000 };
 }
 await browser.close();
 console.log(JSON.stringify(seen, null, 1));

@@ -326,6 +326,37 @@ def test_an_image_and_a_segmentation_with_meshes_are_layers_of_one_view(tmp_path
     assert "segments" not in layers[0] and layers[2]["segments"] == ["7", str(2**63)]
 
 
+def test_segments_with_meshes_and_those_with_skeletons_are_selected_in_turns(tmp_path: Path) -> None:
+    from tests.precomputed.solids import sphere
+    from zvcore.format import get_format
+    from zvcore.precomputed import write_meshes, write_skeletons
+    from zvcore.stores import open_store
+
+    zvcore.create(
+        tmp_path, format="precomputed", dtype="u4", shape=(9, 9, 9), type="segmentation", mesh="mesh", skeletons="bones"
+    )[...] = 7
+    write_meshes(tmp_path / "mesh", dict.fromkeys((1, 2, 3, 7), sphere(5)))
+    bone = Skeleton(np.zeros((1, 3), "f4"), np.zeros((0, 2), "u4"))
+    write_skeletons(tmp_path / "bones", {7: bone, 90: bone})
+    first = get_format("precomputed").first_segments
+    assert first(open_store(tmp_path), 20) == ["1", "7", "2", "90", "3"]
+    assert first(open_store(tmp_path), 2) == ["1", "7"]
+
+
+@pytest.mark.parametrize("format", ["zarr2", "zarr3", "n5"])
+def test_a_pyramid_is_one_row_and_one_link(format: str, tmp_path: Path) -> None:
+    values = np.arange(32**3, dtype="u1").reshape(32, 32, 32)
+    a = zvcore.create(tmp_path / "in.zarr", format="zarr3", shape=values.shape, dtype="u1", chunks=(16, 16, 16))
+    a[...] = values
+    zvcore.convert(tmp_path / "in.zarr", tmp_path / "out/pyramid", format=format, levels=2, codec="gzip")
+    root = Root(tmp_path / "out")
+    [found] = Site(root).describe("http://localhost:1")["datasets"]
+    root.close()
+    assert (found["path"], found["levels"], found["error"]) == ("pyramid", 3, None)
+    [layer] = _state(found["neuroglancer"])["layers"]
+    assert layer["source"].startswith(f"{format}://")
+
+
 def test_what_broken_meshes_hide_is_only_the_first_selection(tmp_path: Path) -> None:
     from zvcore.serving.paths import Root
     from zvcore.serving.site import Site

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -69,7 +70,10 @@ def _skeleton(skeletons: Skeletons, id: int, suffix: str) -> bytes | None:
 
 
 def first_segments(store: Store, count: int) -> list[str]:
-    """The ids of the first segments of a volume, or of a folder, that have a mesh or a skeleton, or annotations."""
+    """The ids of the first segments of a volume, or of a folder, that have a mesh or a skeleton, or annotations.
+
+    Where there are meshes and skeletons, of both in turns: few may have a skeleton, and they need not be the first.
+    """
     kind = kind_of(read_info(store), INFO)
     opened: list[Callable[[], Meshes | LegacyMeshes | Skeletons]] = []
     if kind == VOLUME:
@@ -78,12 +82,15 @@ def first_segments(store: Store, count: int) -> list[str]:
         opened = [open_them for name, open_them in named if volume.info.get(name)]
     elif kind in _OBJECTS:
         opened = [partial(_OBJECTS[kind], store)]
+    found: list[list[int]] = []
     for open_them in opened:
         # What is broken or lies elsewhere is told where it is looked at.
         with suppress(ZvcoreError):
-            ids = open_them().first_ids(count).tolist()
-            if ids:
-                return [str(id) for id in ids]
+            found.append(open_them().first_ids(count).tolist())
+    turns = (id for some in itertools.zip_longest(*found) for id in some if id is not None)
+    chosen = list(itertools.islice(dict.fromkeys(turns), count))
+    if chosen:
+        return [str(id) for id in chosen]
     return [str(id) for id in related_segments(store, count)] if kind == VOLUME else []
 
 
