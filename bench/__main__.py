@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parent
-# Before the contests are imported: data of a size that means something.
+# Before the contests are imported: data large enough for times that mean something.
 os.environ.setdefault("ZVCORE_BENCH_SIDE", "256")
 os.environ.setdefault("ZVCORE_BENCH_BRIEF", "0" if "--all" in sys.argv else "1")
 
@@ -127,9 +127,9 @@ def store(name: str, value: Any, machine: dict[str, Any], folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=float(os.environ.get("BENCH_SECONDS", "360")))
-    parser.add_argument("--suite", action="append", help="only this one; also workloads, growth, own")
+    parser.add_argument("--suite", action="append", help="only this one; again for others; also workloads, growth, own")
     parser.add_argument("--all", action="store_true", help="every contest, not only the headlines")
-    parser.add_argument("--report", action="store_true", help="measure nothing")
+    parser.add_argument("--report", action="store_true", help="measure nothing: the page and the plots again")
     parser.add_argument("--out", type=Path, default=HERE, help="where RESULTS.md and results/ go")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -152,7 +152,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     wanted = set(options.suite or [*names, "workloads", "growth", "own"])
     if unknown := wanted - {*names, "workloads", "growth", "own"}:
         sys.exit(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(names)}, workloads, growth, own")
-    # Shares of the time: the contests of the suites have most of it.
+    # Shares of the time: the contests of the suites get most of it.
     weights = {"workloads": 0.22, "growth": 0.15, "own": 0.1 if os.environ.get("ZVCORE_BENCH_DATA") else 0.0}
     weights = {name: weight for name, weight in weights.items() if name in wanted}
     contests = [entry for entry in chosen if entry.suite in wanted]

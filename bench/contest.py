@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Contest", "entrants", "run_alone"]
 
 
-# Of the contest that is running only: the data of all of them would not fit.
+# Only those of the contest that is running: the data of all of them would not fit.
 _kept: dict[str, dict[str, Any]] = {}
 
 
@@ -69,9 +69,9 @@ def _repeated(function: Callable[[], Any], calls: int) -> Callable[[], None]:
 
 
 def run_alone(contests: Sequence[Contest], seconds: float = 2.0) -> None:
-    """Print the best time of "zvcore" for each contest, and how many times as fast it is as each other.
+    """Print the best time of "zvcore" for each contest, and how many times as fast it is as each of the others.
 
-    Only of those that have all words of the command line in their names.
+    Only contests whose names contain all words of the command line take part.
     """
     print("| task | zvcore, µs | times as fast as |\n|---|---|---|")
     wanted = set(sys.argv[1:])

@@ -38,7 +38,7 @@ ZARRS = "zarrs.ZarrsCodecPipeline"
 
 
 def shards(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], Any]:
-    """What writes a whole Zarr array of shards that was just made."""
+    """Functions that write the whole of a Zarr array of shards, which was just made."""
     zvcore.create(
         path, format="zarr3", shape=data.shape, dtype="u1", chunks=(INNER,) * 3, shards=(SHARD,) * 3, codec=codec,
         fill_value=0,
@@ -58,7 +58,7 @@ def shards(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], A
 
 
 def blocks(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], Any]:
-    """What writes a whole N5 dataset that was just made."""
+    """Functions that write the whole of an N5 dataset, which was just made."""
     if who == "z5py":
         options = {"compression": codec or "raw"}
         made = z5py.File(str(path), mode="a").create_dataset(
@@ -99,7 +99,7 @@ def measure(case: str, over: bool, folder: Path, seconds: float) -> dict[str, tu
     turn = 0
     while turn < 4 or time.perf_counter() < end:
         for name in who:
-            settle()  # what others have left to the disk is not in anybody's time
+            settle()  # a function must not pay for writes that the one before it left to the system
             if not over:
                 shutil.rmtree(folder / name, ignore_errors=True)
                 writers[name] = make(name, folder / name, data)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GROWTHS", "fit", "measure"]
 
-# A little above 1: what no longer fits into the caches costs more per byte.
+# A little above 1: data that no longer fits into the caches costs more per byte.
 LINEAR, FLAT = 1.15, 0.3
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["all_times", "best_times"]
 
 
-# A function takes part in one of so many turns at least.
+# Every function takes part in at least one of this many turns.
 _MOST_PASSED = 16
 
 
@@ -24,8 +24,8 @@ def all_times(
 ) -> dict[str, list[float]]:
     """The times of each function. All together run for about `seconds`, and take at least `rounds` turns.
 
-    Each turn begins with another function, so that none always runs behind the same one. `passing` is as from
-    `turns_to_pass`; all take part in the first turn.
+    Each turn begins with another function, so that none always runs behind the same one. `passing` is what
+    `turns_to_pass` returns; all take part in the first turn.
     """
     names = [*functions]
     times: dict[str, list[float]] = {name: [] for name in functions}
@@ -50,8 +50,8 @@ def all_times(
 
 
 def turns_to_pass(once: Mapping[str, float]) -> dict[str, int]:
-    """Of how many turns each function takes one, given what it took once: those far behind the fastest leave the time
-    to the ones whose order is in question.
+    """{name: n}, where a function takes part in every n-th turn, from the seconds that each took once: those far behind
+    the fastest leave the time to the ones whose order is in question.
     """
     fastest = max(min(once.values()), 1e-9)
     return {name: max(1, min(_MOST_PASSED, int(taken / (2 * fastest)))) for name, taken in once.items()}

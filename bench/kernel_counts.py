@@ -47,7 +47,7 @@ def cases() -> dict[str, Callable[[], Any]]:
     ends = np.cumsum([0, *map(len, blobs)]).astype(np.int64)
     chunk = bytes(vlen.join_rows(b"".join(blobs), ends))
     fragments = zvcore.zvf.encode_fragments([(3 * i, 3) if i % 3 else rng.integers(0, 900, 5) for i in range(3000)])
-    # Without another like it, Python takes memory from the system for each index and gives it back.
+    # Without a second one alive, Python takes memory from the system for each index and gives it back.
     kept = zvcore.zvf.decode_fragments(fragments)
     array = zvcore.create(
         MemoryStore(),

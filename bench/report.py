@@ -18,13 +18,13 @@ SPECIAL = ("workloads", "growth", "own", "check")
 ABOUT = """\
 # Results
 
-Made by `make bench`; the raw numbers and plots are in `results/`. Everyone in a row works on the same bytes, in one
-process, taking turns, so that what else the machine does hits all alike; "best" is the shortest of all turns, "median"
+Made by `make bench`; the raw numbers and plots are in `results/`. All tools in a row work on the same bytes, in one
+process, taking turns, so that other work on the machine hits all alike; "best" is the shortest of all turns, "median"
 the middle one. "times as fast" is the best peer's best time divided by zvcore's: below 1.00 zvcore loses, and those
-rows are gathered first. "of the limit" is zvcore's time divided by what must be done in any case (memcpy, plain pread,
-the bare library's decoding, as the row says): 1.00 would be perfect, and below 1.00 zvcore does less or on more
-threads. Data is made from a seed (`data.py`): electron microscopy (em), light-sheet microscopy, dense segmentations;
-nothing is all zeros.
+rows are gathered first. "of the limit" is zvcore's time divided by that of the work that nobody can avoid (memcpy,
+plain pread, the bare library's decoding, as the row says): 1.00 would be perfect; below 1.00 zvcore does less work or
+uses more threads. Data is made from a seed (`data.py`): electron microscopy (em), light-sheet microscopy, dense
+segmentations; nothing is all zeros.
 """
 
 
@@ -50,12 +50,12 @@ def write_report(folder: Path, page: Path) -> None:
 
 
 def machine_part(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Suites may have been measured one by one: what they share stands once, what differs by suite."""
+    """Suites may have been measured one by one: what they share is said once, what differs for each suite."""
     machines = [document["machine"] for document in found.values()]
     yield "## Machine\n"
     first = machines[-1]
     memory = f"{first['memory'] / 2**30:.0f} GiB" if first.get("memory") else "?"
-    yield f"{first['processor']}, {first['cores']} processors for us, {memory}, {first['system']}  "
+    yield f"{first['processor']}, {first['cores']} processors available, {memory}, {first['system']}  "
     yield f"Python {first['python']}, {first['compiler']}, SIMD path {first['simd']}  "
     yield "C libraries: " + ", ".join(f"{name} {version}" for name, version in first["libraries"].items()) + "  "
     yield "Packages: " + ", ".join(f"{name} {version}" for name, version in first["versions"].items()) + "  "
@@ -93,7 +93,7 @@ def losers_part(suites: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
             task = f"{one['task']}, {one['processors']} processors"
             rows.append((one["ratio"], f"| workloads | {task} | {one['ratio']:.2f} | {one['peer']} |"))
     yield "## Where zvcore is not the fastest\n"
-    yield f"{len(rows)} of {count} tasks that somebody else can do too, the worst first.\n"
+    yield f"{len(rows)} of {count} tasks that a peer can do too, the worst first.\n"
     if rows:
         yield "| suite | task | times as fast as the best peer | who is faster |\n|---|---|---|---|"
         yield from (text for _, text in sorted(rows))
@@ -133,7 +133,7 @@ def suite_part(name: str, document: dict[str, Any], folder: Path) -> Iterator[st
 
 
 def workload_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """One for each workload and number of processors: zvcore beside the fastest other."""
+    """One row for each workload and number of processors: zvcore beside the fastest other tool."""
     rows = []
     results = [result for result in document["results"] if "tasks" in result]
     for count in sorted({result["processors"] for result in results}):
@@ -156,8 +156,8 @@ def workloads_part(document: dict[str, Any], folder: Path) -> Iterator[str]:
     yield "## Workloads of the zarr_benchmarks suite\n"
     yield f"{shape} of uint16 light-sheet microscopy, shards of {workloads.SHARD}^3, inner chunks of"
     yield f"{workloads.INNER}^3, blosc {workloads.BLOSC['cname']} {workloads.BLOSC['clevel']}, bits shuffled."
-    yield "Each tool has"
-    yield "processes of its own, with all processors or one; memory is the peak beyond what the process had before.\n"
+    yield "Each tool has processes of its own, with all processors or one; memory is the peak beyond what the process"
+    yield "had before.\n"
     yield "![workloads](results/workloads.svg)\n"
     yield "| processors | task | who | best | median | of zvcore's time | peak memory, MiB |"
     yield "|---|---|---|---|---|---|---|"
@@ -213,7 +213,7 @@ def growth_part(document: dict[str, Any], folder: Path) -> Iterator[str]:
 
 
 def own_part(document: dict[str, Any]) -> Iterator[str]:
-    yield "## Datasets of the caller's own\n"
+    yield "## Datasets of your own\n"
     for number, one in enumerate(document["results"]):
         yield f"Dataset {number + 1}: `{one['array']}`\n"
         yield "| task | threads | who | best | median | MB/s |\n|---|---|---|---|---|---|"

@@ -32,7 +32,7 @@ _FACTS = b"\r\nLast-Modified: Sat, 01 Nov 2025 10:00:00 GMT\r\nAccept-Ranges: by
 
 @contextlib.contextmanager
 def running(delay: float = 0.0) -> Iterator[str]:
-    """The address of such a server, in a process of its own, whose answers take so many seconds."""
+    """The address of such a server, in a process of its own, whose answers take this many seconds."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         process = subprocess.Popen(
@@ -95,7 +95,7 @@ class _Server:
                     ready.fileobj.close()
 
     def send_late(self) -> float | None:
-        """Send what is due: in how many seconds the next is."""
+        """Send the answers that are due; the seconds until the next one is."""
         while self.late and self.late[0][0] <= time.monotonic():
             _, _, connection, data = heapq.heappop(self.late)
             with contextlib.suppress(OSError):  # the client has left

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIMITS", "OURS", "Entry", "entries"]
 
-# Not competitors, but what must be done in any case: the bytes copied, the bytes read, the library's own decoding.
+# Not competitors, but the work that nobody can avoid: the bytes copied, the bytes read, the library's own decoding.
 LIMITS = {
     "memcpy",
     "bare",

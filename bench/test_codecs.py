@@ -250,7 +250,7 @@ def test_decode(benchmark: Any, case: Case, kind: str, who: str) -> None:
 
 @pytest.mark.parametrize("who", ["zvcore", "zvcore into out", "deflate", "zlib"])
 def test_decode_of_almost_nothing(benchmark: Any, who: str) -> None:
-    """What a call costs beside the work."""
+    """The cost of a call, with hardly any work in it."""
     codec = codecs.get("gzip")
     stored = codec.encode(b"zvcore")
     out = bytearray(6)

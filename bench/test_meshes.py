@@ -164,7 +164,7 @@ def legacy_contest() -> Functions:
 
     return {
         "zvcore": lambda: write_meshes(folder / "mesh", surfaces(), kind="legacy", overwrite=True),
-        # Meshes of others are not looked for, and all are given at once: each call starts threads of its own.
+        # It does not look for older meshes, and gets all at once, since each call starts threads of its own.
         "cloud-volume": lambda: theirs.put(meshes, compress=False, skip_delete=True),
     }
 

@@ -3,8 +3,8 @@
     pytest bench/test_zarr2.py --benchmark-enable            times (small arrays; ZVCORE_BENCH_SIDE=512 for real ones)
     ZVCORE_BENCH_SIDE=512 python -m bench.test_zarr2         ratios, the competitors taking turns
 
-All read the same files. "files" is the limit of migration: the files of the source, copied one by one; "cp -r" as a
-program does it. Of many chunks each has the same bytes, in a file of its own.
+All read the same files. "files" is the limit of migration: the files of the source, copied one by one; "cp -r" is the
+same by a program. Where there are many chunks, all have the same bytes, each in a file of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 SIDE = int(os.environ.get("ZVCORE_BENCH_SIDE", pick("128", "64")))
 CHUNK = min(64, SIDE // 2)
 RANDOM = 32
-# How many chunks of this edge lie along the first axis where there are many; 8 and 8 along the others. A shard takes 4.
+# Where there are many chunks: how many of each edge length lie along the first axis, with 8 and 8 along the others. A
+# shard takes 4.
 MANY = {64: pick(4 if BRIEF else 32, 1), 128: pick(1 if BRIEF else 4, 1)}
 FOLDER = Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=os.environ.get("ZVCORE_BENCH_DIR")))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)

@@ -7,7 +7,7 @@
 All read the same files. "bare" is the limit: the codec's own library decodes the same chunks on as many threads, and
 the result is copied once. "zarr+zvcore" is zarr-python with our pipeline, "accelerated" with
 `zvcore.zarr3.accelerate`. "tensorstore+cache" keeps decoded chunks in a pool of 100 MB, which is more than all of them
-take; where the name of a row says "cached", zvcore does so too, otherwise it decodes each time.
+take; where the name of a row says "cached", zvcore keeps them too, otherwise it decodes each time.
 No tool syncs its writes, so the disk takes no part.
 """
 
@@ -188,7 +188,7 @@ def taking_turns(items: Any, work: Callable[[Any], Any]) -> Callable[[], Any]:
 
 
 def cached_chunks(codec: str, inner: int) -> Calls:
-    """As `random_chunks`, by those that keep decoded chunks if they are asked to; all were read once before."""
+    """As `random_chunks`, by the tools that keep decoded chunks when asked to; all were read once before."""
     path = stored(codec, inner)
     _, regions = random_starts(inner)
     ours, theirs = zvcore.open(path, cache=POOL), opened_by_tensorstore(path, POOL)

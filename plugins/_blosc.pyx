@@ -75,7 +75,7 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     cdef int size
     out_n[0] = 0
     if n > <uint64_t> BLOSC_MAX_BUFFERSIZE:
-        snprintf(text, sizeof(text), b"blosc holds at most %d bytes, there are %llu", BLOSC_MAX_BUFFERSIZE,
+        snprintf(text, sizeof(text), b"a blosc chunk holds at most %d bytes, not %llu", BLOSC_MAX_BUFFERSIZE,
                  <unsigned long long> n)
         return fail(err, ZV_PARAM, 0, text)
     if not config.available:
@@ -94,7 +94,7 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
         return fail(err, ZV_SPACE, 0, b"no room for the chunk")
     if size < 0:
         out_n[0] = 0
-        return fail(err, ZV_INTERNAL, size, b"unexpected answer of c-blosc")
+        return fail(err, ZV_INTERNAL, size, b"unexpected result from c-blosc")
     out_n[0] = size
     return ZV_OK
 
@@ -116,7 +116,7 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     # Negative sizes come out as huge ones.
     blosc_cbuffer_sizes(src, &decoded, &encoded, &blocksize)
     if encoded != n:
-        snprintf(text, sizeof(text), b"the header says %d bytes, there are %llu", <int> encoded,
+        snprintf(text, sizeof(text), b"the header says %d bytes, but there are %llu", <int> encoded,
                  <unsigned long long> n)
         return fail(err, ZV_CORRUPT, 0, text)
     if blosc_cbuffer_validate(src, <size_t> n, &decoded) != 0:

@@ -49,7 +49,7 @@ cdef unsigned int piece(uint64_t n) noexcept nogil:
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
-    # The library's own words: one percent larger than the data, plus 600 bytes.
+    # As the library's manual says: one percent larger than the data, plus 600 bytes.
     return n + n // 100 + 601
 
 
@@ -138,12 +138,12 @@ cdef int32_t decode_stream(const uint8_t *src, uint64_t n, uint64_t *done, uint8
 
 cdef int32_t explain(int code, zv_error *err) noexcept nogil:
     if code == BZ_DATA_ERROR_MAGIC:
-        return fail(err, ZV_CORRUPT, code, b"not a bzip2 stream, or something else behind one")
+        return fail(err, ZV_CORRUPT, code, b"not a bzip2 stream, or something else after one")
     if code == BZ_DATA_ERROR:
         return fail(err, ZV_CORRUPT, code, b"damaged data")
     if code == BZ_MEM_ERROR:
         return fail(err, ZV_NOMEM, code, b"out of memory")
-    return fail(err, ZV_INTERNAL, code, b"unexpected answer of libbz2")
+    return fail(err, ZV_INTERNAL, code, b"unexpected result from libbz2")
 
 
 cdef bytes LIBRARY = library_name(b"libbz2", BZ2_bzlibVersion())

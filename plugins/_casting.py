@@ -34,7 +34,7 @@ ROUNDING: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
 
 
 class _Float(NamedTuple):
-    """bits: of the mantissa, the hidden one too; exponent: of the least normal number; least, most: finite numbers."""
+    """bits: of the mantissa, with the hidden one; exponent: of the smallest normal number; least, most: finite."""
 
     bits: int
     exponent: int
@@ -91,7 +91,7 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], rounding: str, out_of_r
 
 
 def _as_numpy_rounds(values: npt.NDArray[Any], dtype: np.dtype[Any], out_of_range: str | None) -> npt.NDArray[Any]:
-    """Floats as floats of another type of numpy, which rounds to the nearest, and to infinity what is too large."""
+    """Floats as another of numpy's types of floats. It rounds to the nearest; what is too large becomes infinite."""
     with np.errstate(all="ignore"):
         made = values.astype(dtype)
     if out_of_range is None and values.dtype.itemsize > dtype.itemsize:
@@ -107,14 +107,14 @@ def _of_numpy(*dtypes: np.dtype[Any]) -> bool:
 
 
 def _converted_by_numpy(source: np.dtype[Any], dtype: np.dtype[Any], known: _Float, rounding: str) -> bool:
-    """Whether numpy makes the right floats of integers: exact ones, or such as the processor rounds."""
+    """Whether numpy converts integers to the right floats: exactly, or rounded by the processor as is asked for."""
     if not _of_numpy(source, dtype):
         return False
     return 8 * source.itemsize <= known.bits or (rounding == "nearest-even" and dtype.itemsize >= 4)
 
 
 def _widened(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Integers as a type that numpy has."""
+    """Integers as a type of numpy's own."""
     return values.astype("i1" if kind_of(values.dtype) == "i" else "u1") if values.dtype.isbuiltin == 2 else values
 
 
@@ -135,7 +135,7 @@ def _integers(values: npt.NDArray[Any], dtype: np.dtype[Any], out_of_range: str 
 
 
 def _wrapped(values: npt.NDArray[Any], least: int, most: int) -> npt.NDArray[Any]:
-    """Modulo as many numbers as there are; numpy does it itself for types of whole bytes."""
+    """Modulo the number of values that the type has; for types of whole bytes numpy does so itself."""
     if most - least >= 255:
         return values
     bits = np.array(most - least, values.dtype)
@@ -149,7 +149,7 @@ def _integers_of_floats(
 ) -> npt.NDArray[Any]:
     finite = np.isfinite(values)
     if not finite.all():
-        raise _refused(values[~finite].flat[0], dtype, "is none of the numbers of")
+        raise _refused(values[~finite].flat[0], dtype, "has no counterpart in")
     whole = ROUNDING[rounding](values)
     least, most = limits_of(dtype)
     # The largest integer of 64 bits is not a float; the next power of two is.
@@ -168,7 +168,7 @@ def _integers_of_floats(
 
 
 def _large(values: npt.NDArray[Any]) -> bool:
-    """Whether a float of 64 bits rounds some of these integers."""
+    """Whether some of these integers are not exact as floats of 64 bits."""
     return bool(values.size) and (int(values.max()) > 2**53 or int(values.min()) < -(2**53))
 
 
@@ -193,7 +193,7 @@ def _large_integers(values: npt.NDArray[Any], bits: int, rounded: Callable[..., 
 
 
 def _on_grid(values: npt.NDArray[Any], known: _Float, rounded: Callable[..., Any]) -> npt.NDArray[Any]:
-    """Floats of 64 bits that the type would have without a largest number."""
+    """These values rounded to numbers that the type would have if none was too large for it."""
     if known.bits >= 53:
         return values
     finite = np.isfinite(values)
@@ -215,7 +215,7 @@ def _floats(
     if not known.has_infinity:
         missing |= infinite
     if missing.any():
-        raise _refused(values[missing].flat[0], dtype, "is none of the numbers of")
+        raise _refused(values[missing].flat[0], dtype, "has no counterpart in")
     low, high = (values < known.least) & ~infinite, (values > known.most) & ~infinite
     if low.any() or high.any():
         if out_of_range is None:

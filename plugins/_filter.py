@@ -1,4 +1,4 @@
-"""What codecs that make arrays of arrays have in common."""
+"""What codecs that turn arrays into arrays have in common."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["Filter"]
 
 
 class Filter(Codec, ABC):
-    """A codec for Zarr v3 only, whose configuration has no members that it does not know."""
+    """A codec for Zarr v3 only, which refuses members of its configuration that it does not know."""
 
     kind = "array"
     spellings = {"n5": None, "zarr2": None, "neuroglancer": None}
-    # Whether each item is changed by itself, whatever its neighbours are; or none is changed, and items only move.
+    # Whether each item is changed by itself, without regard to its neighbours; or none is changed, and items only move.
     elementwise = False
     moves_only = False
 
     @abstractmethod
     def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        """The type and shape that an array of this type and shape becomes."""
+        """The type and shape that encoding gives an array of this type and shape."""
 
     @abstractmethod
     def encode_array(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]: ...
@@ -40,7 +40,7 @@ class Filter(Codec, ABC):
     ) -> npt.NDArray[Any]: ...
 
     def written_config(self) -> dict[str, Any]:
-        """The configuration without what may be left out."""
+        """The configuration without the members that may be left out."""
         return self.config()
 
     def to_zarr3(self) -> dict[str, Any]:
@@ -59,10 +59,10 @@ class Filter(Codec, ABC):
 
     def check_numbers(self, dtype: np.dtype[Any]) -> None:
         if kind_of(dtype) not in "iuf":
-            raise UnsupportedError("only integers and floats can be worked on", codec=self.name, found=str(dtype))
+            raise UnsupportedError("this codec takes only integers and floats", codec=self.name, found=str(dtype))
 
     def _encode(self, data: Any) -> bytes:
-        raise UnsupportedError("arrays are made of arrays, not bytes of bytes", codec=self.name)
+        raise UnsupportedError("this codec turns arrays into arrays, not bytes into bytes", codec=self.name)
 
     def _decode(self, data: Any, max_size: int) -> bytes:
-        raise UnsupportedError("arrays are made of arrays, not bytes of bytes", codec=self.name)
+        raise UnsupportedError("this codec turns arrays into arrays, not bytes into bytes", codec=self.name)

@@ -33,14 +33,14 @@ cdef extern from "zv_filters.h" nogil:
 
 cdef struct Filter              # below
 
-# What a filter does to `count` items. Returns whether something is lost that numcodecs would lose in silence.
+# What a filter does to `count` items. Returns whether data is lost that numcodecs would lose in silence.
 ctypedef int (*Work)(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil
 
 cdef struct Filter:
     Work encoding
     Work decoding
     int items                   # the type of the items
-    int stored                  # and of what is stored for them
+    int stored                  # the type in which they are stored
     uint64_t item_size
     uint64_t stored_size
     uint64_t element            # how many bytes shuffle takes apart
@@ -64,14 +64,14 @@ cdef int32_t each_item(Work work, const Filter *it, const uint8_t *src, uint64_t
     """Items of `size` bytes become items of `into` bytes."""
     out_n[0] = 0
     if n % size:
-        return fail(err, ZV_CORRUPT, 0, b"the bytes are no whole number of items")
+        return fail(err, ZV_CORRUPT, 0, b"the bytes are not a whole number of items")
     if n // size > ZV_SIZE_UNKNOWN // 16:
         return fail(err, ZV_PARAM, 0, b"too many items")
     out_n[0] = n // size * into
     if cap < out_n[0]:
         return ZV_SPACE
     if n and work(it, src, n // size, dst):
-        return fail(err, ZV_PARAM, 0, b"items differ by more than what is stored of them can say")
+        return fail(err, ZV_PARAM, 0, b"items differ by more than the stored type can hold")
     return ZV_OK
 
 
@@ -265,7 +265,7 @@ cdef int32_t decode_bits(const void *cfg, void *worker, const uint8_t *src, uint
                          uint64_t *out_n, zv_error *err) noexcept nogil:
     out_n[0] = 0
     if n == 0 or src[0] > (7 if n > 1 else 0):
-        return fail(err, ZV_CORRUPT, 0, b"packed bits begin with the number of bits that stand for nothing")
+        return fail(err, ZV_CORRUPT, 0, b"packed bits must begin with the number of unused bits")
     if n > ZV_SIZE_UNKNOWN // 16:
         return fail(err, ZV_PARAM, 0, b"too many bits")
     out_n[0] = 8 * (n - 1) - src[0]

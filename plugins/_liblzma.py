@@ -1,4 +1,4 @@
-"""liblzma's numbers, for what numcodecs and its format documents name by them."""
+"""The numbers by which liblzma, and with it numcodecs and its documents, name presets and filters."""
 
 EXTREME = 1 << 31
 FORMAT_XZ, FORMAT_ALONE, FORMAT_RAW = 1, 2, 3

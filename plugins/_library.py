@@ -19,7 +19,7 @@ def native_part(name: str) -> Any:
 
 
 class LibraryCodec(Codec):
-    """A codec whose work other Python packages do if its C table is missing, more slowly and one chunk at a time."""
+    """A codec that falls back on other Python packages without its C table: more slowly, and one chunk at a time."""
 
     def _encode(self, data: memoryview) -> Any:
         return self._fallback().encode(self, data)

@@ -200,8 +200,8 @@ cdef uint64_t prefix_size(const uint8_t *src, uint64_t n) noexcept nogil:
 cdef int recognised(const Config *config, const uint8_t *src, uint64_t n, uint64_t expected) noexcept nogil:
     """How this payload is framed, whatever the parameters say.
 
-    The two magics cannot open a raw block: their first match would reach back before its start. Of a payload too
-    short for a magic, what is there counts. A size prefix is believed when it is the expected size, or when what
+    The two magics cannot open a raw block: their first match would reach back before its start. A payload shorter than
+    a magic is compared with the beginning of it. A size prefix is believed when it is the expected size, or when what
     follows is a block of just that size.
     """
     cdef uint64_t size
@@ -341,7 +341,7 @@ cdef int32_t encode_stream(const Config *config, Worker *worker, const uint8_t *
         if packed < 0:
             return fail(err, ZV_NOMEM, 0, b"out of memory")
         if packed == 0 and room < <uint64_t> LZ4_compressBound(length):
-            # Whether lz4 would have made the block smaller is unknown, and so is which bytes are the right ones.
+            # It is unknown whether lz4 would have made the block smaller, and so which bytes are the right ones.
             break
         if packed == 0 or <uint32_t> packed >= length:
             if room < length:

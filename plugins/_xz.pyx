@@ -101,19 +101,19 @@ cdef int32_t explain(const lzma_stream *stream, lzma_ret code, const Config *con
     if code == LZMA_OPTIONS_ERROR:
         return fail(err, ZV_PARAM, code, b"this liblzma does not have the stream's filters or options")
     if code == LZMA_MEMLIMIT_ERROR:
-        snprintf(text, sizeof(text), b"decoding wants %llu bytes of working memory, more than the limit of %llu",
+        snprintf(text, sizeof(text), b"decoding needs %llu bytes of working memory, more than the limit of %llu",
                  <unsigned long long> lzma_memusage(stream), <unsigned long long> config.memory_limit)
         return fail(err, ZV_PARAM, code, text)
     if code == LZMA_MEM_ERROR:
         return fail(err, ZV_NOMEM, code, b"out of memory")
-    return fail(err, ZV_INTERNAL, code, b"unexpected answer of liblzma")
+    return fail(err, ZV_INTERNAL, code, b"unexpected result from liblzma")
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
     cdef size_t size = 0 if n > <size_t> -1 else lzma_stream_buffer_bound(<size_t> n)
     if size == 0:
         return ZV_SIZE_UNKNOWN
-    # liblzma's answer is for its one-call encoder. The streaming one, whose headers the others write, cuts
+    # liblzma's own bound is for its one-call encoder. The streaming one, whose headers the others write, cuts
     # data that does not compress into slightly smaller pieces: 3 bytes for each 60 KB instead of each 64.
     return size + n // 65536 + 64
 

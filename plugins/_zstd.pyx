@@ -49,8 +49,8 @@ cdef extern from "zstd_errors.h" nogil:
     int ZSTD_error_memory_allocation
 
 cdef enum:
-    # ZSTD_c_blockSplitterLevel of zstd 1.5.7, whose name only its static library tells, and its value for none. What it
-    # does in advance costs a tenth to a quarter of the time, and makes labels of 64 bits 8 % larger.
+    # ZSTD_c_blockSplitterLevel of zstd 1.5.7, which only the headers for its static library name, and its value for
+    # none. Splitting in advance costs a tenth to a quarter of the time, and makes labels of 64 bits 8 % larger.
     BLOCK_SPLITTER = 1017
     NO_SPLITTING = 1
 
@@ -116,7 +116,7 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
         own.compressor = ZSTD_createCCtx()
         if own.compressor == NULL:
             return ZV_NOMEM
-        # Other versions answer that they do not know it, which changes nothing.
+        # Other versions return an error for a parameter that they do not know, which changes nothing.
         ZSTD_CCtx_setParameter(own.compressor, BLOCK_SPLITTER, NO_SPLITTING)
     # Parameters outlive a call, so after the first time these are two cheap checks.
     result = ZSTD_CCtx_setParameter(own.compressor, ZSTD_c_compressionLevel, config.level)

@@ -25,7 +25,7 @@ _RATES = {
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 SHUFFLES = {"auto": -1, "noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
-# What Java's n5-blosc assumes where N5's metadata do not say.
+# What Java's n5-blosc assumes where N5's metadata say nothing.
 JAVA = {"cname": "blosclz", "clevel": 6, "shuffle": 0, "blocksize": 0}
 
 
@@ -39,7 +39,7 @@ class _Shuffle(Parameter):
 
 
 def _shuffle_parameter() -> Any:
-    """As `param` makes one; type checkers see what instances have."""
+    """A parameter as `param` makes one; for type checkers it is what instances have."""
     return _Shuffle("shuffle", str, None, None, tuple(SHUFFLES), {}, (), "a name or its number")
 
 
@@ -72,7 +72,7 @@ class Blosc(LibraryCodec):
 
     @property
     def item_size(self) -> int:
-        # c-blosc has no larger ones and does the same itself.
+        # c-blosc knows no larger items, and takes them for single bytes too.
         return self.typesize if self.typesize is not None and self.typesize < 256 else 1
 
     @property

@@ -21,7 +21,7 @@ _PLAIN = frozenset(
 
 
 class CastValue(Filter):
-    """Each number is stored as the nearest one (or as `rounding` says) of `data_type`. What it cannot hold is an
+    """Each number is stored as the nearest one of `data_type`, or as `rounding` says. A number that does not fit is an
     error, unless `out_of_range` is "clamp" or "wrap"; `scalar_map` names numbers that become others, before any rule.
     """
 
@@ -80,7 +80,7 @@ class CastValue(Filter):
         try:
             return self._cast("decode", stored, dtype)
         except UnsupportedError as error:
-            raise CorruptDataError(f"{error}, in which the chunk's values are") from error
+            raise CorruptDataError(f"{error}, the type of the chunk's values") from error
 
     def _cast(self, direction: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         import numpy as np
@@ -112,7 +112,7 @@ class CastValue(Filter):
             answers = np.array([_read(value, target) for _, value in pairs], target)
         except (TypeError, ValueError, OverflowError) as error:
             raise MetadataError(f"scalar_map: {error}", codec=self.name, found=direction) from error
-        # The first of several equal ones counts, and it is the first in the result too.
+        # The first of several equal ones counts, and a stable sort keeps it the first.
         order = np.argsort(_sortable(keys), kind="stable")
         return keys[order], answers[order]
 
@@ -124,7 +124,7 @@ def _read(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _sortable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Numbers of a type that numpy has, in the same order; numpy sorts NaN behind all others."""
+    """The numbers as a type of numpy's own, in which their order is the same; numpy sorts NaN behind all others."""
     from zvcore_plugins import _casting
 
     if values.dtype.isbuiltin != 2:

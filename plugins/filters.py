@@ -27,12 +27,12 @@ _INTEGERS = _filters.TYPES.keys() - set(_FLOATS)
 
 
 def _size(name: str) -> int:
-    """Of an item; without numpy, which `zvcore codecs` does without."""
+    """The bytes of an item, without importing numpy, which `zvcore codecs` does not need."""
     return int(name.lstrip("ufloatin")) // 8
 
 
 def _is_double(value: Any) -> bool:
-    """Whether a parameter is a number that C's doubles have."""
+    """Whether a parameter is a number that a C double holds exactly."""
     try:
         return isinstance(value, int | float) and float(value) == value
     except OverflowError:
@@ -47,8 +47,8 @@ class ItemFilter(Codec, ABC):
     spellings = _NOWHERE
     of_items = True
 
-    dtype: str = param("uint8", doc="type of the items, by its name in numpy")
-    astype: str = param("uint8", doc="type of what is stored of them")
+    dtype: str = param("uint8", doc="the type of the items as numpy names it")
+    astype: str = param("uint8", doc="the type in which they are stored")
 
     @classmethod
     def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
@@ -71,7 +71,7 @@ class ItemFilter(Codec, ABC):
     @classmethod
     @abstractmethod
     def takes(cls, items: str, stored: str) -> bool:
-        """Whether this is done in C, with the result that numpy has."""
+        """Whether the C code does this, with the same result as numpy."""
 
     @classmethod
     def turned_like(cls, items: np.dtype[Any], stored: np.dtype[Any]) -> Mapping[str, Any] | None:
@@ -117,13 +117,13 @@ class Delta(ItemFilter):
     def takes(cls, items: str, stored: str) -> bool:
         if items == stored:
             return items in _filters.TYPES
-        # Of signed integers and uint64 together, numpy makes floats.
+        # numpy turns signed integers and uint64 together into floats.
         both = {items, stored}
         return both <= _INTEGERS and not ("uint64" in both and any(name.startswith("int") for name in both))
 
 
 class AsType(ItemFilter):
-    """Integers as other integers, floats as other floats. What does not fit is cut as numpy cuts it."""
+    """Integers as other integers, floats as other floats. Values that do not fit are cut as numpy cuts them."""
 
     name = "astype"
 
@@ -145,7 +145,7 @@ class FixedScaleOffset(ItemFilter):
 
     name = "fixedscaleoffset"
 
-    dtype: str = param("float64", doc="type of the items, by its name in numpy")
+    dtype: str = param("float64", doc="the type of the items as numpy names it")
     scale: float = param(1.0)
     offset: float = param(0.0)
 
@@ -162,8 +162,8 @@ class Quantize(ItemFilter):
 
     name = "quantize"
 
-    dtype: str = param("float64", doc="type of the items, by its name in numpy")
-    astype: str = param("float64", doc="type of what is stored of them")
+    dtype: str = param("float64", doc="the type of the items as numpy names it")
+    astype: str = param("float64", doc="the type in which they are stored")
     digits: float = param(3.0, low=-300, high=300)
 
     def __zv_codec__(self) -> Any:
@@ -183,7 +183,7 @@ class BitRound(Codec):
     spellings = _NOWHERE
     of_items = True
 
-    dtype: str = param("float32", choices=tuple(_FRACTIONS), doc="type of the items, by its name in numpy")
+    dtype: str = param("float32", choices=tuple(_FRACTIONS), doc="the type of the items as numpy names it")
     keepbits: int = param(23, low=0, high=52)
 
     @classmethod
@@ -223,7 +223,7 @@ class PackBits(Codec):
 
 
 class Shuffle(Codec):
-    """The first bytes of all items, then all second ones ... A rest that is no whole item stays at the end."""
+    """The first bytes of all items, then all second ones, and so on. An incomplete last item stays at the end."""
 
     name = "shuffle"
     spellings = {"n5": None, "zarr3": "numcodecs.shuffle", "neuroglancer": None}
@@ -240,7 +240,7 @@ class Shuffle(Codec):
 
     @classmethod
     def from_zarr2(cls, obj: Any) -> Codec:
-        # numcodecs alone knows the defaults there.
+        # Documents of numcodecs that give no size mean 4.
         return super().from_zarr2({"elementsize": 4, **obj} if isinstance(obj, Mapping) else obj)
 
     def encoded_size(self, size: int) -> int | None:

@@ -33,7 +33,7 @@ class Lz4(LibraryCodec):
 
     In N5 the framing shows in the members: Java's and rust-n5's `blockSize`, zarr 2's `id` and `acceleration`, or a
     `blockSize` below Java's least, which is z5's and means a level. A member `framing` settles it where they do not. In
-    Zarr, `numcodecs.lz4` is size-prefixed, and so is an `lz4` that does not say.
+    Zarr, `numcodecs.lz4` is size-prefixed, and so is an `lz4` that names no framing.
     """
 
     name = "lz4"

@@ -1,4 +1,4 @@
-"""What numcodecs' `lzma` can have besides what `xz` writes; by the standard library."""
+"""Whatever numcodecs' `lzma` can be told to write that `xz` does not; by the standard library."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Lzma(Codec):
             size = one.get("dict_size", 0) if isinstance(one, dict) else 0
             if not isinstance(size, int) or size > MEMORY_LIMIT:
                 raise UnsupportedError(
-                    "the filters want too much memory", expected=f"at most {MEMORY_LIMIT}", found=size
+                    "the filters need too much memory", expected=f"at most {MEMORY_LIMIT}", found=size
                 )
         return decompress(data, max_size, {"format": self.format, "filters": self.filters})
 
@@ -63,7 +63,7 @@ def decompress(data: memoryview, max_size: int, options: dict[str, Any]) -> byte
         # Padding: zeros, four at a time.
         stripped = rest.lstrip(b"\0")
         if (len(rest) - len(stripped)) % 4:
-            raise CorruptDataError("the padding behind the stream is not a multiple of four bytes")
+            raise CorruptDataError("the padding after the stream is not a multiple of four bytes")
         return stripped
 
     return decode_streams(lambda: lzma.LZMADecompressor(**options), data, max_size, faults, explain, following)

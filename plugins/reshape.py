@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reshape"]
 
-# What numpy can hold.
+# The most that numpy can hold.
 _AXES = 64
 
 
@@ -65,9 +65,7 @@ class Reshape(Filter):
         return dtype, tuple(made)
 
     def _unfit(self, shape: tuple[int, ...]) -> MetadataError:
-        return MetadataError(
-            "arrays cannot be brought into this shape", codec=self.name, expected=self._shape, found=shape
-        )
+        return MetadataError("the array cannot be given this shape", codec=self.name, expected=self._shape, found=shape)
 
     def encode_array(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values.reshape(self.encoded_form(values.dtype, values.shape)[1])

@@ -41,9 +41,9 @@ class ScaleOffset(Filter):
         try:
             offset, scale = (read(self._said[name], dtype) for name in ("offset", "scale"))
         except (TypeError, ValueError, OverflowError) as error:
-            raise MetadataError(f"no numbers of {dtype}: {error}", codec=self.name) from error
+            raise MetadataError(f"not numbers of {dtype}: {error}", codec=self.name) from error
         if scale == 0:
-            raise self.refused("scale", "another number than 0", self._said["scale"])
+            raise self.refused("scale", "a number other than 0", self._said["scale"])
         return offset, scale
 
     def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -74,7 +74,7 @@ class ScaleOffset(Filter):
         wide, offset, scale = _wide(stored, offset, scale)
         if int(scale) not in (1, -1) and (wide % scale).any():
             raise CorruptDataError(
-                "stored integers are no multiples of the scale", codec=self.name, expected=int(scale)
+                "stored integers are not multiples of the scale", codec=self.name, expected=int(scale)
             )
         # Dividing the least of them by -1 has no result.
         divided = wide if int(scale) == 1 else -wide if int(scale) == -1 else wide // scale
@@ -97,7 +97,7 @@ def _extremes(values: npt.NDArray[Any]) -> list[int]:
 
 
 def _wide(values: npt.NDArray[Any], *numbers: Any) -> tuple[Any, ...]:
-    """Integers as a type that numpy has."""
+    """Integers as a type of numpy's own."""
     import numpy as np
 
     if values.dtype.isbuiltin != 2:

@@ -21,8 +21,8 @@ class Xz(LibraryCodec):
     """The .xz container with LZMA2 and a CRC-64.
 
     One stream is written; several that follow each other, with or without padding, are read as one. In Zarr it goes by
-    numcodecs' name, `numcodecs.lzma`, which zarr-python knows. What else that codec, or zarr 2's `lzma` in N5, can
-    have belongs to `Lzma`.
+    numcodecs' name, `numcodecs.lzma`, which zarr-python knows. Other streams of that codec, or of zarr 2's `lzma` in
+    N5, belong to `Lzma`.
     """
 
     name = "xz"

@@ -1,6 +1,6 @@
 """The codecs where zvcore was built without their C libraries: through the standard library or one package each.
 
-Each module has `encode(codec, data)` and `decode(codec, data, max_size)`. Nothing of this is imported elsewhere.
+Each module has `encode(codec, data)` and `decode(codec, data, max_size)`. Nothing else imports them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def decode_streams(
     """The contents of streams that follow each other, but not much more than `max_size` bytes.
 
     begin      makes a decompressor like those of the standard library
-    faults     what it raises, which `explain` turns into an error of zvcore
+    faults     the exceptions that it raises, which `explain` turns into an error of zvcore
     following  where in the bytes after a stream the next one begins
     """
     parts: list[bytes] = []

@@ -17,7 +17,7 @@ LARGEST = 2**31 - 1 - HEADER
 def encode(codec: Blosc, data: memoryview) -> bytes:
     library = need("numcodecs.blosc", "libblosc")
     if len(data) > LARGEST:
-        raise UnsupportedError(f"blosc holds at most {LARGEST} bytes, there are {len(data)}")
+        raise UnsupportedError(f"a blosc chunk holds at most {LARGEST} bytes, not {len(data)}")
     if codec.cname not in library.list_compressors():
         raise UnsupportedError(f"numcodecs' c-blosc was built without the compressor {codec.cname!r}")
     arguments = (codec.cname.encode(), codec.clevel, codec.shuffle_number, codec.blocksize, codec.item_size)
@@ -32,7 +32,7 @@ def decode(codec: Blosc, data: memoryview, max_size: int) -> bytes:
         raise CorruptDataError(f"not a blosc chunk of format 2, which c-blosc 1 reads, but of {data[0]}{newer}")
     size, block, stored = (int.from_bytes(data[i : i + 4], "little", signed=True) for i in (4, 8, 12))
     if stored != len(data):
-        raise CorruptDataError(f"the header says {stored} bytes, there are {len(data)}")
+        raise CorruptDataError(f"the header says {stored} bytes, but there are {len(data)}")
     item = data[3]
     # numcodecs does not say when fewer bytes came than declared, as from blocks that hold parts of items.
     if not 0 <= size <= LARGEST or (size and (not 0 < block <= size or not item or (block > item and block % item))):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"LZ4Block"
 FRAME_MAGIC = b"\x04\x22\x4d\x18"
-# Of a block in a stream.
+# The length of a block's header in a stream.
 HEADER = 21
 RAW, PACKED = 0x10, 0x20
 # No sequence of bytes in a block stands for more than 255 bytes per byte.
@@ -37,7 +37,7 @@ def encode(codec: Lz4, data: memoryview) -> bytes:
 def decode(codec: Lz4, data: memoryview, max_size: int) -> bytes:
     framings = [codec.framing]
     if codec.sniff and data:
-        # Of a payload too short for a magic, what is there counts.
+        # A payload shorter than a magic is compared with the beginning of it.
         if MAGIC.startswith(bytes(data[:8])):
             framings = [STREAM]
         elif FRAME_MAGIC.startswith(bytes(data[:4])):

@@ -172,7 +172,7 @@ cdef void sort_labels(scratch_t *scratch, uint32_t count, label_t kind) noexcept
 
 cdef int64_t place_table(scratch_t *scratch, const uint8_t *channel, uint64_t at, uint32_t count,
                          label_t kind) noexcept nogil:
-    """Where the table of this block lies: the words before `at` of an equal one, else `at`; -1 without memory."""
+    """Where the table of this block lies: that of an equal one before `at`, else `at`; -1 if memory is short."""
     cdef label_t *ordered = <label_t *>scratch.ordered
     cdef uint32_t words = count * <uint32_t>(sizeof(label_t) // 4)
     cdef uint64_t digest = words

@@ -25,7 +25,7 @@ cdef uint32_t crc32c_of(const void *data, size_t size, uint32_t value) noexcept 
 
 
 def crc32c(data, value=0):
-    """The CRC-32C of a buffer; `value` is the checksum of the bytes before it, if it continues something."""
+    """The CRC-32C of a buffer; `value` is the checksum of the bytes that come before it, 0 if there are none."""
     cdef Py_buffer view
     cdef uint32_t before = _checksum(value)
     cdef uint32_t result

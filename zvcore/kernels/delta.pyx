@@ -1,8 +1,8 @@
 """Minishard indices: which ids there are and where the bytes of each lie, delta-coded as three rows of uint64.
 
 Ids need not rise and ranges need not follow one another: differences wrap around at 2**64, and ranges may overlap,
-share bytes or be empty. Only a range that would reach 2**64 is refused here, since no object can hold it. Whether a
-range lies within its object is for the caller to check, which knows the object's size.
+share bytes or be empty. Only a range that would reach 2**64 is refused here, since no object can hold it. The caller,
+who knows the object's size, checks that a range lies within it.
 """
 
 cimport numpy as cnp

@@ -1,7 +1,7 @@
 """Coarser levels of images and labels: the mean, or the most frequent value, of boxes of voxels.
 
-Where an axis is no multiple of the factor, the boxes at its end are smaller, and their mean is that of the voxels in
-them.
+Where the length of an axis is not a multiple of the factor, the boxes at its end are smaller, and their mean is that of
+the voxels in them.
 """
 
 cimport numpy as cnp
@@ -389,7 +389,7 @@ cdef Boxes boxes_of(cnp.ndarray values, cnp.ndarray out, factors) except *:
         raise ValueError(f"factors are at least 1, and boxes of at most 65536 voxels: {(fz, fy, fx)}")
     if values.ndim != 4 or out.ndim != 4 or values.dtype != out.dtype:
         raise ValueError("values and out are four-dimensional and of one dtype")
-    # Also that their byte order is this machine's.
+    # numpy's flags say as well that the byte order is this machine's.
     if not cnp.PyArray_ISCARRAY_RO(values) or not cnp.PyArray_ISCARRAY(out):
         raise ValueError("values and out are C-contiguous, aligned and of native byte order, and out can be written to")
     boxes.factors[0], boxes.factors[1], boxes.factors[2] = fz, fy, fx
@@ -410,8 +410,7 @@ cdef Boxes boxes_of(cnp.ndarray values, cnp.ndarray out, factors) except *:
 def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, factors):
     """Means of boxes of (z, y, x) voxels of each volume `values[n]`, into `out`; both C-contiguous, of one dtype.
 
-    Integers are rounded to the nearest, halves to even, exactly whatever their size. float32 and float64 are added as
-    float64.
+    Means of integers are exact and rounded to the nearest, halves to even. float32 and float64 are added as float64.
     """
     cdef Boxes boxes = boxes_of(values, out, factors)
     cdef const void *source = cnp.PyArray_DATA(values)
@@ -419,7 +418,7 @@ def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, facto
     cdef int status
     cdef bint real = values.dtype.kind == "f"
     if values.dtype.kind not in "iuf" or (real and boxes.itemsize not in (4, 8)):
-        raise TypeError(f"means are made of whole numbers, float32 and float64, not of {values.dtype}")
+        raise TypeError(f"means are made of integers, float32 or float64, not of {values.dtype}")
     if cnp.PyArray_SIZE(out) == 0:
         return
     with nogil:
@@ -449,7 +448,7 @@ def downsample_mode(cnp.ndarray values not None, cnp.ndarray out not None, facto
     cdef void *target = cnp.PyArray_DATA(out)
     cdef int status
     if values.dtype.kind not in "iub":
-        raise TypeError(f"the most frequent value is found of whole numbers, not of {values.dtype}")
+        raise TypeError(f"the most frequent value is found among integers or booleans, not {values.dtype}")
     if cnp.PyArray_SIZE(out) == 0:
         return
     with nogil:

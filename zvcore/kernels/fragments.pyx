@@ -73,7 +73,7 @@ cdef Fault measure(const uint8_t *p, int64_t size, Parts *out) noexcept nogil:
         return CUT_OFFSETS
     at += 4 * (lists + 1)
     out.rows = at
-    # Popcount first: it says which of the two is wrong when the offsets are read from the wrong place.
+    # The popcount comes first: where it is wrong, the offsets are read from the wrong place and look wrong as well.
     for i in range((pieces + 63) // 64):
         bits += zv_popcount(bits_at(p, pieces, i))
     if bits != ranges:
@@ -230,7 +230,7 @@ def decode_cells(const uint8_t[::1] data not None, const int64_t[::1] starts not
     cdef Py_ssize_t n = starts.shape[0], k, outside
     cdef int64_t size = data.shape[0]
     if lengths.shape[0] != n:
-        raise ValueError("starts and lengths must have one length")
+        raise ValueError("starts and lengths must be equally long")
     if n == 0:
         starts = lengths = np.zeros(1, np.int64)
     cdef Cells cells
@@ -355,7 +355,7 @@ cdef class Gathering:
                 inside = self._copy(i, p, size, starts[self.cell[i]], row_bytes, q + self.places[i] * row_bytes)
                 i += 1
         if not inside:
-            raise ValueError(f"the rows of chunk {self.cell[i - 1]} leave the source")
+            raise ValueError(f"the rows of chunk {self.cell[i - 1]} lie outside the source")
 
     cdef inline bint _copy(self, Py_ssize_t i, const uint8_t *source, int64_t size, int64_t start, int64_t row_bytes,
                            uint8_t *out) noexcept nogil:
@@ -377,10 +377,10 @@ cdef class Gathering:
 
 
 def encode_ranges(const int64_t[::1] first not None, const int64_t[::1] count not None):
-    """An index of which every piece is a run of rows."""
+    """An index whose pieces are all runs of rows."""
     cdef int64_t n = first.shape[0], i, bitmap
     if count.shape[0] != n:
-        raise ValueError("first and count must have one length")
+        raise ValueError("first and count must be equally long")
     if n > 0xFFFFFFFF:
         raise ValueError(f"an index has at most 2**32 - 1 fragments, got {n}")
     for i in range(n):
@@ -416,7 +416,7 @@ def encode_mixed(const uint8_t[::1] listed not None, const int64_t[::1] first no
             raise ValueError(f"Fragment count must be >= 0, got {count[i]}")
         if listed[i]:
             if first[i] < 0 or count[i] > taken or first[i] > taken - count[i]:
-                raise ValueError(f"fragment {i} leaves the pool")
+                raise ValueError(f"fragment {i} lies outside the pool")
             lists += 1
             rows += count[i]
     if rows > 0xFFFFFFFF:

@@ -36,7 +36,7 @@ cdef void render_keys(const int64_t *columns, Py_ssize_t n, Py_ssize_t k, const 
 
 cdef bytes literal_bytes(object literal):
     if isinstance(literal, str):
-        # As Python gives names of files that are not UTF-8.
+        # As Python decodes names of files that are not UTF-8.
         literal = literal.encode("utf-8", "surrogateescape")
     elif not isinstance(literal, bytes):
         raise TypeError(f"literals must be str or bytes, not {literal!r}")

@@ -158,7 +158,7 @@ def decode_rows(const uint8_t[::1] data not None, const int64_t[::1] starts not 
     cdef int64_t rank = checked_ndim(ndim)
     cdef Py_ssize_t n = starts.shape[0], i
     if lengths.shape[0] != n:
-        raise ValueError("starts and lengths must have one length")
+        raise ValueError("starts and lengths must be equally long")
     cdef int64_t size = data.shape[0], start, length, total = 0
     cdef const uint8_t *base = &data[0] if size else NULL
     for i in range(n):
@@ -187,7 +187,7 @@ def decode_blobs(blobs, ndim):
     None if there is anything else among them.
     """
     cdef int64_t rank = checked_ndim(ndim), total = 0
-    # A list of our own: no other thread may change it while its bytes are being read.
+    # A list of our own, which no other thread can change while its bytes are being read.
     cdef list every = list(blobs)
     cdef Py_ssize_t n = PyList_GET_SIZE(every), i
     cdef object blob
@@ -288,7 +288,7 @@ def expand(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not
         if not outside and not over:
             offset_view[n] = pieces
     if outside:
-        raise ValueError(f"row {i} leaves the columns")
+        raise ValueError(f"row {i} lies outside the columns")
     if over:
         return None
     out_coords = np.empty((pieces, ndim), np.int64)
@@ -386,7 +386,7 @@ cdef inline uint8_t *store_block(uint8_t *q, const Blocks *blocks, int64_t b) no
 
 
 cdef void store_rows(uint8_t *q, Blocks blocks) noexcept nogil:
-    """Write all rows. `blocks` is a copy, which the compiler knows that writing through `q` does not change."""
+    """Write all rows. `blocks` is a copy, so the compiler knows that writing through `q` does not change it."""
     cdef int64_t i, b, begin, end
     for i in range(blocks.rows):
         begin = blocks.offsets[i]
@@ -402,7 +402,7 @@ cdef object block_error(const Blocks *blocks, int64_t b):
         return ValueError(f"fragment_index must be >= 0, got {blocks.first[b]}")
     if blocks.mode[b] == RANGE:
         return ValueError(f"range count must be >= 0, got {blocks.count[b]}")
-    return ValueError(f"block {b} leaves the pool, or its mode {blocks.mode[b]} is unknown")
+    return ValueError(f"block {b} lies outside the pool, or its mode {blocks.mode[b]} is unknown")
 
 
 def encode_rows(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not None, mode,
@@ -446,7 +446,7 @@ def cut(const uint8_t[::1] data not None, const int64_t[::1] offsets not None):
     cdef int64_t size = data.shape[0]
     cdef const char *p = <const char *> &data[0] if size else NULL
     if n < 0:
-        raise ValueError("offsets must have one entry more than there are rows")
+        raise ValueError("offsets must have one more entry than there are rows")
     cdef list out = []
     for i in range(n):
         if offsets[i] < 0 or offsets[i] > offsets[i + 1] or offsets[i + 1] > size:

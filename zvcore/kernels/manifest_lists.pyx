@@ -169,7 +169,7 @@ cdef inline object piece_of(const Columns *columns, int64_t b):
     if columns.mode[b] == RANGE:
         return first, count
     if first < 0 or count < 0 or count > columns.listed or first > columns.listed - count:
-        raise ValueError(f"block {b} leaves the pool")
+        raise ValueError(f"block {b} lies outside the pool")
     piece = new_indices(count)
     if count:
         memcpy(cnp.PyArray_DATA(piece), columns.pool + first, count * sizeof(int64_t))

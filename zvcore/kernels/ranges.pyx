@@ -1,4 +1,4 @@
-"""Moves of many byte ranges at once."""
+"""Copies of many byte ranges at once."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -54,4 +54,4 @@ def copy_ranges(const uint8_t[::1] source not None, const int64_t[::1] starts no
             if sizes[i]:
                 memcpy(&target[places[i]], &source[starts[i]], sizes[i])
     if bad >= 0:
-        raise ValueError(f"range {bad}: {sizes[bad]} bytes at {starts[bad]} do not fit to {places[bad]}")
+        raise ValueError(f"range {bad}: {sizes[bad]} bytes at {starts[bad]} do not fit at {places[bad]}")

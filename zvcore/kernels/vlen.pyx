@@ -109,7 +109,7 @@ def join_rows(const uint8_t[::1] data not None, const int64_t[::1] offsets not N
     cdef Py_ssize_t count = offsets.shape[0] - 1, i
     cdef int64_t size = data.shape[0], length
     if count < 0:
-        raise ValueError("offsets must have one entry more than there are rows")
+        raise ValueError("offsets must have one more entry than there are rows")
     if count > 0xFFFFFFFF:
         raise ValueError(f"a buffer has at most 2**32 - 1 rows, got {count}")
     if offsets[0] < 0 or offsets[count] > size:
