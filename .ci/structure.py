@@ -23,7 +23,7 @@ LONGEST_FUNCTION = 60
 MOST_PARAMETERS = 8
 LONGEST_FILE = 600
 
-FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff", "nifti", "mrc")
+FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff", "nifti", "mrc", "bdv")
 # Codecs say how a format spells them; `zvcore/__init__.py` has the packages as public names.
 SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 
@@ -71,6 +71,8 @@ MAY_IMPORT = {
     "tiff": {*BELOW_FORMATS, "borrowed"},
     "nifti": {*BELOW_FORMATS, "borrowed"},
     "mrc": {*BELOW_FORMATS, "borrowed"},
+    # Its values lie in N5, or in HDF5, which it asks for by its name.
+    "bdv": {*BELOW_FORMATS, "borrowed", "n5"},
     "care": ON_TOP,
     "converting": {*ON_TOP, "transfer", "exchange", "care", "borrowed"},
     "pictures": ON_TOP,

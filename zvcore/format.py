@@ -127,6 +127,7 @@ class Format(ABC):
     open_options  what only this format's `open` takes
     inner_options options of the creating function that are not for users
     makes_arrays  whether `create` works: then `creator` gives the function that does it
+    takes_arrays  whether conversions write it all the same where `create` does not
     family        what several formats are versions of, if it is one of them, and
     version       which: documents of a newer version can stand beside those of an older one
     takes_rows    whether it holds annotations or points: then `write_rows` makes them
@@ -149,6 +150,7 @@ class Format(ABC):
     open_options: ClassVar[tuple[str, ...]] = ()
     inner_options: ClassVar[tuple[str, ...]] = ()
     makes_arrays: ClassVar[bool] = True
+    takes_arrays: ClassVar[bool] = False
     takes_rows: ClassVar[bool] = False
     takes_lines: ClassVar[bool] = False
     begins_groups: ClassVar[bool] = False

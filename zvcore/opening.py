@@ -55,7 +55,9 @@ def store_at(
     text, inside = _file_and_inside(text, asked)
     name = text.rpartition("/")[2].lower()
     suffixes = tuple(suffix for one in asked for suffix in one.suffixes)
-    if suffixes and (format is not None or name.endswith(suffixes)):
+    # Of formats that have files and folders, what is not called like a file is a folder.
+    folders = format is not None and bool(get_format(format).marks)
+    if suffixes and ((format is not None and not folders) or name.endswith(suffixes)):
         if mode == "w" and format is not None and not name.endswith(suffixes):
             raise ValueError(f"{format} datasets are files, whose names end with {' or '.join(suffixes)}, not {text!r}")
         file = open_beside(text, mode, storage_options)

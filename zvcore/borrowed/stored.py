@@ -93,7 +93,7 @@ class StoredLayout(Layout):
         return np.stack(np.unravel_index(numbers, self._grid), axis=1).astype(np.int64)
 
     @cached_property
-    def _skips(self) -> npt.NDArray[np.int64]:
+    def skips(self) -> npt.NDArray[np.int64]:
         """What is left out by each of the chains; the first leaves out nothing."""
         known = np.unique(self.index.skipped)
         return np.concatenate([[0], known[known != 0]]).astype(np.int64)
@@ -102,7 +102,7 @@ class StoredLayout(Layout):
     def chains(self) -> tuple[CodecChain, ...]:
         return tuple(
             CodecChain([codec for bit, codec in enumerate(self.codecs) if not int(skips) >> bit & 1])
-            for skips in self._skips
+            for skips in self.skips
         )
 
     @property
@@ -126,9 +126,9 @@ class StoredLayout(Layout):
         rows = rows[there]
         offset[there], length[there] = index.offsets[rows], index.lengths[rows]
         chain = None
-        if len(self._skips) > 1:
+        if len(self.skips) > 1:
             chain = np.zeros(count, np.uint8)
-            chain[there] = [int(np.flatnonzero(self._skips == one)[0]) for one in index.skipped[rows]]
+            chain[there] = [int(np.flatnonzero(self.skips == one)[0]) for one in index.skipped[rows]]
         return Sources(
             keys=Keys.of([self.key]), key=np.zeros(count, np.int32), offset=offset, length=length, chain=chain,
             stamps=[self.stamp],

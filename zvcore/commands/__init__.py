@@ -70,7 +70,8 @@ class FormatNames:
             return iter([name for name, _ in found])
         from zvcore.converting import TABLES
 
-        return iter([*(name for name, one in found if one.makes_arrays or one.takes_rows or one.takes_lines), *TABLES])
+        ways = ("makes_arrays", "takes_arrays", "takes_rows", "takes_lines")
+        return iter([*(name for name, one in found if any(getattr(one, way) for way in ways)), *TABLES])
 
 
 class UsageError(Exception):

@@ -254,7 +254,7 @@ def _lengths(given: Sequence[int] | None) -> tuple[int, ...] | None:
 def writable(format: str) -> Format:
     """The format of this name, whose arrays can be made."""
     found = get_format(format)
-    if not found.makes_arrays:
-        known = ", ".join(name for name, one in formats().items() if one.makes_arrays)
+    if not (found.makes_arrays or found.takes_arrays):
+        known = ", ".join(name for name, one in formats().items() if one.makes_arrays or one.takes_arrays)
         raise UnsupportedError(f"arrays cannot be written as {format!r}", expected=known)
     return found

@@ -14,6 +14,7 @@ from zvcore.borrowed.file import library, readable, reading
 from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.hdf5.chunks import stored_layout
+from zvcore.hdf5.imaris import imaris_image
 from zvcore.hdf5.pyramids import image_of
 from zvcore.stores.single_file import SingleFileStore
 
@@ -36,6 +37,11 @@ def read(store: Store) -> Any:
     """What lies at the root of a file, or at the path in it that the store names."""
     assert isinstance(store, SingleFileStore)
     file = _opened(store)
+    level = store.inside
+    if not level or level.isdecimal():
+        shown = imaris_image(file, store.within(""), partial(_node, file))
+        if shown is not None:
+            return shown[level] if level else shown
     return _node(file, store)
 
 

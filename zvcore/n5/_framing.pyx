@@ -74,13 +74,31 @@ cdef int32_t read_header(const uint8_t *src, uint64_t n, int32_t ndim, bint reve
     return 0
 
 
+cdef inline bint is_reverse(const void *cfg) noexcept nogil:
+    return <size_t> cfg & 1
+
+
+cdef inline int32_t outer_of(const void *cfg) noexcept nogil:
+    return <int32_t> (<size_t> cfg >> 1)
+
+
 cdef int32_t parse(const void *cfg, const uint8_t *src, uint64_t n, int32_t ndim, zv_frame *frame,
                    char *message) noexcept nogil:
     cdef uint32_t mode, elements
     cdef uint64_t product = 1
     cdef int32_t axis
-    if read_header(src, n, ndim, cfg != NULL, &mode, &elements, frame, message) != 0:
+    cdef int32_t outer = outer_of(cfg), rank = ndim - outer_of(cfg), at = outer_of(cfg) if is_reverse(cfg) else 0
+    if rank < 0:
+        snprintf(message, MESSAGE, b"blocks of %d axes cannot lie in an array of %d", outer, ndim)
         return -1
+    if read_header(src, n, rank, is_reverse(cfg), &mode, &elements, frame, message) != 0:
+        return -1
+    if outer:
+        # The axes that the header does not know stand before the others where these are reversed, else behind them.
+        for axis in range(rank - 1, -1, -1):
+            frame.shape[at + axis] = frame.shape[axis]
+        for axis in range(outer):
+            frame.shape[axis if at else rank + axis] = 1
     if mode == OBJECT:
         snprintf(message, MESSAGE, b"the block is in object mode, its bytes are no array: read it with read_block")
         frame.header_size = 0
@@ -101,17 +119,17 @@ cdef int32_t parse(const void *cfg, const uint8_t *src, uint64_t n, int32_t ndim
 
 
 cdef uint64_t header_bound(const void *cfg, int32_t ndim) noexcept nogil:
-    return 4 + 4 * <uint64_t> ndim
+    return 4 + 4 * <uint64_t> (ndim - outer_of(cfg))
 
 
 cdef uint64_t write(const void *cfg, int32_t ndim, const uint64_t *shape, uint8_t *dst) noexcept nogil:
-    cdef int32_t axis
+    cdef int32_t axis, rank = ndim - outer_of(cfg), at = outer_of(cfg) if is_reverse(cfg) else 0
     dst[0] = 0
     dst[1] = DEFAULT
-    dst[2] = <uint8_t> (ndim >> 8)
-    dst[3] = <uint8_t> ndim
-    for axis in range(ndim):
-        store32(dst + 4 + 4 * axis, <uint32_t> shape[ndim - 1 - axis if cfg != NULL else axis])
+    dst[2] = <uint8_t> (rank >> 8)
+    dst[3] = <uint8_t> rank
+    for axis in range(rank):
+        store32(dst + 4 + 4 * axis, <uint32_t> shape[at + (rank - 1 - axis if is_reverse(cfg) else axis)])
     return header_bound(cfg, ndim)
 
 
@@ -119,16 +137,20 @@ cdef void free_table(object capsule) noexcept:
     free(PyCapsule_GetPointer(capsule, ZV_FRAMING_CAPSULE))
 
 
-def framing(bint reverse=False):
+def framing(bint reverse=False, int outer=0):
     """The capsule through which the engine reads and writes block headers.
 
-    With `reverse`, for arrays whose axes stand the other way round than the header has them.
+    With `reverse`, for arrays whose axes stand the other way round than the header has them. `outer` is how many axes
+    an array has that the header does not know, along each of which a block has a length of 1: the first of an array
+    that stands the other way round, else the last.
     """
+    if not 0 <= outer <= MAX_NDIM:
+        raise ValueError(f"blocks have at most {MAX_NDIM} axes, not {outer} more")
     cdef zv_framing *table = <zv_framing *> calloc(1, sizeof(zv_framing))
     if table == NULL:
         raise MemoryError
     table.struct_size = sizeof(zv_framing)
-    table.cfg = <const void *> table if reverse else NULL
+    table.cfg = <const void *> (<size_t> outer << 1 | reverse)
     table.parse = parse
     table.header_bound = header_bound
     table.write = write

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
+from zvcore.documents.xml import local_name, parse_xml
+from zvcore.errors import ZvcoreError
 from zvcore.images import Axis
 
 if TYPE_CHECKING:
@@ -76,15 +77,15 @@ def words_of(file: Any, count: int) -> list[Words]:
 
 def _of_ome(text: str) -> list[Words]:
     try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError:
+        root = parse_xml(text, "the description of the first image")
+    except ZvcoreError:
         return []
     found = []
     for image in root.iter():
-        if _tag(image) != "Image":
+        if local_name(image) != "Image":
             continue
         words = Words(image.get("Name"))
-        for pixels in [one for one in image if _tag(one) == "Pixels"][:1]:
+        for pixels in [one for one in image if local_name(one) == "Pixels"][:1]:
             _take_pixels(words, pixels)
         found.append(words)
     return found
@@ -99,7 +100,7 @@ def _take_pixels(words: Words, pixels: Any) -> None:
     step = _number(pixels.get("TimeIncrement"))
     if step is not None:
         words.sizes["T"] = step, {"s": "second", "ms": "millisecond"}.get(pixels.get("TimeIncrementUnit", "s"))
-    words.channels = [one.get("Name") for one in pixels if _tag(one) == "Channel"]
+    words.channels = [one.get("Name") for one in pixels if local_name(one) == "Channel"]
 
 
 def _of_imagej(file: Any) -> Words:
@@ -119,10 +120,6 @@ def _of_imagej(file: Any) -> Words:
     if step is not None:
         words.sizes["T"] = step, "second"
     return words
-
-
-def _tag(element: Any) -> str:
-    return str(element.tag).rpartition("}")[2]
 
 
 def _number(given: Any) -> float | None:

@@ -1,0 +1,65 @@
+"""Verifying datasets of BigDataViewer: the XML, what it names, and what the values' own format says of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zvcore.bdv.reading import document_of, read_spim_data
+from zvcore.bdv.spim_data import LOADERS
+from zvcore.borrowed.care import ReadingCare, arrays_in
+from zvcore.errors import ZvcoreError
+from zvcore.format import get_format
+from zvcore.report import Problem, Report
+from zvcore.stores.single_file import SingleFileStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from zvcore.stores import Store
+
+__all__ = ["BdvCare"]
+
+
+class BdvCare(ReadingCare):
+    def verify(
+        self,
+        store: Store,
+        *,
+        only: Sequence[str] | None = None,
+        fast: bool = False,
+        threads: int | None = None,
+        watch: Callable[[int], Any] | None = None,
+    ) -> Report:
+        report = Report(watch=watch)
+        _, key = document_of(store)
+        report.looked_at()
+        try:
+            data = read_spim_data(store)
+            for _path, _array in arrays_in(self.format.open(store), report):
+                report.count("arrays")
+            inside = _values_of(store, data.path, data.loader)
+            below = [one.removeprefix(f"{data.path}/") for one in only or () if one.startswith(f"{data.path}/")]
+            if only is None or below:
+                care = get_format(LOADERS[data.loader]).care()
+                found = care.verify(inside, only=below or None, fast=fast, threads=threads, watch=watch)
+                report.extend(found, data.path)
+        except ZvcoreError as error:
+            report.problems.append(Problem.of(error, key))
+        return report
+
+    def inspect(self, store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
+        data = read_spim_data(store)
+        found = super().inspect(store, only=None if only in (None, "") else only, threads=threads)
+        return {**found, "loader": data.loader, "setups": len(data.setups), "time_points": len(data.time_points)}
+
+    def _in_words(self, store: Store, only: Sequence[str] | None) -> None:
+        """Any of its objects may be asked for."""
+
+
+def _values_of(store: Store, path: str, loader: str) -> Store:
+    """Where the values lie, as their own format opens it."""
+    folder, _ = document_of(store)
+    if loader == "bdv.n5":
+        return folder.child(path)
+    above, _, name = path.rpartition("/")
+    return SingleFileStore(folder.child(above) if above else folder, name)
