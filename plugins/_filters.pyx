@@ -26,6 +26,7 @@ cdef extern from "zv_filters.h" nogil:
     void zv_round_bits_uint64_t(const uint8_t *source, size_t count, int dropped, uint8_t *target)
     zv_scaling zv_scaled[2][10]
     zv_scaling zv_unscaled[2][10]
+    zv_scaling zv_stretched[2]
     zv_quantization zv_quantized[2][2]
     zv_loop zv_floats[2][2]
     zv_loop zv_cast(int origin, int to)
@@ -172,6 +173,20 @@ cdef int unscaled(const Filter *it, const uint8_t *source, size_t count, uint8_t
 def scaling_table(str items, str stored, size, stored_size, double scale, double offset):
     cdef zv_codec *table = table_of(b"fixedscaleoffset", TYPES[items], TYPES[stored], size, stored_size, scaled,
                                     unscaled)
+    (<Filter *> table.cfg).scale = scale
+    (<Filter *> table.cfg).offset = offset
+    return wrap_table(table)
+
+
+# -- scale_offset
+
+cdef int stretched(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    zv_stretched[it.items - ZV_F32](source, count, it.scale, it.offset, target)
+    return 0
+
+
+def stretching_table(str items, size, double scale, double offset):
+    cdef zv_codec *table = table_of(b"scale_offset", TYPES[items], TYPES[items], size, size, stretched, unscaled)
     (<Filter *> table.cfg).scale = scale
     (<Filter *> table.cfg).offset = offset
     return wrap_table(table)

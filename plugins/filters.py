@@ -18,7 +18,7 @@ from zvcore_plugins import _filters
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["AsType", "BitRound", "Delta", "FixedScaleOffset", "PackBits", "Quantize", "Shuffle"]
+__all__ = ["AsType", "BitRound", "Delta", "FixedScaleOffset", "PackBits", "Quantize", "ScaledFloats", "Shuffle"]
 
 _NOWHERE = {"n5": None, "zarr2": None, "zarr3": None, "neuroglancer": None}
 _FRACTIONS = {"float16": 10, "float32": 23, "float64": 52}
@@ -155,6 +155,24 @@ class FixedScaleOffset(ItemFilter):
     @classmethod
     def takes(cls, items: str, stored: str) -> bool:
         return items in _FLOATS and stored in _filters.TYPES and stored != "uint64"
+
+
+class ScaledFloats(Codec):
+    """What Zarr's `scale_offset` makes of floats: (item - offset) * scale, in their own type."""
+
+    name = "scale_offset"
+    spellings = _NOWHERE
+    of_items = True
+
+    dtype: str = param("float32", choices=_FLOATS, doc="type of the items, by its name in numpy")
+    scale: float = param(1.0)
+    offset: float = param(0.0)
+
+    def __zv_codec__(self) -> Any:
+        return _filters.stretching_table(self.dtype, _size(self.dtype), self.scale, self.offset)
+
+    def encoded_size(self, size: int) -> int | None:
+        return size
 
 
 class Quantize(ItemFilter):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from zvcore.codecs.numbers import read_float, read_integer
@@ -12,6 +13,8 @@ from zvcore_plugins._filter import Filter
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from zvcore.codecs import Codec
 
 __all__ = ["ScaleOffset"]
 
@@ -49,6 +52,16 @@ class ScaleOffset(Filter):
     def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         self._numbers(dtype)
         return dtype, shape
+
+    def as_bytes(self, dtype: np.dtype[Any]) -> Codec | None:
+        if dtype.name not in ("float32", "float64") or not dtype.isnative:
+            return None
+        offset, scale = map(float, self._numbers(dtype))
+        if not (math.isfinite(offset) and math.isfinite(scale)):
+            return None
+        from zvcore_plugins.filters import ScaledFloats
+
+        return ScaledFloats(dtype=dtype.name, scale=scale, offset=offset)
 
     def encode_array(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         import numpy as np

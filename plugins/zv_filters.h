@@ -352,6 +352,12 @@ typedef void (*zv_scaling)(const uint8_t *source, size_t count, double scale, do
 static const zv_scaling zv_scaled[2][ZV_F64 + 1] = {ZV_SCALING_OF(scaled, float), ZV_SCALING_OF(scaled, double)};
 static const zv_scaling zv_unscaled[2][ZV_F64 + 1] = {ZV_SCALING_OF(unscaled, float), ZV_SCALING_OF(unscaled, double)};
 
+/* Zarr's `scale_offset` rounds nothing: the way back is that of fixedscaleoffset. */
+#define ZV_STRETCHED(F) ZV_SCALING_LOOP(zv_stretched_##F, F, F, F, (value_source - from) * by)
+ZV_STRETCHED(float)
+ZV_STRETCHED(double)
+static const zv_scaling zv_stretched[2] = {zv_stretched_float, zv_stretched_double};
+
 #define ZV_QUANTIZED(F, A)                                                                                   \
     static void zv_quantized_##F##_##A(const uint8_t *source, size_t count, double scale, uint8_t *target) { \
         const F by = (F)scale;                                                                               \

@@ -408,3 +408,34 @@ def test_conversions_carry_them_within_version_3_and_values_elsewhere(tmp_path: 
         assert (found == (values.T if format == "n5" else values)).all()
     codecs = json.loads((tmp_path / "zarr3/zarr.json").read_text())["codecs"]
     assert [one["name"] for one in codecs][:2] == ["scale_offset", "cast_value"]
+
+
+@given(st.data())
+def test_the_engine_scales_floats_as_numpy_does(data: Any) -> None:
+    dtype = np.dtype(data.draw(st.sampled_from(["float32", "float64"])))
+    values = np.array(data.draw(st.lists(interesting(dtype.name), min_size=1, max_size=20)), dtype)
+    number = st.floats(-1e6, 1e6, width=32)
+    codec = from_zarr3(scale(offset=data.draw(number), scale=data.draw(number.filter(bool))))
+    native = codec.as_bytes(dtype)
+    assert native is not None and native.native and native.encoded_size(values.nbytes) == values.nbytes
+    encoded = codec.encode_array(values)
+    assert same_numbers(np.frombuffer(native.encode(values), dtype), encoded)
+    assert same_numbers(np.frombuffer(native.decode(values), dtype), codec.decode_array(values, dtype, values.shape))
+
+
+def same_numbers(some: Any, others: Any) -> bool:
+    """With the same zeros; a NaN is a NaN."""
+    return np.array_equal(some, others, equal_nan=True) and bool(
+        ((np.signbit(some) == np.signbit(others)) | np.isnan(some)).all()
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "configuration"),
+    [
+        ("float16", {"scale": 2}), ("int32", {"scale": 2}), (">f4", {"scale": 2}), ("float32", {"scale": "Infinity"}),
+        ("float64", {"offset": "NaN"}),
+    ],
+)  # fmt: skip
+def test_what_numpy_alone_scales_is_left_to_it(dtype: str, configuration: Any) -> None:
+    assert from_zarr3(scale(**configuration)).as_bytes(np.dtype(dtype)) is None
