@@ -46,6 +46,7 @@ HEADLINES = {
         r"(gzip level=6|zstd level=3|framing=lz4block|cname=lz4|cname=zstd|bzip2|preset=1|use_zlib).*(em|labels32)$",
     ),
     "n5": (r"(raw|gzip|zstd|blosc)$",),
+    "pipeline": (r"^read",),
 }  # fmt: skip
 
 
