@@ -305,6 +305,12 @@ def test_numpys_types_are_spelled_as_zarr_python_spells_them(tmp_path: Path, dty
     assert document(tmp_path / "a")["data_type"] == document(tmp_path / "b")["data_type"]
 
 
+@pytest.mark.parametrize("name", ["complex_bfloat16", "complex_float16", "complex_float8_e4m3"])
+def test_complex_numbers_that_numpy_has_not_are_refused_in_words(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"{name}.*numpy has complex numbers of 32 and 64 bits only"):
+        parse_data_type(name)
+
+
 @pytest.mark.parametrize("name", ["complex_float32", "complex_float64"])
 def test_other_names_of_complex_numbers_are_read(tmp_path: Path, name: str) -> None:
     dtype = parse_data_type(name).dtype

@@ -131,6 +131,8 @@ def parse_data_type(json: Any, key: str | None = None, depth: int = 0) -> DataTy
         return DataType(json, _times(name, config, key))
     if name in _LENGTHS:
         return DataType(json, _of_length(_LENGTHS[name], config.get("length_bytes"), key))
+    if name.startswith("complex_"):
+        raise UnsupportedError(f"data type {name!r}: numpy has complex numbers of 32 and 64 bits only", key=key)
     raise UnsupportedError(f"data type {name!r}", key=key)
 
 
