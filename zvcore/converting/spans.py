@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError
@@ -14,6 +16,7 @@ __all__ = ["Spans", "checked_spans", "checked_units", "insert", "joined"]
 
 # [first, stop) of each, sorted; no two of them touch.
 Spans = list[list[int]]
+_first = itemgetter(0)
 
 
 def checked_units(planned: Any, key: str) -> dict[str, tuple[int, tuple[str, ...]]]:
@@ -48,10 +51,10 @@ def _is_span(span: Iterable[Any]) -> bool:
 
 
 def insert(spans: Spans, unit: int) -> None:
-    """Add one number. Numbers come nearly in order."""
+    """Add one number. Numbers come nearly in order, but need not."""
     at = len(spans)
-    while at and spans[at - 1][0] > unit:
-        at -= 1
+    if at and spans[-1][0] > unit:
+        at = bisect_right(spans, unit, key=_first)
     if at and spans[at - 1][1] > unit:
         return
     joins_left = at > 0 and spans[at - 1][1] == unit
