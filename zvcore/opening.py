@@ -119,7 +119,7 @@ def open(
     options          options of the format, such as `scale=` for precomputed volumes and `order="C"` for N5
 
     The destination of a conversion that has not ended, and what lies in one, is opened with an
-    `UnfinishedConversionWarning`. (Of object stores, only the place itself is asked.)
+    `UnfinishedConversionWarning`. (In object stores, up to eight folders above the place are asked, all at once.)
     """
     if mode not in ("r", "r+", "w"):
         raise ValueError(f"mode must be 'r', 'r+' or 'w', not {mode!r}")
@@ -152,11 +152,11 @@ def open_silently(store: Store, mode: Mode = "r", format: str | None = None, **o
     raise _nothing_at(store)
 
 
-def _looking(store: Store, format: str | None, beside: Sequence[str] = ()) -> AbstractContextManager[None]:
-    """Ask a remote store for what tells the format, if that is not known, and for what lies `beside`, at once."""
+def _looking(store: Store, format: str | None, around: Sequence[str] = ()) -> AbstractContextManager[None]:
+    """Ask a remote store for what tells the format, if that is not known, and for what lies `around`, at once."""
     if format is None:
-        return store.looking_at(*marks(formats().values()), beside)
-    return store.looking_at((), (), beside) if beside else nullcontext()
+        return store.looking_at(*marks(formats().values()), around=around)
+    return store.looking_at((), around=around) if around else nullcontext()
 
 
 def _opened(format: Format, store: Store, mode: str, options: Mapping[str, Any]) -> Any:

@@ -92,8 +92,8 @@ def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> Non
     _, data = create(url, s3, "zarr3-sharded")
     found: list[zvcore.Array] = []
     note = "GET .zvcore-convert.json"
-    # Which of the marks of the formats is there, all at once.
-    asked = ["GET .zarray", note, "GET attributes.json", "GET zarr.json"]
+    # Which of the marks of the formats is there, all at once; and the note of a conversion, in the bucket's root too.
+    asked = ["GET", "GET .zarray", note, "GET attributes.json", "GET zarr.json"]
     assert requests_of(proxy, lambda: found.append(reopen(url, s3))) == asked
     array = found[0]
     index = 16 * 8 + 4
@@ -107,7 +107,7 @@ def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> Non
     assert len(requests_of(proxy, lambda: array[...])) == 3 * s3.asks_for_ends + 4
     assert len(requests_of(proxy, lambda: array[...])) == 4
     opened = requests_of(proxy, lambda: zvcore.open(url, format="zarr3", storage_options=s3.options))
-    assert opened == [note, "GET zarr.json"]
+    assert opened == ["GET", note, "GET zarr.json"]
     # Whole shards are written without looking at them.
     writable = reopen(url, s3, "r+")
     assert requests_of(proxy, lambda: writable.write(np.s_[:32, :32], data[:32, :32])) == ["PUT c/0/0/0"]
@@ -115,7 +115,7 @@ def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> Non
     assert [one.split()[0] for one in changed] == ["GET", "GET", *["HEAD"] * (s3.asks_for_ends - 1), "PUT"]
 
 
-@pytest.mark.parametrize(("kind", "opening", "cold"), [("n5", 4, 1), ("precomputed-sharded", 6, 3), ("zarr3", 4, 1)])
+@pytest.mark.parametrize(("kind", "opening", "cold"), [("n5", 5, 1), ("precomputed-sharded", 7, 3), ("zarr3", 5, 1)])
 def test_requests_of_other_formats(s3: S3, url: str, proxy: Proxy, kind: str, opening: int, cold: int) -> None:
     _, data = create(url, s3, kind)
     found: list[zvcore.Array] = []

@@ -135,3 +135,38 @@ def test_parts_that_begin_at_once_in_a_bucket_make_one_array(s3_process: S3, tmp
     assert zvcore.verify(url, storage_options=s3_process.options).ok
     store = open_store(url, "r", s3_process.options)
     assert not [key for key in store.list() if ".zvcore-convert." in key]
+
+
+def test_what_lies_in_an_unfinished_conversion_is_opened_with_the_warning(s3: S3, proxy: Proxy, tmp_path: Path) -> None:
+    source = zvcore.create(tmp_path / "src", format="zarr3", shape=(32, 32, 32), dtype="u1", chunks=(8, 8, 8))
+    source[...] = 7
+    url = s3.url(f"{uuid.uuid4()}/deep/image")
+
+    def interrupt(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    options: dict[str, Any] = {"format": "zarr3", "levels": 1, "memory": 1 << 14, "storage_options": s3.options}
+    with pytest.raises(KeyboardInterrupt):
+        zvcore.convert(tmp_path / "src", url, **options, progress=interrupt, threads=1)
+    level = next(iter(zvcore.inspect(url, storage_options=s3.options)["members"]))
+    with pytest.warns(UnfinishedConversionWarning, match=f"^{url}: an unfinished conversion"):
+        zvcore.open(f"{url}/{level}", storage_options=s3.options)
+    with pytest.warns(UnfinishedConversionWarning, match=f"^{url}: an unfinished conversion"):
+        zvcore.open(open_store(url, "r", s3.options).child(level))
+    zvcore.convert(tmp_path / "src", url, **options)
+    proxy.forget()
+    assert (zvcore.open(f"{url}/{level}", storage_options=s3.options)[...] == 7).all()
+    asked = [one.key.rpartition("/")[0] for one in proxy.requests if ".zvcore-convert.json" in one.key]
+    # Once in each folder up to the bucket.
+    assert len(asked) == len(set(asked)) == 5
+
+
+def test_how_far_above_a_place_is_asked_is_bounded(s3: S3, proxy: Proxy) -> None:
+    url = s3.url("/".join([str(uuid.uuid4()), *"abcdefghijklmnop"]))
+    array = zvcore.create(url, format="zarr3", shape=(4,), dtype="u1", chunks=(4,), storage_options=s3.options)
+    array[...] = 1
+    proxy.forget()
+    zvcore.open(url, storage_options=s3.options)
+    assert sum(".zvcore-convert.json" in one.key for one in proxy.requests) == 9
+    above = [one.root for one in open_store(url, "r", s3.options).above()]
+    assert above == [url.rsplit("/", depth)[0] for depth in range(1, 9)]

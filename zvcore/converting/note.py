@@ -123,7 +123,7 @@ def unfinished_around(
 
 
 def unfinished_above(store: Store) -> UnfinishedConversion | None:
-    """The unfinished conversion whose destination a folder lies in. Where asking means requests, nothing is asked."""
+    """The unfinished conversion whose destination a folder lies in."""
     if store.local_root is None:
         return next((found for found in map(unfinished_at, store.above()) if found is not None), None)
     here = os.path.realpath(os.fsdecode(store.local_root))

@@ -274,10 +274,10 @@ class Store(ABC):
     # --- the store itself
 
     def looking_at(
-        self, keys: Sequence[str], otherwise: Sequence[str] = (), beside: Sequence[str] = ()
+        self, keys: Sequence[str], otherwise: Sequence[str] = (), around: Sequence[str] = ()
     ) -> AbstractContextManager[None]:
         """Within this, a remote store asks for each object once. It fetches `keys` at once, and `otherwise` if there is
-        none of them; and together with whatever it asks for first, what lies `beside`.
+        none of them; and together with whatever it asks for first, what lies `around`: here and in the folders above.
         """
         return nullcontext()
 
@@ -290,7 +290,7 @@ class Store(ABC):
         """The store of what lies below a folder."""
 
     def above(self) -> Iterator[Store]:
-        """The stores of the folders around it, the nearest first, if asking costs nothing and no path leads there."""
+        """The stores of the folders around it in the same place, the nearest first, where no path leads to them."""
         return iter(())
 
     def damaged(self) -> Iterator[ZvcoreError]:

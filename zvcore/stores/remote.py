@@ -53,6 +53,8 @@ _SETTLED_AFTER = 2.0
 _MOST_SEEN = 4096
 _OBJECTS_AHEAD = 128
 _LISTED_AT_ONCE = 1000
+# How many of the folders around a store are known as such.
+_MOST_ABOVE = 8
 
 _NOTHING = memoryview(b"")
 
@@ -396,13 +398,13 @@ class RemoteStore(Store):
 
     @contextmanager
     def looking_at(
-        self, keys: Sequence[str], otherwise: Sequence[str] = (), beside: Sequence[str] = ()
+        self, keys: Sequence[str], otherwise: Sequence[str] = (), around: Sequence[str] = ()
     ) -> Iterator[None]:
         me = threading.get_ident()
         if me in self._shared.looking:
             yield
             return
-        near = _Near(self._client, [self._path(key) for key in beside])
+        near = _Near(self._client, [folder._path(key) for folder in (self, *self.above()) for key in around])
         if keys and not near.fetch([self._path(key) for key in keys]):
             near.fetch([self._path(key) for key in otherwise])
         self._shared.looking[me] = near
@@ -467,12 +469,23 @@ class RemoteStore(Store):
 
     def child(self, prefix: str) -> RemoteStore:
         prefix = prefix_path(prefix)
+        return self._view(self._folder(prefix), f"{self.root}/{prefix}" if prefix else self.root)
+
+    def above(self) -> Iterator[RemoteStore]:
+        """The nearest ones: to ask in each takes a request."""
+        folders = self._prefix.rstrip("/").split("/") if self._prefix else []
+        root = self.root.rstrip("/")
+        for depth in range(1, min(len(folders), _MOST_ABOVE) + 1):
+            kept = "".join(f"{folder}/" for folder in folders[:-depth])
+            yield self._view(kept, root.rsplit("/", depth)[0])
+
+    def _view(self, prefix: str, root: str) -> RemoteStore:
         view = object.__new__(RemoteStore)
         view._shared = self._shared
         view._client = self._client
-        view._prefix = self._folder(prefix)
+        view._prefix = prefix
         view.read_only = self.read_only
-        view.root = f"{self.root}/{prefix}" if prefix else self.root
+        view.root = root
         return view
 
 
