@@ -185,9 +185,8 @@ class RectilinearArray(Zarr3Array):
         starts = [np.array([run.start for run in one.runs]) for one in self._layout.edges]
         numbers = [np.searchsorted(start, one, "right") - 1 for start, one in zip(starts, flat, strict=True)]
         found, of = np.unique(np.stack(numbers, 1), axis=0, return_inverse=True)
-        for number, row in enumerate(found.tolist()):
-            runs = tuple(edges.runs[i] for edges, i in zip(self._layout.edges, row, strict=True))
-            chosen = np.flatnonzero(of.ravel() == number)
+        for number, chosen in _grouped(of.ravel()):
+            runs = tuple(edges.runs[i] for edges, i in zip(self._layout.edges, found[number].tolist(), strict=True))
             piece = self._layout.piece(runs)
             points = tuple(one[chosen] - run.start for one, run in zip(flat, runs, strict=True))
             yield piece, Selection.points(points, piece.layout.shape, piece.layout.form.shape), chosen
@@ -335,11 +334,17 @@ def _shares(one: Any, edges: Any) -> Iterator[tuple[Run, Any, Any]]:
                     yield run, within, slice(first, stop)
     else:
         starts = np.array([run.start for run in edges.runs], np.int64)
-        numbers = np.searchsorted(starts, one, "right") - 1
-        for number in np.unique(numbers).tolist():
+        for number, chosen in _grouped(np.searchsorted(starts, one, "right") - 1):
             run = edges.runs[number]
-            chosen = np.flatnonzero(numbers == number)
             yield run, one[chosen] - run.start, chosen
+
+
+def _grouped(numbers: npt.NDArray[np.intp]) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """(each number that there is, where it stands), both in ascending order."""
+    order = np.argsort(numbers, kind="stable")
+    found, first = np.unique(numbers[order], return_index=True)
+    for number, places in zip(found.tolist(), np.split(order, first[1:]), strict=False):
+        yield number, places
 
 
 def _mesh(place: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
