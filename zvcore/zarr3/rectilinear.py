@@ -343,8 +343,7 @@ def _grouped(numbers: npt.NDArray[np.intp]) -> Iterator[tuple[int, npt.NDArray[n
     """(each number that there is, where it stands), both in ascending order."""
     order = np.argsort(numbers, kind="stable")
     found, first = np.unique(numbers[order], return_index=True)
-    for number, places in zip(found.tolist(), np.split(order, first[1:]), strict=False):
-        yield number, places
+    yield from zip(found.tolist(), np.split(order, first[1:]), strict=False)
 
 
 def _mesh(place: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
