@@ -10,7 +10,9 @@ import pytest
 
 import zvcore
 from zvcore.precomputed import Ragged, ShardedStore, write_annotations
+from zvcore.precomputed.annotation_values import IndexValues
 from zvcore.report import What
+from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +102,7 @@ def test_another_record_and_another_relation_are_told(sharding: Any, tmp_path: P
     assert {one.what for one in report.problems} == {
         f"annotation {first} has another record in the index by id",
         f"annotation {first} is not related to the segment by the index by id",
+        f"annotation {first} is not in the list of segment 77 in rel_segments, to which it is related",
     }
     assert segment in {one.chunk for one in report.problems}
     # Which is right cannot be known: nothing is changed.
@@ -129,3 +132,117 @@ def test_not_everything_is_named_but_all_is_counted(tmp_path: Path, monkeypatch:
     found = told(tmp_path)
     assert sum(what.endswith("is not in the index by id") for _, what in found) == 10 * len({one for one, _ in found})
     assert any("more annotations are not as the index by id has them" in what for _, what in found)
+
+
+def rewritten(path: Path, index: Any, key: Any, change: Any) -> None:
+    """Change a list: `change` gets its bytes, and gives new ones."""
+    values = IndexValues(LocalStore(path), index)
+    data, starts, _ = values.fetch(np.asarray(key)[None])
+    new = change(data[starts[0] : starts[-1]].tobytes())
+    if index.sharding is not None:
+        id = int(values._ids(np.asarray(key)[None])[0])
+        ShardedStore(path / index.folder, index.sharding, "r+").update({id: new})
+    else:
+        (path / index.folder / values.name(np.asarray(key))).write_bytes(new)
+
+
+def without_the_last(data: bytes) -> bytes:
+    """A list of points without its last."""
+    count = int.from_bytes(data[:8], "little")
+    size = (len(data) - 8) // count - 8
+    records, ids = data[8 : 8 + count * size], data[8 + count * size :]
+    return (count - 1).to_bytes(8, "little") + records[:-size] + ids[:-8]
+
+
+def with_the_last_twice(data: bytes) -> bytes:
+    count = int.from_bytes(data[:8], "little")
+    size = (len(data) - 8) // count - 8
+    records, ids = data[8 : 8 + count * size], data[8 + count * size :]
+    return (count + 1).to_bytes(8, "little") + records + records[-size:] + ids + ids[-8:]
+
+
+@pytest.mark.parametrize("sharding", [None, "advise"])
+def test_what_a_list_has_lost_or_has_twice_is_told(sharding: Any, tmp_path: Path) -> None:
+    found = made(tmp_path, "point", 1500, sharding)
+    segment = found._info.relationships[0]
+    last = int(found.related("segments", 3)["id"][-1])
+    rewritten(tmp_path, segment, np.uint64(3), without_the_last)
+    what = f"annotation {last} is not in the list of segment 3 in rel_segments, to which it is related"
+    assert told(tmp_path) == [("by_id", what)]
+    rewritten(tmp_path, segment, np.uint64(4), with_the_last_twice)
+    last = int(found.related("segments", 4)["id"][-1])
+    twice = f"annotation {last} stands 2 times in the list of segment 4 in rel_segments"
+    assert sorted(told(tmp_path)) == [("by_id", one) for one in sorted((what, twice))]
+
+
+@pytest.mark.parametrize("type", ["point", "line"])
+@pytest.mark.parametrize("sharding", [None, "advise"])
+def test_what_no_cell_has_is_told(sharding: Any, type: str, tmp_path: Path) -> None:
+    found = made(tmp_path, type, 1500, sharding)
+    # The last level is the finest: what extends may be in several of its cells.
+    level = found.levels[-1]
+    cells = IndexValues(LocalStore(tmp_path), level)
+    stored = cells.keys()
+    listed = [(key, set(found._lists(cells, key[None])["id"].tolist())) for key in stored]
+    first = min(listed[0][1])
+    lost = set().union(*(ids for _, ids in listed if first in ids))
+    for key, ids in listed:
+        if first in ids:
+            rewritten(tmp_path, level, key, lambda data: bytes(8))
+        else:
+            lost -= ids
+    assert first in lost
+    what = "is in no cell of the spatial index"
+    assert sorted(told(tmp_path)) == sorted(("by_id", f"annotation {id} {what}") for id in lost)
+
+
+@pytest.mark.parametrize("type", ["point", "ellipsoid"])
+def test_what_stands_on_two_levels_is_told(type: str, tmp_path: Path) -> None:
+    found = made(tmp_path, type, 300)
+    first, second = (IndexValues(LocalStore(tmp_path), one) for one in found.levels[:2])
+    [cell] = first.keys()
+    id = int(found._lists(first, cell[None])["id"][-1])
+    # A list of one annotation, that of the level above, where nothing was.
+    data, _, _ = first.fetch(cell[None])
+    count = int.from_bytes(data[:8].tobytes(), "little")
+    size = (len(data) - 8) // count - 8
+    end = 8 + count * size
+    alone = (1).to_bytes(8, "little") + data[end - size : end].tobytes() + data[-8:].tobytes()
+    free = next(name for name in ("0_0_0", "1_1_1", "0_1_0") if (tmp_path / second.index.folder / name).exists())
+    stored = (tmp_path / second.index.folder / free).read_bytes()
+    many = int.from_bytes(stored[:8], "little")
+    middle = 8 + many * size
+    (tmp_path / second.index.folder / free).write_bytes(
+        (many + 1).to_bytes(8, "little") + stored[8:middle] + alone[8 : 8 + size] + stored[middle:] + alone[-8:]
+    )
+    assert told(tmp_path) == [("by_id", f"annotation {id} stands 2 times in the spatial index")]
+
+
+def test_of_a_list_that_cannot_be_read_its_own_check_alone_tells(tmp_path: Path) -> None:
+    found = made(tmp_path)
+    (tmp_path / "rel_segments/3").write_bytes(b"broken")
+    cell = found.levels[0]
+    file = next((tmp_path / cell.folder).iterdir())
+    file.write_bytes(b"broken")
+    problems = zvcore.verify(tmp_path).problems
+    assert sorted(one.where for one in problems) == sorted(["rel_segments/3", f"{cell.folder}/{file.name}"])
+
+
+@pytest.mark.parametrize("type", ["point", "ellipsoid"])
+def test_more_than_memory_holds_is_compared_all_the_same(
+    type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zvcore.precomputed import annotation_completeness, external_sort
+
+    monkeypatch.setattr(annotation_completeness, "_MEMORY", 1000)
+    monkeypatch.setattr(external_sort, "COLUMN_ROWS", 32)
+    monkeypatch.setattr(annotation_completeness, "MOST_TOLD", 3)
+    found = made(tmp_path, type)
+    assert zvcore.verify(tmp_path).ok
+    gone = {id for key in (1, 2) for id in found.related("segments", key)["id"].tolist()}
+    for name in "12":
+        (tmp_path / "rel_segments" / name).unlink()
+    assert len(gone) > 4
+    problems = told(tmp_path)
+    assert len(problems) == 4 and problems[-1][0] == "rel_segments"
+    assert problems[-1][1].endswith("more annotations are not listed as they must be")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.errors import CorruptDataError
 from zvcore.precomputed.annotation_records import RecordForm, Records
-from zvcore.precomputed.annotation_values import IndexValues
+from zvcore.precomputed.annotation_values import IndexValues, readable
 from zvcore.precomputed.part import Part
 from zvcore.precomputed.ragged import Ragged
 from zvcore.precomputed.shard_check import MOST_TOLD
@@ -18,23 +17,21 @@ from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.report import What
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from zvcore.care.rewriting import Patient
     from zvcore.precomputed.annotation_info import AnnotationInfo, Index
     from zvcore.precomputed.annotation_records import Single
+    from zvcore.precomputed.annotation_values import Read
     from zvcore.report import Report
     from zvcore.stores import Store
 
 __all__ = ["AnnotationAgreement", "LostAnnotations"]
 
-T = TypeVar("T")
 U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-# Lists that are read at once, from files and from shards, and annotations that are compared at once.
-_FILES, _VALUES = 64, 4096
+# Annotations that are compared at once.
 _COMPARED = 1 << 16
 # How many annotations are put back by one repair: they are gathered in memory.
 _MOST_RESTORED = 1 << 20
@@ -148,39 +145,27 @@ class _Compared:
     unrelated: Flags
 
 
-@dataclass
-class _Read(Generic[T]):
-    """Keys that were asked for, which of them have values, and what these are."""
-
-    keys: npt.NDArray[Any]
-    rows: npt.NDArray[np.intp]
-    values: T
-
-
 def _compared(store: Store, info: AnnotationInfo, index: Index, threads: int | None) -> Iterator[_Compared]:
     """The annotations of all lists of an index that can be read, some at a time."""
     form = RecordForm.of(info)
     lists, by_id = IndexValues(store, index, threads), IndexValues(store, info.by_id, threads)
     relationship = info.relationships.index(index) if index in info.relationships else None
-    step = _FILES if index.sharding is None else _VALUES
-    for batch in lists.batches():
-        for first in range(0, len(batch), step):
-            for found in _readable(lists, batch[first : first + step], form.listed):
-                ids, records, counts = found.values
-                owners = np.repeat(found.keys[found.rows], counts, axis=0)
-                for start in range(0, len(ids), _COMPARED):
-                    rows = np.arange(start, min(len(ids), start + _COMPARED))
-                    one = _unlike_nothing(ids[rows], records.take(rows), owners[rows])
-                    for known in _readable(by_id, np.unique(one.ids), form.singles):
-                        _compare(one, known, relationship)
-                    yield one
+    for found in lists.all_of_them(form.listed):
+        ids, records, counts = found.values
+        owners = np.repeat(found.keys[found.rows], counts, axis=0)
+        for start in range(0, len(ids), _COMPARED):
+            rows = np.arange(start, min(len(ids), start + _COMPARED))
+            one = _unlike_nothing(ids[rows], records.take(rows), owners[rows])
+            for known in readable(by_id, np.unique(one.ids), form.singles):
+                _compare(one, known, relationship)
+            yield one
 
 
 def _unlike_nothing(ids: U64, records: Records, owners: npt.NDArray[Any]) -> _Compared:
     return _Compared(ids, records, owners, *(np.zeros(len(ids), np.bool_) for _ in range(3)))
 
 
-def _compare(one: _Compared, known: _Read[Single], relationship: int | None) -> None:
+def _compare(one: _Compared, known: Read[Single], relationship: int | None) -> None:
     """Compare those annotations whose ids were asked for."""
     one.missing |= _among(one.ids, np.delete(known.keys, known.rows))
     there = known.keys[known.rows]
@@ -193,21 +178,6 @@ def _compare(one: _Compared, known: _Read[Single], relationship: int | None) -> 
         alike = segments.values == np.repeat(one.owners[meant], segments.lengths)
         rows = np.repeat(np.arange(len(meant)), segments.lengths)
         one.unrelated[meant] = np.bincount(rows[alike], minlength=len(meant)) == 0
-
-
-def _readable(
-    values: IndexValues, keys: npt.NDArray[Any], parse: Callable[[npt.NDArray[np.uint8], I64], T]
-) -> Iterator[_Read[T]]:
-    """The values of keys, but for those that cannot be read: these are found by halves."""
-    try:
-        data, starts, rows = values.fetch(keys)
-        found = parse(data, starts)
-    except CorruptDataError:
-        middle = len(keys) // 2
-        for half in (keys[:middle], keys[middle:]) if middle else ():
-            yield from _readable(values, half, parse)
-        return
-    yield _Read(keys, rows, found)
 
 
 def _among(ids: U64, some: U64) -> Flags:

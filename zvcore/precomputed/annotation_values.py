@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +18,14 @@ from zvcore.precomputed.shard_reader import chain_for
 from zvcore.precomputed.sharded_store import ShardedStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from zvcore.precomputed.annotation_info import Index
     from zvcore.stores import Store
 
-__all__ = ["IndexValues", "cell_of_name"]
+__all__ = ["IndexValues", "Read", "cell_of_name", "readable"]
+
+T = TypeVar("T")
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -32,6 +35,8 @@ _NUMBER = re.compile("0|[1-9][0-9]{0,19}")
 # How many files, and how many values of shards, are read at once when everything is.
 _BATCH_FILES = 1 << 12
 _BATCH_VALUES = 1 << 16
+# How many of them are decoded at once, of which each may be a list.
+_DECODED_FILES, _DECODED_VALUES = 64, 4096
 
 
 def cell_of_name(stem: str, count: int) -> tuple[int, ...] | None:
@@ -41,6 +46,15 @@ def cell_of_name(stem: str, count: int) -> tuple[int, ...] | None:
         return None
     found = tuple(map(int, numbers))
     return found if all(number < 2**64 for number in found) else None
+
+
+@dataclass
+class Read(Generic[T]):
+    """Keys that were asked for, which of them have values, and what these are."""
+
+    keys: npt.NDArray[Any]
+    rows: npt.NDArray[np.intp]
+    values: T
 
 
 class IndexValues:
@@ -106,6 +120,20 @@ class IndexValues:
         except ZvcoreError as error:
             raise self._located(error)
 
+    def all_of_them(
+        self, parse: Callable[[npt.NDArray[np.uint8], I64], T], *, damaged: bool = True
+    ) -> Iterator[Read[T]]:
+        """All values, some at a time. With `damaged`, those that cannot be read are left out, else they are errors."""
+        step = _DECODED_FILES if self.shards is None else _DECODED_VALUES
+        for batch in self.batches():
+            for first in range(0, len(batch), step):
+                keys = batch[first : first + step]
+                if damaged:
+                    yield from readable(self, keys, parse)
+                else:
+                    data, starts, rows = self.fetch(keys)
+                    yield Read(keys, rows, parse(data, starts))
+
     # --- in shards
 
     def _ids(self, keys: npt.NDArray[Any]) -> U64:
@@ -154,3 +182,18 @@ class IndexValues:
         if error.key is not None and error.key != self.store.root and isinstance(error, CorruptDataError):
             error.key = f"{self.index.folder}/{error.key}"
         return error
+
+
+def readable(
+    values: IndexValues, keys: npt.NDArray[Any], parse: Callable[[npt.NDArray[np.uint8], I64], T]
+) -> Iterator[Read[T]]:
+    """The values of keys, but for those that cannot be read: these are found by halves."""
+    try:
+        data, starts, rows = values.fetch(keys)
+        found = parse(data, starts)
+    except CorruptDataError:
+        middle = len(keys) // 2
+        for half in (keys[:middle], keys[middle:]) if middle else ():
+            yield from readable(values, half, parse)
+        return
+    yield Read(keys, rows, found)

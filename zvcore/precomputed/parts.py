@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.precomputed.annotation_agreement import AnnotationAgreement, LostAnnotations
 from zvcore.precomputed.annotation_care import AnnotationFiles, AnnotationJudge
+from zvcore.precomputed.annotation_completeness import AnnotationCompleteness
 from zvcore.precomputed.annotation_info import AnnotationInfo
 from zvcore.precomputed.annotation_records import RecordForm
 from zvcore.precomputed.chunk_files import ChunkFiles
@@ -106,6 +107,9 @@ def parts_of(store: Store, info: Mapping[str, Any], threads: int | None, report:
         for index in annotations.indexes[1:]:
             yield AnnotationAgreement(store, annotations, index, threads)
         yield LostAnnotations(store, annotations, threads)
+        for lists in [(one,) for one in annotations.relationships] + [annotations.levels]:
+            if lists:
+                yield AnnotationCompleteness(store, annotations, lists, threads)
     elif kind == SEGMENT_PROPERTIES:
         report.count("segments", check_segment_properties(info, INFO, report))
     else:
