@@ -1,4 +1,4 @@
-"""What stands in for parts of another library, for as long as it is wanted."""
+"""Replacements for parts of another library, for as long as they are wanted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Acceleration(ABC):
 
     @abstractmethod
     def restore(self) -> None:
-        """Give the library its own ways back. A second call does nothing."""
+        """Give the library its own parts back. A second call does nothing."""
 
     def __enter__(self) -> Self:
         return self

@@ -317,13 +317,13 @@ class Array:
         self._write(Selection.basic(region, self.shape), value, self._work_with(threads, progress))
 
     async def aread(self, region: Any = ..., out: npt.NDArray[Any] | None = None) -> Any:
-        """`read` for programs with a loop of events, which is not held up: all requests of a call are one thread's."""
+        """`read` for programs with an event loop, which is not blocked: one thread makes all requests of a call."""
         from zvcore.system.waiting import in_a_thread
 
         return await in_a_thread(self.read, region, out)
 
     async def awrite(self, region: Any, value: Any) -> None:
-        """`write` for programs with a loop of events. A call that is cancelled may still be done."""
+        """`write` for programs with an event loop. A call that is cancelled may still take effect."""
         from zvcore.system.waiting import in_a_thread
 
         await in_a_thread(self.write, region, value)

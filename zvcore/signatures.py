@@ -1,4 +1,4 @@
-"""One list of parameters for functions that are asked the same."""
+"""One list of parameters for several functions."""
 
 from __future__ import annotations
 

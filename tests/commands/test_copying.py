@@ -216,6 +216,10 @@ def test_md5s_that_are_none_do_not_count(source: Path, monkeypatch) -> None:
     target = MemoryStore()
     assert zvcore.copy(source, target).ok
     assert sorted(target.list()) == sorted(content(source))
+    again = zvcore.copy(source, target)
+    assert again.ok and again.counts == {"objects the same": len(content(source))}
+    target.put("zarr.json", b"?" * len((source / "zarr.json").read_bytes()))
+    assert zvcore.sync(source, target).counts["objects copied"] == 1
 
 
 def test_nothing_is_removed_that_a_store_lists_out_of_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

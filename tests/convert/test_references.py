@@ -228,3 +228,12 @@ def test_the_command_writes_json_and_parquet(tmp_path: Path, name: str, capsys: 
     assert not (tmp_path / "no.json").exists()
     assert cli.main(["refs", str(path), "-o", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["version"] == 1
+
+
+def test_values_of_a_prime_length_are_few_parts(tmp_path: Path) -> None:
+    data = np.zeros(16_777_259, np.uint8)
+    data[-1] = 7
+    np.save(tmp_path / "a.npy", data)
+    found = zvcore.references(tmp_path / "a.npy")
+    assert len(found["refs"]) < 10
+    assert through_zarr(found)[-1] == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,3 +173,30 @@ def test_each_damaged_chunk_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.h5").write_bytes(raw)
     problems = zvcore.verify(place).problems
     assert len(problems) == 2 and all(problem.offset is not None for problem in problems)
+
+
+def test_masks_of_filters_that_there_are_not_do_not_count(tmp_path: Path) -> None:
+    """A mask has 32 bits, however few filters a data set has."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("x", (300,), "u1", chunks=(1,), compression="gzip")
+        for place in range(300):
+            data = zlib.compress(bytes([place % 256]))
+            made.id.write_direct_chunk((place,), data, filter_mask=place << 1)
+    array = zvcore.open(f"{tmp_path / 'a.h5'}:/x")
+    assert isinstance(array.layout, StoredLayout)
+    assert array[...].tolist() == [place % 256 for place in range(300)]
+
+
+def test_more_kinds_of_chunks_than_the_engine_tells_apart(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((1,))
+        for _ in range(9):
+            properties.set_deflate(1)
+        made = h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_UINT8, h5py.h5s.create_simple((300,)), properties)
+        for place in range(300):
+            data = bytes([place % 256])
+            for _ in range(9 - place.bit_count()):
+                data = zlib.compress(data)
+            made.write_direct_chunk((place,), data, filter_mask=place)
+    assert zvcore.open(f"{tmp_path / 'a.h5'}:/x")[...].tolist() == [place % 256 for place in range(300)]

@@ -230,6 +230,22 @@ def test_a_refusal_says_that_there_are_no_credentials(url: str, s3: S3, proxy: P
     assert any("nothing here has credentials" in note for note in caught.value.__notes__)
 
 
+def test_a_refusal_of_the_role_is_not_said_to_be_for_want_of_credentials(
+    url: str, s3: S3, proxy: Proxy, machine: list[str], monkeypatch
+) -> None:
+    if s3.name != "moto":
+        pytest.skip("other servers do not know the role")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
+    proxy.spoil = refuse_unsigned
+    array = zvcore.open(url)
+    assert array[...].tolist() == [3] * 4
+    proxy.spoil = lambda request: 403
+    for _ in range(2):
+        with pytest.raises(AccessRefusedError, match="refused") as caught:
+            array.store.get("another")
+        assert not getattr(caught.value, "__notes__", [])
+
+
 # --- the command line
 
 

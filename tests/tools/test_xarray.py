@@ -132,6 +132,6 @@ def test_an_array_that_claims_to_be_huge_costs_nothing(tmp_path):
 def test_a_group_of_groups_says_what_to_do(tmp_path):
     group = zvcore.open(tmp_path / "g", mode="w", format="zarr3")
     group.create_group("inner").create_dataset("a", shape=(3,), dtype="u1")
-    with pytest.raises(UnsupportedError, match="say group="):
+    with pytest.raises(UnsupportedError, match="give group="):
         xarray.open_dataset(tmp_path / "g", engine="zvcore")
     assert xarray.open_dataset(tmp_path / "g", engine="zvcore", group="inner")["a"].shape == (3,)

@@ -45,7 +45,7 @@ class Blocks(Protocol):
 
 
 def block_shape(shape: Sequence[int], itemsize: int, own: Sequence[int] | None) -> tuple[int, ...]:
-    """The shape in which an array is read whose own chunks have this shape; None: it has none."""
+    """The shape of the blocks to read of an array, whose own chunks have the shape `own`; None: it has no chunks."""
     base = [max(1, min(a, b)) for a, b in zip(own or (1,) * len(shape), shape, strict=True)]
     if math.prod(base) * itemsize < _FEWEST:
         return tuple(max(1, min(a, b)) for a, b in zip(grow(base, shape, itemsize, _USUAL), shape, strict=True))
@@ -56,7 +56,7 @@ def block_shape(shape: Sequence[int], itemsize: int, own: Sequence[int] | None) 
 
 
 def slabs(shape: Sequence[int], itemsize: int, axes: Sequence[int]) -> tuple[int, ...]:
-    """Parts of about a megabyte that lie in one piece of an array without chunks, `axes` from the slowest on."""
+    """The shape of contiguous parts of about a megabyte of an array without chunks; `axes`: the slowest first."""
     chunk = [1] * len(shape)
     left = max(1, _USUAL // itemsize)
     for axis in reversed(axes):
@@ -68,9 +68,9 @@ def slabs(shape: Sequence[int], itemsize: int, axes: Sequence[int]) -> tuple[int
 
 
 class BlockLayout(ReadLayout):
-    """Chunks are blocks, which are given to the engine as bytes in memory: nothing of it lies in a store.
+    """Chunks are blocks, which are given to the engine as bytes in memory: none of them lies in a store.
 
-    name   what errors call the place that the blocks come from
+    name   by which errors call the place that the blocks come from
     order  of the memory of what is read: "C", or "F" where the first axis is the fastest by the format's own words
     """
 
@@ -108,9 +108,9 @@ class BlockLayout(ReadLayout):
         expected = tuple(stop - start for start, stop in box)
         if values.shape != expected or values.dtype.newbyteorder("=") != self.form.dtype:
             raise CorruptDataError(
-                "what was read is not what the array says that it is", key=self.store.root, chunk=place,
+                "what was read is not what the array says it is", key=self.store.root, chunk=place,
                 expected=f"{self.form.dtype}{expected}", found=f"{values.dtype}{values.shape}",
             )  # fmt: skip
-        # Where memory lies so already, nothing is copied.
+        # Nothing is copied if the values already lie this way in memory.
         laid = np.ascontiguousarray(values.transpose(self.form.axes), self.form.dtype)
         return memoryview(laid.reshape(-1).view(np.uint8))

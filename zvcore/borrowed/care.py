@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadingCare"]
 
-# How many bytes of values are read at once, and of how many parts that cannot be read it is told.
+# How many bytes of values are read at once, and how many unreadable parts of an array are reported.
 _AT_ONCE = 64 << 20
 _TOLD = 100
 
 
 class ReadingCare:
-    """The care of a format of which all can be read and nothing repaired."""
+    """The care of a format that zvcore only reads: all of it can be read, and nothing repaired."""
 
     def __init__(self, format: Format) -> None:
         self.format = format
@@ -61,10 +61,10 @@ class ReadingCare:
     def repair(
         self, store: Store, out: Store | None = None, *, only: Sequence[str] | None = None, threads: int | None = None
     ) -> Report:
-        raise UnsupportedError(f"{self.format.title}: nothing of it can be repaired", key=store.root)
+        raise UnsupportedError(f"{self.format.title}: nothing in it can be repaired", key=store.root)
 
     def compact(self, store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
-        raise UnsupportedError(f"{self.format.title}: nothing of it can be made smaller", key=store.root)
+        raise UnsupportedError(f"{self.format.title}: nothing in it can be made smaller", key=store.root)
 
     def inspect(self, store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
         self._in_words(store, None if only is None else [only])
@@ -119,7 +119,7 @@ def _read_all(path: str, array: Array, threads: int | None, report: Report) -> N
 
 
 def _read_stored(path: str, array: Array, layout: StoredLayout, threads: int | None, report: Report) -> None:
-    """Read the chunks that are there, and not all that there could be: files claim any shape."""
+    """Read the chunks that are there, and not all that there could be: a file may claim any shape."""
     try:
         places = layout.places()
     except ZvcoreError as error:
@@ -145,13 +145,13 @@ def _read_stored(path: str, array: Array, layout: StoredLayout, threads: int | N
 
 
 def _problem(error: ZvcoreError, path: str, array: Array) -> Problem:
-    """Which array of the file it is says more than the file."""
+    """A problem in a member of a file names the member, which says more than the name of the file."""
     problem = Problem.of(error, path)
     return replace(problem, where=path) if path and problem.where == array.store.file else problem
 
 
 def _places(grid: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The places of a grid in C order. There may be more than anyone could hold."""
+    """The places of a grid in C order. There may be more of them than fit into memory."""
     for number in range(math.prod(grid)):
         place = []
         for extent in reversed(grid):
@@ -161,10 +161,10 @@ def _places(grid: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _described(node: Any) -> dict[str, Any]:
-    """What is said of a node."""
+    """The description of a node."""
     shown = _shown(node)
     if isinstance(node, Array):
-        # What a member takes of the file is not known.
+        # How much of the file a member takes is not known.
         return {
             "format": node.format, "kind": "array", "shape": node.shape, "dtype": str(node.dtype),
             "chunks": getattr(node, "whole", node.chunks), "codecs": [], "attributes": dict(node.attrs),

@@ -1,4 +1,4 @@
-"""The layout of values that lie in a file one after the other, as they are: the engine reads them from there."""
+"""The layout of plain values that lie in a file one after the other: the engine reads them from there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FlatLayout", "Values", "flat_virtual"]
 
-# How large parts of a file are that others see as chunks.
+# The largest part of a file that other readers see as a chunk.
 _PART = 16 << 20
 
 
@@ -49,7 +49,7 @@ class Values:
 
 
 class FlatLayout(ReadLayout):
-    """Chunks are parts of the file. `whole`: all of the values are one chunk, where parts cost as much as all."""
+    """Chunks are parts of the file. `whole`: all values are one chunk, where a part costs as much as the whole."""
 
     def __init__(self, store: Store, key: str, values: Values, *, whole: bool = False) -> None:
         check_items(key, values.dtype)
@@ -92,17 +92,24 @@ class FlatLayout(ReadLayout):
         )  # fmt: skip
 
 
+def _equal_part(whole: int, most: int) -> int:
+    """A divisor of a length: at most `most`, if one is near it. A prime is not cut into single rows."""
+    small = [n for n in range(1, math.isqrt(whole) + 1) if whole % n == 0]
+    divisors = [*small, *(whole // n for n in small)]
+    fitting = max(n for n in divisors if n <= most)
+    return fitting if whole <= most or 16 * fitting >= most else min(n for n in divisors if n > most)
+
+
 def flat_virtual(layout: FlatLayout, *, shows_turned: bool) -> Virtual:
     """Parts of equal size along the slowest axis, each in one piece."""
     values, rank = layout.values, len(layout.shape)
     if values.dtype.kind not in "biufcSmM":
-        raise UnsupportedError("items of this type are not referred to", key=layout.key, found=str(values.dtype))
+        raise UnsupportedError("references cannot describe items of this type", key=layout.key, found=str(values.dtype))
     slowest = 0 if values.order == "C" else rank - 1
     chunk = [max(1, n) for n in layout.shape]
     if rank:
         row = math.prod(chunk) // chunk[slowest] * values.dtype.itemsize
-        most = max(1, min(chunk[slowest], _PART // row))
-        chunk[slowest] = next(n for n in range(most, 0, -1) if chunk[slowest] % n == 0)
+        chunk[slowest] = _equal_part(chunk[slowest], max(1, _PART // row))
     step = math.prod(chunk) * values.dtype.itemsize
 
     def pieces() -> Iterator[Piece]:

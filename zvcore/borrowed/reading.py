@@ -1,4 +1,4 @@
-"""What is common to layouts of arrays that are only read."""
+"""What layouts of arrays that are only read have in common."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_CODECS = (CodecChain(),)
 
 
 class ReadLayout(Layout):
-    """Chunks of values as they are, which end where the array does, and which nobody writes."""
+    """Chunks of plain values that end where the array does and are never written."""
 
     store_empty = True
 
@@ -46,6 +46,6 @@ def axes_of(rank: int, order: str) -> tuple[int, ...]:
 
 
 def check_items(name: str, dtype: np.dtype[Any]) -> None:
-    """Refuse items that are Python objects, or nothing."""
+    """Refuse items that are Python objects or have no size."""
     if dtype.hasobject or not dtype.itemsize:
         raise UnsupportedError("items without a size of their own cannot be read", key=name, found=str(dtype))

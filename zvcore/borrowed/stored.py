@@ -1,4 +1,4 @@
-"""The layout of chunks that lie in another library's file in a way that the engine knows: it reads them by itself."""
+"""The layout of chunks in another library's file that are stored in a way the engine can read by itself."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class ChunkIndex:
 
 
 class StoredLayout(Layout):
-    """Whole chunks, also at the end, behind codecs that zvcore has. `read_index` is called when a chunk is first read.
+    """Whole chunks, even at the end, encoded by codecs that zvcore has. `read_index` is called when one is first read.
 
-    What is not stored reads as the fill value.
+    A chunk that is not stored reads as the fill value.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class StoredLayout(Layout):
         self.form = ChunkForm(tuple(chunks), native, native != dtype, axes, "full")
         self.fill_value = fill_value
         self.codecs = tuple(codecs)
-        # What else knows of these chunks, as that of a `BlockLayout` does.
+        # The library's own reader of these chunks, as a `BlockLayout` has it.
         self.blocks = blocks
         self._grid = tuple(-(-n // chunk) for n, chunk in zip(self.shape, chunks, strict=True))
         self._read_index = read_index
@@ -94,7 +94,7 @@ class StoredLayout(Layout):
 
     @cached_property
     def skips(self) -> npt.NDArray[np.int64]:
-        """What is left out by each of the chains; the first leaves out nothing."""
+        """The codecs that each of the chains leaves out, as bits; the first chain leaves out none."""
         known = np.unique(self.index.skipped)
         return np.concatenate([[0], known[known != 0]]).astype(np.int64)
 

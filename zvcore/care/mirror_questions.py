@@ -13,7 +13,7 @@ __all__ = ["CopyQuestion", "MirrorQuestion", "SyncQuestion"]
 
 @dataclass(frozen=True)
 class MirrorQuestion:
-    """What is asked of both, as the docstring of `zvcore.copy` tells it."""
+    """The parameters of both, which the docstring of `zvcore.copy` explains."""
 
     src: Any
     dst: Any

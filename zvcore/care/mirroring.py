@@ -1,7 +1,7 @@
 """Stores from one place to another, object by object, whatever is in them: `zvcore.copy` and `zvcore.sync`.
 
-Documents come last, so that what is not complete yet is not taken for complete. Every object appears as a whole, so a
-copy that was interrupted resumes where it was: what is there already, and the same, is left alone.
+Documents come last, so that an incomplete copy is not taken for a complete one. Every object appears as a whole, so a
+copy that was interrupted resumes where it was: objects that are there already and are the same are left alone.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _AT_ONCE = 16
 def copy(asked: CopyQuestion) -> Report:
     """Copy everything at a path or URL to another, as it is stored; or one file.
 
-    What is there already and the same is left alone, so that the same call resumes a copy that was interrupted. What is
-    there and is not the same is a problem in the report, unless `overwrite`.
+    Objects that are there already and are the same are left alone, so the same call resumes a copy that was
+    interrupted. An object that is there and differs is a problem in the report, unless `overwrite`.
 
     verify           read every copy back and compare; else sizes are compared, and MD5s where the store tells them
     dry_run          write nothing: the report's counts say what would be done
-    storage_options  for whichever is a URL; `source_options` are those of `src`, where they are others
+    storage_options  for both paths, where they are URLs; `source_options` are those of `src` if it needs others
     """
     return _Mirror(asked, overwrite=asked.overwrite).run()
 
 
 @asked_by(SyncQuestion)
 def sync(asked: SyncQuestion) -> Report:
-    """Make what is at a path or URL the same as what is at another: new and changed objects are copied.
+    """Make the second of two paths or URLs hold the same as the first: new and changed objects are copied.
 
     Objects of the same size are compared: by MD5 where one side tells it without being read, else byte by byte.
 
-    delete     remove what is only at the destination, once everything else is done
+    delete     remove objects that are only at the destination, once everything else is done
     size_only  take objects of the same size for the same
 
     The others are as in `copy`.
@@ -94,7 +94,7 @@ def _source(src: Any, options: Mapping[str, Any] | None) -> Store:
     if isinstance(src, (str, os.PathLike)):
         text = os.fsdecode(src)
         if "://" not in text and os.path.isdir(text):
-            # What others made may have links to anything on this machine.
+            # A folder that others made may have links to anything on this machine.
             return ConfinedStore(Confinement(text))
         if "://" not in text and os.path.isfile(text) and not text.lower().endswith((".zip", ".ozx")):
             file = open_beside(text, "r", options)
@@ -118,7 +118,7 @@ class _Mirror:
         self._documents = {mark for one in formats().values() for mark in one.marks}
         self._local = None if self.target.local_root is None else os.path.realpath(self.target.local_root)
         self._folders: dict[str, bool] = {}
-        # Tags that look like MD5s are something else where the service encrypts.
+        # Services that encrypt have tags that look like MD5s and are something else.
         self._tells_md5 = True
 
     def run(self, *, delete: bool = False) -> Report:
@@ -189,7 +189,7 @@ class _Mirror:
         if size <= _BLOCK:
             data = self.source.get(key, 0, size, stamp=stamp)
             if data is None or len(data) != size:
-                raise ConflictError("it changes while it is copied", key=key)
+                raise ConflictError("it changed while it was being copied", key=key)
             digest.update(data)
             self.target.put(to, data)
         else:
@@ -211,7 +211,7 @@ class _Mirror:
             for at in range(0, size, _BLOCK):
                 block = self.source.get(key, at, min(_BLOCK, size - at), stamp=stamp)
                 if block is None or len(block) != min(_BLOCK, size - at):
-                    raise ConflictError("it changes while it is copied", key=key)
+                    raise ConflictError("it changed while it was being copied", key=key)
                 digest.update(block)
                 writer.write_at(at, block)
 
@@ -223,13 +223,15 @@ class _Mirror:
         """Whether objects of the same size are the same."""
         if self._size_only:
             return True
-        told = [store.md5(name) for store, name in ((self.source, key), (self.target, to))]
-        if told[0] is not None and told[0] == told[1]:
+        there, here = self.target.md5(to), self.source.md5(key)
+        if there is not None and there == here:
             return True
-        for known, store, name in ((told[1], self.source, key), (told[0], self.target, to)):
-            if known is not None and self._tells_md5 and _md5(store, name) == known:
-                return True
-        return told == [None, None] and self._has_same_bytes(key, to)
+        if self._tells_md5 and there is not None and _md5(self.source, key) == there:
+            return True
+        if self._tells_md5 and there is None and here is not None and _md5(self.target, to) == here:
+            return True
+        # What looks like an MD5 need not be one, so a difference is believed only of the bytes.
+        return self._has_same_bytes(key, to)
 
     def _has_same_bytes(self, key: str, to: str) -> bool:
         size = self.source.size(key) or 0
@@ -242,7 +244,7 @@ class _Mirror:
     # --- the destination
 
     def _refuse_way_out(self, key: str) -> None:
-        """Where the destination is a folder of this machine, links in it may lead elsewhere."""
+        """Links in a destination that is a folder of this machine may lead out of it."""
         if self._local is None:
             return
         folder = key.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""What the classes of a codec for the registries of other libraries have in common."""
+"""What the classes that stand for a codec in the registries of other libraries have in common."""
 
 from __future__ import annotations
 

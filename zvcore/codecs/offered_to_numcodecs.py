@@ -1,6 +1,6 @@
-"""What a codec class is for numcodecs' registry, which is that of Zarr v2.
+"""Codecs of zvcore as numcodecs' registry, which is that of Zarr v2, holds them.
 
-`zvcore.codecs.numcodecs` is the way in, this one the way out.
+`zvcore.codecs.numcodecs` brings codecs in, this module takes them out.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _rebuild(cls: Any, config: dict[str, Any]) -> OfferedCodec:
 
 
 def register(cls: Any) -> str | None:
-    """Make the codec known; its name in Zarr v2, or None where there is nothing to do."""
+    """Make the codec known; returns its name in Zarr v2, or None if there is nothing to do."""
     name = name_among(cls, "zarr2")
     if name is None or name in registry.codec_registry or name in registry.entries:
         return None

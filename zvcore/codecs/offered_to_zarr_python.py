@@ -1,6 +1,6 @@
-"""What a codec class is for zarr-python's registry of Zarr v3.
+"""Codecs of zvcore as zarr-python's registry of Zarr v3 holds them.
 
-`zvcore.codecs.zarr_python` is the way in, this one the way out.
+`zvcore.codecs.zarr_python` brings codecs in, this module takes them out.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OfferedCodec(Offered, BytesBytesCodec):
             raise NotImplementedError(f"{self.codec.name}: how long a stream becomes depends on what it holds")
         return size
 
-    # zarr-python calls these two where it needs no loop of events.
+    # zarr-python calls these two where it needs no event loop.
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
         return chunk_spec.prototype.buffer.from_bytes(self.codec.decode(chunk_data.as_numpy_array()))
 
@@ -89,7 +89,7 @@ def _rebuild(codec: Codec) -> OfferedCodec:
 
 
 def register(cls: Any) -> str | None:
-    """Make the codec known; its name in Zarr v3, or None where there is nothing to do."""
+    """Make the codec known; returns its name in Zarr v3, or None if there is nothing to do."""
     name = name_among(cls, "zarr3")
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""Codecs of zvcore in the registries of zarr-python and numcodecs, so that one class serves everybody.
+"""Codecs of zvcore in the registries of zarr-python and numcodecs, so that one class serves all three.
 
 An author names the class that each of them wants in an entry point, and needs none of them to be installed:
 
@@ -20,7 +20,7 @@ __all__ = ["OfferedTo", "offer"]
 
 
 class OfferedTo:
-    """An attribute of codec classes: the class that another library wants, made when it is first asked for."""
+    """An attribute of codec classes: the class for another library, made when it is first asked for."""
 
     def __init__(self, module: str) -> None:
         self._module = module

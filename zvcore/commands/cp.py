@@ -14,11 +14,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="copy a store or a file between any two places, as it is stored",
         description="Copy everything at SRC to DST, object by object: folders, archives (.zip), object stores. "
-        " What is there already and the same is left alone, so the same command resumes. "
-        "What is there and is not the same is not touched unless --overwrite, and makes the exit status 1.",
+        "Objects that are there already and are the same are left alone, so the same command resumes. "
+        "An object that is there and differs is not touched unless --overwrite, and makes the exit status 1.",
     )
     add_places(parser)
-    parser.add_argument("--overwrite", action="store_true", help="replace what is there and is not the same")
+    parser.add_argument("--overwrite", action="store_true", help="replace objects that are there and differ")
     return parser
 
 
@@ -32,7 +32,7 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
     parser.add_argument(
         "--source-option", action="append", type=storage_option, metavar="KEY=VALUE",
-        help="--storage-option of SRC, where DST needs others",
+        help="--storage-option for SRC, if DST needs others",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="the report as JSON")
 

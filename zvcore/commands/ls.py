@@ -75,7 +75,7 @@ def entries(path: str) -> dict[str, Any] | None:
     try:
         store = store_at(path)
     except NotFoundError:
-        return None  # whoever looks closer says what is wrong
+        return None  # opening it will say what is wrong
     if store.file is not None or detect(store) is not None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""`zvcore refs PATH -o FILE`: references by which others read any format as Zarr, without copying."""
+"""`zvcore refs PATH -o FILE`: references with which other tools read any format as Zarr, without copying."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser: argparse.ArgumentParser = commands.add_parser(
         "refs",
         parents=[common],
-        help="write references by which others read the data as Zarr where it lies",
+        help="write references with which other tools read the data as Zarr where it lies",
         description="Write kerchunk's references (file, offset, length) to the chunks at PATH, for fsspec's reference "
-        "file system, zarr-python, xarray and VirtualiZarr. What Zarr cannot say is refused by name.",
+        "file system, zarr-python, xarray and VirtualiZarr. Anything that Zarr cannot express is refused by name.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL: an array, a group, a volume, a file")
     parser.add_argument(
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     from zvcore.commands.terminal import print_json, reading, say
 
     if options.output != "-" and not options.output.lower().endswith((".json", ".parquet", ".parq")):
-        raise UsageError(f"{options.output}: what the name ends with says what is written: .json, .parquet")
+        raise UsageError(f"{options.output}: the name must end with .json or .parquet, which says what is written")
     with reading(options.path):
         if options.output == "-":
             print_json(zvcore.references(options.path, inline=options.inline))

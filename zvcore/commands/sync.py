@@ -15,12 +15,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "sync",
         parents=[common],
         help="copy what is new or changed from one place to another",
-        description="Make DST the same as SRC: objects that are new, or not the same, are copied as they are stored. "
-        "Those of the same size are compared, by MD5 where a store tells it, else byte by byte.",
+        description="Make DST the same as SRC: objects that are new or differ are copied as they are stored. "
+        "Objects of the same size are compared: by MD5 where a store tells it, else byte by byte.",
     )
     add_places(parser)
-    parser.add_argument("--delete", action="store_true", help="remove what is only at DST, in the end")
-    parser.add_argument("--size-only", action="store_true", help="objects of the same size are the same")
+    parser.add_argument("--delete", action="store_true", help="at the end, remove objects that are only at DST")
+    parser.add_argument("--size-only", action="store_true", help="take objects of the same size for the same")
     return parser
 
 

@@ -21,7 +21,7 @@ _RECORDS = 10_000
 
 
 def write_tables(entries: Iterable[tuple[str, Any]], out: str) -> int:
-    """Write documents and chunks, by their keys in Zarr v2, those of one array together: how many chunks there are."""
+    """Write documents and chunks, by their keys in Zarr v2, those of one array together; returns how many chunks."""
     try:
         import pyarrow as pa
         from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""References to chunks where they lie, by which others read any format as Zarr: kerchunk's, as JSON or as Parquet."""
+"""References to chunks where they lie, so that other tools read any format as Zarr: kerchunk's, as JSON or Parquet."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def references(
     """What fsspec's reference file system needs to show the data at a path as Zarr v2, without copying: kerchunk's
     document, version 1. Every chunk is (file, offset, length); chunks of shards too.
 
-    inline  put chunks that others cannot read where they lie (cut at the end of an array, or encoded in another way
-            than the others) into the document itself; else they are an `UnsupportedError`
+    inline  put chunks that other tools cannot read where they lie (cut at the end of an array, or encoded differently
+            from the rest) into the document itself; else they are an `UnsupportedError`
     """
     return {"version": 1, "refs": dict(_entries(path, inline, format, storage_options))}
 
 
 def write_references(path: Any, out: str | os.PathLike[str], **options: Any) -> int:
-    """Write `references` to a file, as Parquet where its name ends so (there a single array is the member "data" of a
-    group): how many chunks are referred to.
+    """Write `references` to a file, as Parquet if its name ends in .parquet (a single array is then the member "data"
+    of a group); returns how many chunks are referred to.
     """
     text = os.fsdecode(out)
     if text.lower().endswith((".parquet", ".parq")):
@@ -88,7 +88,7 @@ def _entries(
             yield from _array(node, f"{name}/", inline)
             continue
         if name.count("/") >= _DEEPEST:
-            raise UnsupportedError("groups in groups as deep as this", key=name, expected=f"at most {_DEEPEST}")
+            raise UnsupportedError("groups nested as deeply as this", key=name, expected=f"at most {_DEEPEST}")
         if not isinstance(node, Node) or node.kind == "vectors":
             raise UnsupportedError("only arrays and groups of them are shown as Zarr", key=name or node.store.root)
         yield f"{name}/.zgroup".lstrip("/"), json.dumps(_GROUP)
@@ -163,7 +163,7 @@ def _attributes(array: Array, virtual: Virtual) -> dict[str, Any]:
 
 
 def _address(array: Array) -> str:
-    """What stands before the key of an object for a reader elsewhere."""
+    """What a reader elsewhere needs before the key of an object."""
     store = array.store.folder if isinstance(array.store, SingleFileStore) else array.layout.store
     if store.local_root is not None:
         return f"file://{os.fsdecode(store.local_root).rstrip('/')}/"

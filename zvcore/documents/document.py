@@ -31,7 +31,7 @@ _log = Log("opening")
 
 # Consolidated metadata of a million members would fit.
 LARGEST = 1 << 30
-# What a group may tell of its members in place of them. More is not looked at: readers ask the members.
+# The most that a group may tell of its members in their place. More is not looked at: readers ask the members.
 LARGEST_TOLD = 64 << 20
 # Lists and objects: each takes a hundred bytes and more, though it may be written in three.
 MOST_PARTS = 1 << 24

@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
     place   in the grid of chunks
     key     of the object that it lies in, and where: `length` bytes from `offset` on; no length: all of it
-    unlike  why it is no chunk as the others are, so that others cannot read it there; "" for most
+    unlike  how it differs from the other chunks, so that other readers cannot read it there; "" for most
     """
 
     place: tuple[int, ...]
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Virtual:
-    """What a document of Zarr v2 says of an array, and where its chunks are.
+    """An array as a document of Zarr v2 describes it, and where its chunks are.
 
     order   of items in chunks, "C" or "F"; with `axes` turned, that of what is shown
     axes    which axis of the array each axis of what is shown is
@@ -81,11 +81,11 @@ def of_layout(array: Array, format: Format) -> Virtual:
     form = layout.form
     filters = exchange.filters_of(array)
     if not layout.regular:
-        raise UnsupportedError("chunks of several sizes are none of Zarr v2", key=where)
+        raise UnsupportedError("Zarr v2 has no chunks of several sizes", key=where)
     if form.dtype.kind not in "biufcSVmM":
-        raise UnsupportedError("items of this type are not referred to", key=where, found=str(form.dtype))
+        raise UnsupportedError("references cannot describe items of this type", key=where, found=str(form.dtype))
     if layout.value_codec is not None and not filters:
-        raise UnsupportedError("chunks that are no plain values after their codecs are not referred to", key=where)
+        raise UnsupportedError("references cannot describe chunks that do not decode to plain values", key=where)
     chains = layout.chains
     places = _places(layout)
     first = next(((some, names) for some, names in places if len(some)), None)
@@ -112,7 +112,7 @@ def of_layout(array: Array, format: Format) -> Virtual:
 
 
 def _places(layout: Layout) -> Iterator[_Places]:
-    """Grid positions of what is stored, some at a time, and the objects where each is one."""
+    """Grid positions of stored chunks, some at a time, and their objects' names where each chunk is an object."""
     grid = np.array([-(-n // chunk) for n, chunk in zip(layout.shape, layout.form.shape, strict=True)], np.int64)
     objects = layout.stored_objects()
     if objects is None:
@@ -152,13 +152,13 @@ def _pieces(layout: Layout, stored: Iterable[_Places], usual: int) -> Iterator[P
                 continue
             piece = Piece(place, names[row], 0 if offsets is None else int(offsets[row]), length)
             if chain is not None and int(chain[row]) != usual:
-                yield piece._replace(unlike="is encoded in another way than others")
+                yield piece._replace(unlike="is encoded differently from the others")
             else:
                 yield _checked(layout, piece)
 
 
 def _checked(layout: Layout, piece: Piece) -> Piece:
-    """Without the format's own header; and whether the chunk is a whole one."""
+    """The piece without the format's own header, marked if the chunk is not a whole one."""
     form = layout.form
     if form.edge == "full":
         return piece

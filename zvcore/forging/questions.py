@@ -20,7 +20,7 @@ KINDS = ("multires", "legacy")
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of both, as the docstring of `zvcore.mesh` tells it."""
+    """The parameters of both, which the docstring of `zvcore.mesh` explains."""
 
     src: Path | Any
     dst: Path | None = None

@@ -1,4 +1,4 @@
-"""Where the chunks of a data set of HDF5 lie in its file, and what the filters of HDF5 are called elsewhere."""
+"""Where the chunks of an HDF5 data set lie in its file, and what the filters of HDF5 are called elsewhere."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ __all__ = ["stored_layout", "virtual_of"]
 _TITLE = "HDF5"
 # So that the numbers of chunks fit into 64 bits.
 _MOST_ITEMS = 1 << 62
+# Chunks may skip any of them, and a column of chains has 8 bits.
+_MOST_FILTERS = 8
 _GZIP, _SHUFFLE, _FLETCHER, _BZIP2, _ZSTD = 1, 2, 3, 307, 32015
 
 
@@ -38,13 +40,16 @@ def stored_layout(blocks: DatasetBlocks) -> StoredLayout | None:
         codecs = [zvcore.codecs.from_zarr2(coder).for_dtype(blocks.dtype) for coder in coders]
     except (UnsupportedError, CodecNotFoundError):
         return None
+    if len(codecs) > _MOST_FILTERS:
+        return None
+    read_index = partial(_index, blocks, len(codecs))
     return StoredLayout(
-        blocks.place, blocks.shape, dataset.chunks, blocks.dtype, _fill(blocks), codecs, partial(_index, blocks), blocks
+        blocks.place, blocks.shape, dataset.chunks, blocks.dtype, _fill(blocks), codecs, read_index, blocks
     )
 
 
 def virtual_of(blocks: DatasetBlocks) -> Virtual:
-    """The chunks of a data set; one that lies in one piece is one chunk, if it is not cut further."""
+    """The chunks of a data set; a contiguous one is a single chunk."""
     dataset = blocks.dataset
     _refuse_other_items(blocks)
     coders = _coders(dataset, blocks.name)
@@ -59,17 +64,17 @@ def _fill(blocks: DatasetBlocks) -> Any:
 
 
 def _refuse_other_items(blocks: DatasetBlocks) -> None:
-    """What is not in the file as numpy has it in memory."""
+    """UnsupportedError for items that do not lie in the file as numpy has them in memory."""
     h5py = library("h5py", "hdf5", _TITLE)
     if math.prod(blocks.shape) > _MOST_ITEMS:
         raise UnsupportedError("more items than can be counted", key=blocks.name, found=blocks.shape)
     with reading(blocks.name, _TITLE):
         if blocks.dataset.file.userblock_size:
-            raise UnsupportedError("files with a block of their user before them", key=blocks.name)
+            raise UnsupportedError("files that begin with a user block", key=blocks.name)
         same = blocks.dataset.id.get_type() == h5py.h5t.py_create(blocks.dtype, logical=True)
     if blocks.dtype.kind not in "biufcS" or not same:
         raise UnsupportedError(
-            "items that are not stored as others have them", key=blocks.name, found=str(blocks.dtype)
+            "items that are not stored as other formats store them", key=blocks.name, found=str(blocks.dtype)
         )
 
 
@@ -92,12 +97,12 @@ def _coders(dataset: Any, where: str) -> list[dict[str, Any]]:
             found.append({"id": "bz2", "level": int(values[0]) if values else 9})
         else:
             known = bytes(name).decode("utf-8", "backslashreplace").partition(";")[0]
-            raise UnsupportedError(f"the filter {known or code} of HDF5 is no codec of Zarr", key=where, found=code)
+            raise UnsupportedError(f"the filter {known or code} of HDF5 is not a codec of Zarr", key=where, found=code)
     return found
 
 
-def _index(blocks: DatasetBlocks) -> ChunkIndex:
-    """Where all chunks are, as HDF5's own index says."""
+def _index(blocks: DatasetBlocks, filters: int) -> ChunkIndex:
+    """Where all chunks are, as HDF5's own index says; of the masks only the bits of the filters that there are."""
     dataset = blocks.dataset
     found: list[tuple[int, int, int, int]] = []
     chunks, grid = dataset.chunks, [-(-n // m) for n, m in zip(blocks.shape, dataset.chunks, strict=True)]
@@ -117,17 +122,18 @@ def _index(blocks: DatasetBlocks) -> ChunkIndex:
                 note(dataset.id.get_chunk_info(number))
     columns = np.array(found, np.uint64).reshape(len(found), 4)
     numbers, rows = np.unique(columns[:, 0].astype(np.int64), return_index=True)
-    return ChunkIndex(numbers, columns[rows, 1], columns[rows, 2], columns[rows, 3].astype(np.int64))
+    skipped = columns[rows, 3].astype(np.int64) & ((1 << filters) - 1)
+    return ChunkIndex(numbers, columns[rows, 1], columns[rows, 2], skipped)
 
 
 def _chunked(blocks: DatasetBlocks, filters: int) -> Iterator[Piece]:
-    index, key = _index(blocks), str(blocks.place.file)
+    index, key = _index(blocks, filters), str(blocks.place.file)
     grid = [-(-n // m) for n, m in zip(blocks.shape, blocks.dataset.chunks, strict=True)]
     if not len(index.numbers):
         return
     places = np.stack(np.unravel_index(index.numbers, grid), axis=1).tolist()
     for row, place in enumerate(places):
-        unlike = "skips filters" if int(index.skipped[row]) & ((1 << filters) - 1) else ""
+        unlike = "skips filters" if index.skipped[row] else ""
         yield Piece(tuple(place), key, int(index.offsets[row]), int(index.lengths[row]), unlike)
 
 

@@ -1,4 +1,4 @@
-"""Formats whose datasets are files of a header and then the values, raw or as one compressed stream, read and written.
+"""Formats of datasets that are files with a header and then the values, raw or compressed as one; read and written.
 
 A format of this kind says how its header is parsed and spelled; see `HeadedFormat`.
 """

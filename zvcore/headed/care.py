@@ -1,4 +1,4 @@
-"""Verifying files of a header and values: whether these are as many as the header says, and can be decoded."""
+"""Verifying files of a header and values: whether there are as many as the header says, and whether they decode."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HeadedCare(ReadingCare):
         elif header.codec is None and here["length"] != header.nbytes:
             report.add(layout.key, f"the values should be {header.nbytes} bytes", **told)
         elif best is not None and header.nbytes > best * here["length"]:
-            report.add(layout.key, f"no {header.codec} stream is as short as this for such sizes", **told)
+            report.add(layout.key, f"no {header.codec} stream of so many values is as short as this", **told)
         elif not fast:
             whole = [slice(None)] * opened.ndim
             step = opened.chunks[layout.slow]

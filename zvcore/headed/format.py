@@ -52,11 +52,11 @@ class HeadedFormat(Format):
 
     codec_names     the codecs by which values may be one stream; without one they are raw
     dtypes          the data types there are
-    order           in which the values lie of files that are made: "F", the first axis is the fastest, or "C"
-    reserved        names that are no user's attributes
-    longest_header  how many bytes of a file are read at most to find the end of its header
-    best_ratio      how many bytes at most come out of one of a stream, by the name of its codec: `verify` does not
-                    decode what claims more
+    order           of the values in files that are created: "F", the first axis is the fastest, or "C"
+    reserved        names that users may not give to attributes
+    longest_header  the most bytes of a file that are read to find the end of its header
+    best_ratio      the most bytes that a byte of a stream can decode to, by the name of its codec: `verify` does not
+                    decode a stream that claims more
     """
 
     codec_names: ClassVar[tuple[str, ...]] = ("gzip",)
@@ -68,14 +68,14 @@ class HeadedFormat(Format):
 
     @abstractmethod
     def parse(self, raw: bytes, key: str) -> Header:
-        """The header at the beginning of these bytes, which are anybody's."""
+        """The header at the beginning of these bytes, which may come from anyone."""
 
     @abstractmethod
     def spell(self, header: Header) -> bytes:
         """A header as it is stored."""
 
     def is_whole(self, raw: bytes) -> bool:
-        """Whether a header that begins with these bytes also ends in them."""
+        """Whether a header that begins with these bytes also ends within them."""
         return False
 
     def open(self, store: Store, mode: str = "r", **options: Any) -> Array:
@@ -111,7 +111,7 @@ class HeadedFormat(Format):
         raw = self.spell(Header(tuple(map(int, shape)), dtype, name, attributes=given, order=self.order))
         if store.file is None:
             raise UnsupportedError(f"a dataset of {self.title} is one file", key=store.root)
-        # What is written must be what would be accepted.
+        # Only a header that would be accepted is written.
         array = HeadedArray(self, store, self.parse(raw, store.file))
         if overwrite:
             store.put(store.file, raw)

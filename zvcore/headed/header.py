@@ -1,4 +1,4 @@
-"""The header of a file, and the attributes that stand in it."""
+"""The header of a file, and the attributes in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Header", "HeaderAttributes", "HeaderDocument", "content_of", "read_header"]
 
-# What is read first of a file: few headers are longer.
+# How many bytes of a file are read at first: few headers are longer.
 _BEGINNING = 1 << 16
 
 
@@ -48,7 +48,7 @@ class Header:
 
     @property
     def form(self) -> tuple[Any, ...]:
-        """What has to stay as it is while a file is open."""
+        """Everything that must not change while a file is open."""
         return self.shape, self.dtype, self.codec, self.swapped, self.order
 
 

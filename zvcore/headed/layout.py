@@ -34,7 +34,7 @@ _SLAB = 1 << 20
 class HeadedLayout(Layout):
     """Raw values are read slab by slab along the slowest axis; a compressed stream is one chunk.
 
-    A file in which nothing follows the header is one that nobody has written to yet: it reads as 0.
+    A file that ends with its header has not been written to yet: it reads as 0.
     """
 
     store_empty = True

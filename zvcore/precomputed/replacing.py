@@ -1,4 +1,4 @@
-"""Replacing a set of meshes or skeletons: no file of the old one stays, however the two of them are stored."""
+"""Replacing a set of meshes or skeletons: no file of the old set stays, however the old and the new are stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["files_to_replace", "names_of_shards", "refuse_another_kind", "remove_files"]
 
-# Of an object in files of its own, and of the one fragment of a legacy mesh as we name it.
+# Names of the files of an object, and of the single fragment that zvcore gives a legacy mesh.
 _OBJECT = re.compile(r"(0|[1-9][0-9]{0,19})(\.index)?(\.gz)?")
 _FRAGMENT = re.compile(r"(0|[1-9][0-9]{0,19}):0:0(\.gz)?")
 
@@ -39,7 +39,7 @@ def files_to_replace(store: Store, what: str, overwrite: bool) -> set[str]:
     try:
         info = read_info(store)
     except ZvcoreError:
-        return set()  # nobody can tell what a broken document was of
+        return set()  # a broken document does not tell what it described
     refuse_another_kind(info, (MESHES, LEGACY_MESHES, SKELETONS), where)
     try:
         spec = None if info.get("sharding") is None else ShardingSpec.from_json(info["sharding"])
@@ -56,7 +56,7 @@ def files_to_replace(store: Store, what: str, overwrite: bool) -> set[str]:
 def refuse_another_kind(info: dict[str, Any], kinds: Iterable[str], where: str) -> None:
     """ConflictError if the document is of something else, which `overwrite` is not meant to destroy."""
     if "@type" not in info and "scales" not in info:
-        return  # no volume: folders of legacy meshes may say nothing of themselves
+        return  # no volume: folders of legacy meshes need not say what they are
     try:
         kind = kind_of(info, where)
     except UnsupportedError:
@@ -73,7 +73,7 @@ def names_of_shards(store: Store, spec: ShardingSpec) -> set[str]:
 
 
 def remove_files(store: Store, names: Iterable[str]) -> None:
-    """Remove what was replaced, once the new document no longer leads there."""
+    """Remove files that were replaced, once the new document no longer refers to them."""
     for name in sorted(names):
         store.delete(name)
         index_cache().invalidate(store, name)

@@ -187,7 +187,7 @@ def _checked(prefix: str, url: str) -> str:
 
 
 def _nobody_asks_google(options: dict[str, Any]) -> bool:
-    """Whether nothing here says who is asking Google."""
+    """Whether there are no credentials for Google anywhere."""
     given = {option.lower().removeprefix("google_") for option in options}
     told = ("service_account", "service_account_path", "service_account_key", "application_credentials")
     variables = [*(f"GOOGLE_{name.upper()}" for name in told), "SERVICE_ACCOUNT", "GOOGLE_SKIP_SIGNATURE"]

@@ -37,7 +37,7 @@ class GivenUpError(ConflictError):
 class Attempt:
     """A context manager that takes the errors after which it is worth beginning again, and keeps the last.
 
-    Among them is that no file can be opened any more, if kept ones could be closed.
+    One of these is that no more files can be opened, if some that were kept open could be closed.
     """
 
     def __init__(self, on: Errors) -> None:

@@ -1,4 +1,4 @@
-"""What the environment and the files of the AWS command line say of S3, read as AWS's own library reads them."""
+"""Settings for S3 in the environment and the files of the AWS command line, read as AWS's own library reads them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _TOLD = {"access_key_id", "skip_signature", "credential_provider"}
 
 
 def with_aws_settings(options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The options with what is set elsewhere; and whether nothing says who is asking.
+    """The options with what is set elsewhere; and whether there are no credentials anywhere.
 
-    What is given comes first, then the environment, then the profile: the one named by `profile`, which comes before
-    the environment, by AWS_PROFILE, or the default one.
+    Options that are given come first, then the environment, then the profile: the one named by `profile`, which comes
+    before the environment, by AWS_PROFILE, or the default one.
     """
     found = dict(options)
     name = found.pop("profile", None)
@@ -53,9 +53,9 @@ def with_aws_settings(options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 class ProfileCredentials:
-    """The credentials of a profile, whatever they come from: keys, SSO, a role, a process, a web identity.
+    """The credentials of a profile, wherever they come from: keys, SSO, a role, a process, a web identity.
 
-    In another process, they are looked up there.
+    A copy in another process looks them up there.
     """
 
     def __init__(self, profile: str | None) -> None:
@@ -103,7 +103,7 @@ def _file(variable: str, name: str) -> Path:
 
 @lru_cache(maxsize=16)
 def _read(name: str | None, named: str | None, files: tuple[str, ...], stamps: tuple[Any, ...]) -> dict[str, Any]:
-    """What botocore makes of the files, kept until they change: a role need not be taken on for every store."""
+    """The settings that botocore reads in the files, kept until these change: no role is assumed for each store."""
     import botocore.session
     from botocore.configprovider import ConfiguredEndpointProvider
     from botocore.exceptions import BotoCoreError, ProfileNotFound

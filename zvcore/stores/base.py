@@ -61,7 +61,7 @@ class Store(ABC):
     supports_patch whether `append` and `patch` work
     fsync          whether every write is durable before it returns
     durability     how files take the place of older ones, see `zvcore.stores.durability`; nothing to other stores
-    chunk_cache    what decoded chunks are kept in; None: they are not
+    chunk_cache    where decoded chunks are kept; None: nowhere
     """
 
     root: str
@@ -148,7 +148,7 @@ class Store(ABC):
         """What identifies the object's present content, as cheaply as the store can tell; None: no such object."""
 
     def md5(self, key: str) -> str | None:
-        """What the store itself knows the MD5 of an object to be, without reading it; None: it does not say."""
+        """The MD5 of an object, if the store tells it without reading the object; else None."""
         return None
 
     def settled(self, stamp: Stamp) -> bool:
@@ -317,7 +317,7 @@ class Store(ABC):
         return self
 
     def caching(self, max_bytes: int) -> Store:
-        """This store, with a cache of so many bytes for the decoded chunks of what is opened in it; 0: without one."""
+        """This store, with a cache of this many bytes for the decoded chunks of its arrays; 0: without one."""
         if max_bytes:
             raise ValueError(f"cache={max_bytes!r} is for stores in folders; {self.root} is in none")
         return self

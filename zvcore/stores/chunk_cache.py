@@ -1,8 +1,8 @@
-"""Decoded chunks that may be wanted again, for callers that ask for it with `cache=` or ZVCORE_CACHE.
+"""Decoded chunks that are kept for the next read, for callers that ask for this with `cache=` or ZVCORE_CACHE.
 
 A chunk is found through the shard that it was read from (`engine/single.pyx`), which is given up as soon as its file or
-its index is another one: a chunk that is kept is as fresh as one that is read. Here only stands how much is kept. A hit
-takes no lock and writes nothing but a mark on the chunk, and that only once between two looks at it.
+its index is another one: a chunk that is kept is as fresh as one that is read. This module only decides how much is
+kept. A hit takes no lock and writes nothing but a mark on the chunk, and that only once between two looks at it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KeptChunk(Protocol):
 
 
 class ChunkCache:
-    """Up to `max_bytes` of chunks. Those that were not used since they were last looked at go first."""
+    """Up to `max_bytes` of chunks. Those that were not used since they were last looked at are dropped first."""
 
     def __init__(self, max_bytes: int) -> None:
         if max_bytes < 1:
@@ -84,13 +84,13 @@ _making = threading.Lock()
 
 
 def shared_cache() -> ChunkCache | None:
-    """What stores use that were not told otherwise: of as many bytes as ZVCORE_CACHE says, one for the process."""
+    """The cache of stores that were given none: one for the process, of as many bytes as ZVCORE_CACHE says."""
     global _shared
     text = os.environ.get("ZVCORE_CACHE", "")
     if not text:
         return None
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"ZVCORE_CACHE is a number of bytes, not {text!r}")
+        raise ValueError(f"ZVCORE_CACHE must be a number of bytes, not {text!r}")
     max_bytes = int(text)
     with _making:
         if max_bytes and (_shared is None or _shared.max_bytes != max_bytes):

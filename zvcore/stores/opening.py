@@ -69,8 +69,8 @@ def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> 
 
 @contextmanager
 def usual_options(options: Mapping[str, Any]) -> Iterator[None]:
-    """Within this, what this process opens gets these `storage_options`, where it takes some and is given none: what a
-    command was given for all its paths.
+    """Within this, everything that this process opens gets these `storage_options` if it takes options and is given
+    none: those that a command was given for all its paths.
     """
     global _usual_options
     before = _usual_options

@@ -1,5 +1,5 @@
-"""Buckets that anybody may read, where nothing says who is asking: without a signature, and without asking this machine
-for a role of its own until that is refused.
+"""Access without credentials: requests are not signed, as suits public buckets, and only where that is refused is this
+machine asked for a role of its own.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Unsigned:
 
 
 class UnsignedFirst(Client):
-    """Asks without a signature; where that is refused, with the machine's role, if it has one."""
+    """Asks without a signature and, where that is refused, with the machine's role, if it has one."""
 
     def __init__(self, make: Callable[..., Any], *, signs: bool) -> None:
         self._make = make
         self._signs = signs
-        self._client = ObstoreClient(Unsigned(make))
+        self._unsigned = self._client = ObstoreClient(Unsigned(make))
         self._looking = threading.Lock()
         self._has_looked = False
 
@@ -60,11 +60,13 @@ class UnsignedFirst(Client):
                 if not self._has_looked:
                     return self._first_with_role(request, refused)
             if self._client is asked:
-                raise _without_credentials(refused) from None
+                if asked is self._unsigned:
+                    raise _without_credentials(refused) from None
+                raise
         return request(self._client)
 
     def _first_with_role(self, request: Callable[[ObstoreClient], T], refused: AccessRefusedError) -> T:
-        """The request by the machine's role, which shows whether there is one."""
+        """Make the request with the machine's role, which shows whether there is one."""
         with_role = ObstoreClient(self._make, signs=self._signs)
         self._has_looked = True
         try:

@@ -1,4 +1,4 @@
-"""Threads of our own in which loops of events let work be done that would hold them up."""
+"""Threads of our own for work that would block an event loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def _workers() -> ThreadPoolExecutor:
-    """Not asyncio's own threads: what this work waits for may itself be done in those."""
+    """Not asyncio's own threads: work that these calls wait for may itself run in those."""
     global _pool
     if _pool is None:
         _pool = ThreadPoolExecutor(MOST, thread_name_prefix="zvcore-waiting")
@@ -39,6 +39,6 @@ os.register_at_fork(after_in_child=_forget_workers)
 
 
 async def in_a_thread(work: Callable[..., T], *arguments: object) -> T:
-    """What `work(*arguments)` returns or raises, without holding up the loop of events that is running."""
+    """What `work(*arguments)` returns or raises, without blocking the running event loop."""
     run = partial(contextvars.copy_context().run, work, *arguments)
     return await asyncio.get_running_loop().run_in_executor(_workers(), run)

@@ -34,12 +34,12 @@ def virtual_of(segments: Segments) -> Virtual:
     wrong = {
         "a predictor": int(page.predictor) != 1,
         "bits in another order": int(page.fillorder) != 1,
-        "samples that are no whole bytes": page.bitspersample != segments.dtype.itemsize * 8,
+        "samples that are not whole bytes": page.bitspersample != segments.dtype.itemsize * 8,
         "subsampled colours": int(page.photometric) == 6,
     }
     for what, is_so in wrong.items():
         if is_so:
-            raise UnsupportedError(f"{what} cannot be said in Zarr", key=where)
+            raise UnsupportedError(f"{what} cannot be expressed in Zarr", key=where)
     dtype = segments.dtype.newbyteorder(page.parent.byteorder)
     return Virtual(
         segments.shape, segments.tile, dtype, segments.dtype.type(0), _pieces(segments), coders=_CODERS[code]

@@ -1,4 +1,4 @@
-"""What napari reads with: images and labels with their levels, lazily; lines, points and boxes.
+"""A reader for napari: images and labels with their levels, lazily; lines, points and boxes.
 
 napari finds it by the manifest beside this module. Axes are turned so that the last one is the fastest, as napari shows
 them; sizes, units and names of axes and channels go along.

@@ -88,7 +88,7 @@ def _arrays_of(node: Any, level: int) -> tuple[dict[str, tuple[Array, Axes]], di
     members = {name: one for name, one in node.children().items() if isinstance(one, Array)}
     if not members:
         raise UnsupportedError(
-            "no array lies directly here; say group= for a member", key=node.store.root, found=node.kind
+            "no array lies directly here; give group= for a member", key=node.store.root, found=node.kind
         )
     format = get_format(node.format)
     return {name: (one, format.read_axes(one)) for name, one in members.items()}, dict(getattr(node, "attrs", {}))
@@ -112,7 +112,7 @@ def _dataset(arrays: Mapping[str, tuple[Array, Axes]], attrs: Mapping[str, Any])
 
 
 def _dimensions(name: str, array: Array, axes: Axes, lengths: dict[str, int]) -> tuple[str, ...]:
-    """Names of an array's axes. One that means another length than before, or twice the same, gets its array's too."""
+    """Names of an array's axes. A name that has another length elsewhere, or occurs twice, has the array's in front."""
     dims: list[str] = []
     for number, (axis, length) in enumerate(zip(axes, array.shape, strict=True)):
         dim = axis.name or f"dim_{number}"

@@ -1,4 +1,4 @@
-"""What a file of streamlines says besides them: an attribute of the store, from which a file has it again."""
+"""The header of a file of streamlines, kept as an attribute of the store for files that are written from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ATTRIBUTE", "header_to_keep", "kept_header"]
 
 ATTRIBUTE = "tractogram"
-# What the file that is written says of itself.
+# What the written file itself determines.
 _OWN = {"magic_number", "nb_scalars_per_point", "scalar_name", "nb_properties_per_streamline", "property_name",
         "nb_streamlines", "version", "hdr_size", "endianness", "count", "datatype", "file"}  # fmt: skip
 
@@ -33,13 +33,13 @@ def _plain(value: Any) -> Any:
 
 
 def kept_header(ending: str, kept: Any, empty: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The header for a file of this kind, from what a store has kept; `empty` is one that says nothing."""
+    """The header for a file of this kind, from what a store has kept; `empty` is a header with nothing set."""
     header = dict(empty)
     if kept is None:
         return header
     said = kept.get("header") if isinstance(kept, dict) else None
     if not isinstance(said, dict) or not isinstance(kept.get("format"), str):
-        raise MetadataError("the header of a tractogram is not understood", key=key, found=repr(kept)[:99])
+        raise MetadataError("the header of a tractogram cannot be read", key=key, found=repr(kept)[:99])
     if kept["format"] != ending:
         return header  # the other format has no place for it
     for name, value in said.items():
