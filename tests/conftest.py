@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.needs import Guard, needs_of
 from zvcore import _build
 from zvcore.codecs import registry
 from zvcore.format import _plugins
+from zvcore.stores.late_writes import in_memory
 from zvcore.stores.opening import schemes
 
 # Examples take as long as the machine is busy: that says nothing about the code.
@@ -57,6 +59,24 @@ def pytest_configure() -> None:
     expected = os.environ.get("ZVCORE_TEST_KIND", _build.kind)
     if _build.kind != expected:
         pytest.exit(f"{_build.__file__} is a {_build.kind} build, not {expected}", returncode=3)
+
+
+@pytest.fixture(scope="session")
+def disk_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder on a disk. `tmp_path` may be in memory, where nothing waits for a disk."""
+    for place in (tmp_path_factory.getbasetemp(), Path("/tmp"), Path("/var/tmp"), Path(__file__).parent):
+        if os.access(place, os.W_OK) and not in_memory(os.fsencode(place)):
+            folder = Path(tempfile.mkdtemp(prefix="zvcore-disk-", dir=place))
+            yield folder
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+    pytest.skip("there is no disk")
+
+
+@pytest.fixture
+def disk_path(disk_folder: Path) -> Path:
+    """`tmp_path`, on a disk."""
+    return Path(tempfile.mkdtemp(dir=disk_folder))
 
 
 class ThirdParty:

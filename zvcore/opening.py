@@ -112,7 +112,7 @@ def open(
     storage_options  for object stores: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`, ...
     fsync            every write to a folder is durable before it returns, file and folders; None: if ZVCORE_FSYNC=1
                      stands in the environment
-    durability       for folders: "none", "late", "rename" (the default) or "fsync", see docs/guarantees.md; `fsync` is
+    durability       for folders: "none", "late" (the default), "rename" or "fsync", see docs/guarantees.md; `fsync` is
                      the last
     cache            for folders: how many bytes of decoded chunks of Zarr shards are kept for reads of single chunks
                      and parts of them, until their file changes; None: as many as ZVCORE_CACHE says, none by default

@@ -65,9 +65,10 @@ REPLACING = [
 
 
 @pytest.fixture(scope="module")
-def replaced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
+def replaced(disk_folder: Path) -> dict[str, Recorded]:
     """The same writes without syncs, by each way to replace a file."""
-    folder = tmp_path_factory.mktemp("replaced")
+    folder = disk_folder / "replaced"
+    folder.mkdir()
     return {one: Recorded(record(folder / one, REPLACING, one)) for one in ("none", "late", "rename")}
 
 

@@ -68,8 +68,8 @@ def written_twice(folder: Path, durability: str, way: str) -> list[Call]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("durability", DURABILITIES)
-def test_old_files_are_replaced_in_the_way_that_was_asked_for(tmp_path: Path, durability: str, way: str) -> None:
-    calls = written_twice(tmp_path / "folder", durability, way)
+def test_old_files_are_replaced_in_the_way_that_was_asked_for(disk_path: Path, durability: str, way: str) -> None:
+    calls = written_twice(disk_path / "folder", durability, way)
     kinds = [call.kind for call in calls]
     objects = 4 if way == "chunks" else 1
     # Documents come by `put`: a dataset is not lost for speed.
@@ -87,7 +87,7 @@ def test_old_files_are_replaced_in_the_way_that_was_asked_for(tmp_path: Path, du
 @pytest.mark.parametrize("durability", ["none", "late"])
 @pytest.mark.parametrize("way", WAYS)
 def test_without_an_exchange_files_are_renamed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, durability: str
+    tmp_path: Path, disk_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, durability: str
 ) -> None:
     source = tmp_path / "old.c"
     source.write_text(
@@ -97,9 +97,11 @@ def test_without_an_exchange_files_are_renamed(
     compiler = (sysconfig.get_config_var("CC") or "cc").split()
     subprocess.run([*compiler, "-shared", "-fPIC", "-o", tmp_path / "old.so", source], check=True)
     monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "old.so"))
-    kinds = [call.kind for call in written_twice(tmp_path / "folder", durability, way)]
+    kinds = [call.kind for call in written_twice(disk_path / "folder", durability, way)]
     objects = 4 if way == "chunks" else 1
-    assert kinds.count("r") == 2 * objects + (objects if durability == "late" and way != "put" else 0)
+    renamed = kinds.count("r") - 2 * objects
+    # It is tried until it is known, by each thread.
+    assert 1 <= renamed <= objects if durability == "late" and way != "put" else renamed == 0
     assert "x" not in kinds
 
 
@@ -130,10 +132,10 @@ def test_commands_know_the_same_names() -> None:
 
 
 def test_arguments_come_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert LocalStore(tmp_path).durability == "rename"
+    assert LocalStore(tmp_path).durability == "late"
     monkeypatch.setenv("ZVCORE_DURABILITY", "none")
     assert LocalStore(tmp_path).durability == "none"
-    assert LocalStore(tmp_path, fsync=False).durability == "rename"
+    assert LocalStore(tmp_path, fsync=False).durability == "late"
     monkeypatch.setenv("ZVCORE_FSYNC", "1")
     assert LocalStore(tmp_path).durability == "fsync"
     assert LocalStore(tmp_path, durability="none").durability == "none"

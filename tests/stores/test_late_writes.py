@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import zvcore
-from zvcore.stores import LocalStore, late_writes, writing
+from zvcore.errors import CorruptDataError
+from zvcore.stores import LocalStore, MemoryStore, late_writes
 from zvcore.stores.kept_versions import Kept, kept_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalStore:
+def tmp_path(disk_path: Path) -> Path:
+    return disk_path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LocalStore]:
     """One whose writes wait until somebody settles them: no thread does."""
-    monkeypatch.setattr(writing, "start", lambda: None)
-    return LocalStore(tmp_path / "store", durability="late")
+    late_writes.settle()
+    late_writes.rest(True)
+    yield LocalStore(tmp_path / "store")
+    late_writes.rest(False)
 
 
 def write(store: LocalStore, key: str, *versions: bytes) -> None:
@@ -152,7 +166,7 @@ def test_a_child_has_a_thread_of_its_own(tmp_path: Path) -> None:
     program = """
 import os, sys, time
 from zvcore.stores import LocalStore, late_writes
-store = LocalStore(sys.argv[1], durability="late")
+store = LocalStore(sys.argv[1])
 def write(key):
     for data in (b"old", b"new"):
         with store.writer(key) as writer:
@@ -175,7 +189,7 @@ def test_a_killed_writer_leaves_old_versions_that_the_next_removes(tmp_path: Pat
     program = """
 import os, sys
 import zvcore
-options = {"shape": (64, 64), "dtype": "u1", "chunks": (8, 8), "codec": None, "durability": "late"}
+options = {"shape": (64, 64), "dtype": "u1", "chunks": (8, 8), "codec": None}
 array = zvcore.create(sys.argv[1], format="n5", **options)
 for value in range(1, 6):
     array[...] = value
@@ -197,12 +211,11 @@ def test_repair_puts_back_before_it_gives_anything_up(
 import os, sys
 import zvcore
 from zvcore.stores import late_writes
-late_writes.settle()
 shards = {} if sys.argv[2] == "None" else {"shards": (8, 8)}
 array = zvcore.create(sys.argv[1], format="zarr3", shape=(8, 8), dtype="u2", chunks=(4, 4), codec=None, **shards)
 array[...] = 1
-late_writes._thread = "none"  # nobody works on what waits
-zvcore.open(sys.argv[1], "r+", durability="late")[...] = 2
+late_writes.rest(True)  # nobody works on what waits
+zvcore.open(sys.argv[1], "r+")[...] = 2
 os._exit(0)
 """
     path = tmp_path / "a"
@@ -219,3 +232,119 @@ os._exit(0)
     assert np.array_equal(zvcore.open(path)[...], np.ones((8, 8), "u2"))
     assert zvcore.verify(path).ok
     assert not [*path.rglob("*.bak")]
+
+
+@pytest.fixture(params=["chunks", "shards", "n5"])
+def cut_array(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, str]:
+    """(an array of ones that was replaced by twos and cut short by a power failure, the key of what was cut)."""
+    path = tmp_path / "array"
+    shards = {"shards": (8, 8)} if request.param == "shards" else {}
+    format = "n5" if request.param == "n5" else "zarr3"
+    array = zvcore.create(path, format=format, shape=(8, 8), dtype="u2", chunks=(4, 4), codec=None, **shards)
+    late_writes.settle()
+    late_writes.rest(True)
+    try:
+        array[...] = 1
+        array[...] = 2
+        found = kept(LocalStore(path))
+        copy = tmp_path / "copy"
+        shutil.copytree(path, copy, copy_function=shutil.copy2)
+    finally:
+        late_writes.rest(False)
+    assert len(found) == (1 if shards else 4)
+    key = {"chunks": "c/0/0", "shards": "c/0/0", "n5": "0/0"}[request.param]
+    cut(copy / key, 3)
+    return copy, key
+
+
+def test_reading_what_was_cut_short_tells_of_the_version_beside_it(cut_array: tuple[Path, str]) -> None:
+    path, key = cut_array
+    array = zvcore.open(path)
+    for read in (lambda: array[...], lambda: array[0, 0], lambda: array.read_block((0, 0))):
+        with pytest.raises(CorruptDataError, match="an older version lies beside it, which `zvcore repair`") as caught:
+            read()
+        assert caught.value.key == key
+    found = [problem for problem in zvcore.verify(path).problems if "an older version lies beside it" in problem.what]
+    assert [problem.where for problem in found] == [key]
+    assert kept(LocalStore(path)), "nothing was changed"
+
+
+def test_the_next_writer_puts_back_what_it_writes_into(cut_array: tuple[Path, str]) -> None:
+    path, _ = cut_array
+    array = zvcore.open(path, "r+")
+    # More than one object may have been cut short.
+    other = path / "c/0/1" if (path / "c/0/1").exists() else path / "0/1"
+    if other.exists():
+        cut(other, 3)
+    array[0] = 7
+    before = 1 if array.shards else 2
+    assert (array[0] == 7).all()
+    assert (array[1:4] == 1).all()
+    assert (array[4:, 4:] == before).all()
+    array.write_encoded((0, 0), array.read_encoded((0, 0)))
+
+
+def test_a_new_version_that_was_not_exchanged_yet_is_left_to_its_writer(store: LocalStore) -> None:
+    write(store, "a", b"old")
+    path = Path(store.root, "a")
+    new = path.with_name(".new")
+    new.write_bytes(b"newer")
+    between = path.with_name(f".a~{os.stat(new).st_mtime_ns:x}~5.zvtmp")
+    new.rename(between)
+    assert LocalStore(store.root).put_back() == []
+    assert LocalStore(store.root).clean() == 0
+    assert between.read_bytes() == b"newer"
+    assert LocalStore(store.root).clean(older_than=0) == 1
+    assert os.listdir(store.root) == ["a"]
+
+
+def test_only_the_object_that_is_named_is_put_back(store: LocalStore) -> None:
+    for key in ("a", "b"):
+        write(store, key, b"old", b"newer")
+        cut(Path(store.root, key), 1)
+    after = LocalStore(store.root)
+    assert after.put_back("a") == ["a"]
+    assert after.put_back("none") == after.put_back("no/folder") == []
+    assert (after.get("a"), after.get("b")) == (b"old", b"n")
+    assert MemoryStore().put_back("a") == []
+
+
+def test_where_there_is_no_disk_nothing_waits_for_it(tmp_path: Path) -> None:
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or not late_writes.in_memory(os.fsencode(memory)):
+        pytest.skip("there is no folder in memory")
+    late_writes.settle()
+    late_writes.rest(True)
+    try:
+        with tempfile.TemporaryDirectory(dir=memory) as folder:
+            store = LocalStore(folder)
+            write(store, "a", b"old", b"newer")
+            assert os.listdir(folder) == ["a"]
+    finally:
+        late_writes.rest(False)
+
+
+PROCESS = """
+import multiprocessing, os, sys
+from zvcore.stores import LocalStore, late_writes
+def write(path):
+    late_writes.rest(True)
+    for data in (b"old", b"new"):
+        with LocalStore(path).writer("a") as writer:
+            writer.write_at(0, data)
+if __name__ == "__main__":
+    process = multiprocessing.get_context(sys.argv[2]).Process(target=write, args=(sys.argv[1],))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    print(os.listdir(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_of_multiprocessing_leave_nothing(tmp_path: Path, method: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROCESS)
+    command = [sys.executable, "-W", "ignore", program, tmp_path / "store", method]
+    done = subprocess.run(command, check=True, timeout=300, capture_output=True, text=True)
+    assert done.stdout.strip() == "['a']"

@@ -268,7 +268,8 @@ def repair(
 
     With `out`, a sound copy of everything is made there, and nothing is changed here. Without it, whatever is replaced
     or removed is kept beside its place with `.bak` behind its name. What cannot be proved good is left out.
-    What a power cut has cut short first gets its version before back, if it was written with `durability="late"`.
+    What a power cut has cut short first gets its version before back, if it was written with `durability="late"`, the
+    default.
     `fsync` is as in `zvcore.open`.
     """
     here, there = shared_options(storage_options, path, path if out is None else out)

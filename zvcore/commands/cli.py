@@ -85,7 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
             one.add_argument(
                 "--durability",
                 choices=DURABILITIES,
-                help="what a power cut leaves, see docs/guarantees.md (also: ZVCORE_DURABILITY)",
+                help="what a power cut leaves: see docs/guarantees.md (default: late; also: ZVCORE_DURABILITY)",
             )
             one.add_argument(
                 "--fsync", action="store_true",

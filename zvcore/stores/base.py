@@ -300,11 +300,15 @@ class Store(ABC):
     def finish(self) -> None:
         """Let others see what was written, where they do not see it at once. More can be written afterwards."""
 
-    def put_back(self) -> builtins.list[str]:
+    def put_back(self, key: str | None = None) -> builtins.list[str]:
         """Undo what a power cut has left of writes with `durability="late"`: the keys of the objects that are now what
-        they were before. Writes that were whole stay.
+        they were before. Writes that were whole stay. With `key`, no other object is looked at.
         """
         return []
+
+    def explained(self, error: ZvcoreError) -> ZvcoreError:
+        """The error of an object that could not be read; it says so if `put_back` would help."""
+        return error
 
     def durable(self, fsync: bool | None, durability: str | None = None) -> Store:
         """This store, with writes that are durable before they return, or not; None: as it is. `durability` says more

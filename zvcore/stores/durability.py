@@ -4,7 +4,8 @@ none    exchanged with the old one, which goes at once: nothing waits for the di
         half minute is on it. This, and "late", is for what there are many of, chunks and shards; single objects, such
         as documents, are renamed
 late    exchanged, too; the old one stays beside it until a thread has brought the new one to the disk. If power fails
-        before, `zvcore repair` puts it back: see `late_writes.pyx` and `kept_versions.py`
+        before, the next writer that needs it, or `zvcore repair`, puts it back: see `late_writes.pyx` and
+        `kept_versions.py`. This is what is done where nobody asks for anything else
 rename  renamed over the old one: file systems such as ext4 write the new one out before the old one is given up
 fsync   and on the disk, file and folders, before the call returns
 """
@@ -17,6 +18,7 @@ __all__ = ["DURABILITIES", "chosen_durability", "durability_code", "single_objec
 
 # By the numbers that `file_writes.pxd` gives them.
 DURABILITIES = ("none", "late", "rename", "fsync")
+DEFAULT = "late"
 
 
 def durability_code(durability: str) -> int:
@@ -38,10 +40,10 @@ def chosen_durability(durability: str | None, fsync: bool | None) -> str:
             raise ValueError(f"fsync={fsync} and durability={durability!r} contradict each other")
         return durability
     if fsync is not None:
-        return "fsync" if fsync else "rename"
+        return "fsync" if fsync else DEFAULT
     if os.environ.get("ZVCORE_FSYNC", "") not in ("", "0"):
         return "fsync"
-    asked = os.environ.get("ZVCORE_DURABILITY", "") or "rename"
+    asked = os.environ.get("ZVCORE_DURABILITY", "") or DEFAULT
     if asked not in DURABILITIES:
         raise ValueError(f"ZVCORE_DURABILITY is one of {', '.join(DURABILITIES)}, not {asked!r}")
     return asked

@@ -17,7 +17,7 @@ from posix.uio cimport iovec, writev
 from posix.unistd cimport SEEK_SET, close, fsync, ftruncate, lseek
 
 from zvcore.stores.files cimport absent, failure, last_error, read_at
-from zvcore.stores.late_writes cimport name_kept, settle_later
+from zvcore.stores.late_writes cimport name_kept, note_failed_exchange, settle_later
 from zvcore.system.files cimport (
     file_stamp, linkat, renameat, unlinkat, zv_exchange_at, zv_fstat, zv_is_file_at, zv_make_parents, zv_open,
     zv_open_at, zv_random_name, zv_touch,
@@ -235,6 +235,8 @@ cdef int take_place_late(
         # Somebody has put a folder there just now, or removed a file that a link led to: as above.
         if zv_exchange_at(within, kept, path) != 0:
             return 0
+    else:
+        note_failed_exchange(within, kept, last_error())
     code = take_place(within, kept, path, DURABILITY_RENAME)
     if code != 0:
         unlinkat(within, kept, 0)

@@ -3,7 +3,8 @@
 A version is put back if the file that took its place is there, with the time that it was given, but shorter than it
 was: then the power failed before the new bytes were on the disk. All others are removed once what took their place is
 there.
-Nobody else's files are touched: what was written since then has another time.
+Nobody else's files are touched: what was written since then has another time. A file that has the time in its own name
+is no old version, but a new one that has not been exchanged yet.
 """
 
 from __future__ import annotations
@@ -20,13 +21,25 @@ from zvcore.stores.file_writes import exchange
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Kept", "kept_version", "settle_kept"]
+__all__ = ["CutShort", "Kept", "cut_short", "is_cut_short", "kept_version", "settle_kept", "settle_kept_of"]
 
 _log = Log("stores")
 
 # As `late_writes.pyx` makes them.
 _NAME = re.compile(rb"\.(.+)~([0-9a-f]{1,16})~([0-9a-f]{1,16})\.zvtmp", re.DOTALL)
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+
+
+# The versions of an object before that of a time: (its size, where the version is).
+Versions = dict[int, tuple[int, bytes]]
+
+
+class CutShort(NamedTuple):
+    """Object `of` has `found` bytes instead of `size`."""
+
+    of: bytes
+    size: int
+    found: int
 
 
 class Kept(NamedTuple):
@@ -45,25 +58,70 @@ def kept_version(name: bytes) -> Kept | None:
 
 def settle_kept(folder: bytes, names: Iterable[bytes]) -> list[bytes]:
     """Do away with the old versions among the files of a folder: the names of the objects that got theirs back."""
-    by_object: dict[bytes, dict[int, tuple[int, bytes]]] = {}
+    found = _by_object(folder, names)
+    return [name for name, kept in found.items() if _settle(os.path.join(folder, name), kept)]
+
+
+def settle_kept_of(path: bytes) -> bool:
+    """Do away with the old versions of one object: whether it got one back."""
+    return bool(settle_kept(*_around(path)))
+
+
+def cut_short(folder: bytes, names: Iterable[bytes]) -> list[CutShort]:
+    """The objects of a folder that were cut short, and have a whole version to be put back. Nothing is changed."""
+    found = []
+    for name, kept in _by_object(folder, names).items():
+        path = os.path.join(folder, name)
+        there = _status(path)
+        if there is not None and _last_whole(path, there, kept)[0] != path:
+            found.append(CutShort(name, kept[there.st_mtime_ns][0], there.st_size))
+    return found
+
+
+def is_cut_short(path: bytes) -> bool:
+    """Whether that is true of one object."""
+    return bool(cut_short(*_around(path)))
+
+
+def _around(path: bytes) -> tuple[bytes, list[bytes]]:
+    """(the folder of an object, the names in it of what may be old versions of the object)."""
+    folder, name = os.path.split(path)
+    begin = b"." + name + b"~"
+    try:
+        return folder, [one for one in os.listdir(folder) if one.startswith(begin)]
+    except (FileNotFoundError, NotADirectoryError):
+        return folder, []
+
+
+def _by_object(folder: bytes, names: Iterable[bytes]) -> dict[bytes, Versions]:
+    by_object: dict[bytes, Versions] = {}
     for name in names:
         kept = kept_version(name)
-        if kept is not None:
-            by_object.setdefault(kept.of, {})[kept.modified] = (kept.size, os.path.join(folder, name))
-    return [name for name, kept in by_object.items() if _settle(os.path.join(folder, name), kept)]
+        if kept is None:
+            continue
+        where = os.path.join(folder, name)
+        found = _status(where)
+        if found is not None and found.st_mtime_ns != kept.modified:
+            by_object.setdefault(kept.of, {})[kept.modified] = (kept.size, where)
+    return by_object
 
 
-def _settle(path: bytes, kept: dict[int, tuple[int, bytes]]) -> bool:
-    """`kept` are the versions before that of a time: (its size, where the version is)."""
+def _last_whole(path: bytes, there: os.stat_result | None, kept: Versions) -> tuple[bytes, os.stat_result | None]:
+    """Where the last version of an object lies that is not cut short, and its state."""
+    where, found = path, there
+    # What took the place of a version may itself have been replaced before it was on the disk.
+    for _ in kept:
+        size, before = kept.get(found.st_mtime_ns, (0, b"")) if found is not None else (0, b"")
+        if found is None or found.st_size >= size:
+            break
+        where, found = before, _status(before)
+    return where, found
+
+
+def _settle(path: bytes, kept: Versions) -> bool:
     versions = [where for _, where in kept.values()]
     there = _status(path)
-    last_whole, found = path, there
-    # What took the place of a version may itself have been replaced before it was on the disk.
-    while found is not None and found.st_mtime_ns in kept:
-        size, where = kept.pop(found.st_mtime_ns)
-        if found.st_size >= size:
-            break
-        last_whole, found = where, _status(where)
+    last_whole, found = _last_whole(path, there, kept)
     put_back = last_whole != path and found is not None and _take_place(last_whole, path, there)
     _sync(path)
     for where in versions:

@@ -3,13 +3,14 @@
 A new file is exchanged with the old one, which then lies beside it as `.NAME~TIME~SIZE.zvtmp`: TIME (in nanoseconds)
 and SIZE, both hexadecimal, are the new file's. A thread syncs the new file and removes the old one. If power fails
 before that, the file system may have cut the new one short; `kept_versions.py` then puts the old one back.
+Where there is no disk, or no exchange, files are renamed.
 
 What waits is a list. A writer that finds too much in it works on it itself, so disks that are slower than writers are
 waited for in the end, and old and new versions together never take more room than that.
 """
 
-from libc.errno cimport ENOENT, ENOTDIR, errno
-from libc.stdint cimport uint64_t
+from libc.errno cimport EINVAL, ENOENT, ENOSYS, ENOTDIR, EOPNOTSUPP, errno
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, strlen, strrchr
@@ -17,16 +18,20 @@ from posix.fcntl cimport O_RDONLY
 from posix.unistd cimport close, fsync, unlink
 
 from zvcore.stores.files cimport last_error
-from zvcore.system.files cimport file_stamp, zv_begin_writing, zv_fstat, zv_open
+from zvcore.system.atomics cimport zv_load, zv_load64, zv_store, zv_store64
+from zvcore.system.files cimport (
+    file_stamp, zv_begin_writing, zv_device_at, zv_fstat, zv_in_memory, zv_open,
+)
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport (
     pthread_cond_init, pthread_cond_signal, pthread_cond_t, pthread_cond_wait, pthread_mutex_init, pthread_mutex_lock,
     pthread_mutex_t, pthread_mutex_unlock,
 )
+from zvcore.system.thread cimport zv_start_thread
 
 import atexit
 import os
-import threading
+import sys
 
 from zvcore.logs import Log
 
@@ -52,19 +57,47 @@ cdef pthread_mutex_t queue
 cdef pthread_cond_t something
 # Held while what was taken from the list is worked on: who waits for all of it waits for that, too.
 cdef pthread_mutex_t settling
+cdef bint has_thread = False
+cdef bint thread_rests = False      # for tests: what waits goes on waiting
+# What has failed and was told to nobody yet: an errno.
+cdef int failed = 0
 
 
 cdef void begin_empty() noexcept nogil:
     """What a parent has written it sees to itself. The memory is lost: no more than waits at any time."""
-    global first, last, waiting_bytes, waiting_files
+    global first, last, waiting_bytes, waiting_files, has_thread
     first = last = NULL
     waiting_bytes = waiting_files = 0
+    has_thread = False
     pthread_cond_init(&something, NULL)
     pthread_mutex_init(&settling, NULL)
 
 
 begin_empty()
 guard(&queue, begin_empty)
+
+
+# The device that was seen last where old versions can be kept, and where they cannot.
+cdef int64_t keeping = -1
+cdef int64_t renaming = -1
+
+
+cdef bint can_keep(int descriptor, uint64_t device) noexcept nogil:
+    if <int64_t> device == zv_load64(&renaming):
+        return False
+    if <int64_t> device == zv_load64(&keeping):
+        return True
+    if zv_in_memory(descriptor):
+        zv_store64(&renaming, <int64_t> device)
+        return False
+    zv_store64(&keeping, <int64_t> device)
+    return True
+
+
+cdef void note_failed_exchange(int folder, const char *path, int code) noexcept nogil:
+    cdef uint64_t device = 0
+    if (code == EINVAL or code == ENOSYS or code == EOPNOTSUPP) and zv_device_at(folder, path, &device) == 0:
+        zv_store64(&renaming, <int64_t> device)
 
 
 cdef void name_kept(int descriptor, const char *path, char *kept, size_t room, uint64_t *size) noexcept nogil:
@@ -76,6 +109,8 @@ cdef void name_kept(int descriptor, const char *path, char *kept, size_t room, u
     kept[0] = 0
     if zv_fstat(descriptor, &found) != 0 or found.modified % 1_000_000_000 == 0 or above >= room:
         return
+    if not can_keep(descriptor, found.device):
+        return
     size[0] = found.size
     length = snprintf(kept + above, room - above, b".%s~%llx~%llx.zvtmp", name, <unsigned long long> found.modified,
                       <unsigned long long> found.size)
@@ -86,7 +121,7 @@ cdef void name_kept(int descriptor, const char *path, char *kept, size_t room, u
 
 
 cdef void settle_later(const char *above, const char *path, const char *kept, uint64_t size) noexcept nogil:
-    global first, last, waiting_bytes, waiting_files
+    global first, last, waiting_bytes, waiting_files, has_thread
     cdef size_t before = strlen(above), path_length = strlen(path) + 1, kept_length = strlen(kept) + 1
     cdef Waiting *one = <Waiting *> malloc(sizeof(Waiting) + 2 * before + path_length + kept_length)
     cdef bint much
@@ -107,11 +142,13 @@ cdef void settle_later(const char *above, const char *path, const char *kept, ui
     last = one
     waiting_bytes += size
     waiting_files += 1
-    much = waiting_bytes > MOST_BYTES or waiting_files > MOST_FILES
+    if not has_thread:
+        has_thread = zv_start_thread(work) == 0
+    much = waiting_bytes > MOST_BYTES or waiting_files > MOST_FILES or not has_thread
     pthread_cond_signal(&something)
     pthread_mutex_unlock(&queue)
     if much:
-        settle_all()                # a failure leaves the old version, and is told to nobody, as in the thread
+        settle_all()
 
 
 cdef Waiting *take_all() noexcept nogil:
@@ -125,18 +162,19 @@ cdef Waiting *take_all() noexcept nogil:
     return taken
 
 
-cdef int settle_all() noexcept nogil:
-    """Work on everything that waits now: 0, or the errno of what failed, whose old version stays."""
+cdef void settle_all() noexcept nogil:
+    """Work on everything that waits now. Of what fails the old version stays."""
     cdef int code
     pthread_mutex_lock(&settling)
     code = settle_these(take_all())
     pthread_mutex_unlock(&settling)
-    return code
+    if code != 0:
+        zv_store(&failed, code)
 
 
 cdef int settle_these(Waiting *these) noexcept nogil:
     cdef Waiting *one = these
-    cdef int code = 0, failed = 0, fd
+    cdef int code, failure = 0, fd
     # The disk begins with all of them, so that the first sync has most of the work done for the others.
     while one != NULL and these.next != NULL:
         fd = zv_open(one.path, O_RDONLY)
@@ -144,58 +182,58 @@ cdef int settle_these(Waiting *these) noexcept nogil:
             zv_begin_writing(fd)
             close(fd)
         one = one.next
+    one = these
+    while one != NULL:
+        code = sync_file(one.path)
+        if code != 0:
+            failure = code
+            one.kept = NULL
+        one = one.next
+    # All at once: whoever removes the folder meanwhile is least disturbed.
     while these != NULL:
-        code = settle_one(these.path, these.kept)
-        failed = failed if failed != 0 else code
         one = these
         these = these.next
+        if one.kept != NULL and unlink(one.kept) != 0 and errno != ENOENT and errno != ENOTDIR:
+            failure = last_error()
         free(one)
-    return failed
+    return failure
 
 
-cdef int settle_one(const char *path, const char *kept) noexcept nogil:
+cdef int sync_file(const char *path) noexcept nogil:
     # Whatever has the name by now: if it is yet another version, the old one of that is beside it, too.
     cdef int fd = zv_open(path, O_RDONLY), code
     if fd < 0:
         code = last_error()
-        if code != ENOENT and code != ENOTDIR:
-            return code
-    else:
-        code = last_error() if fsync(fd) != 0 else 0
-        close(fd)
-        if code != 0:
-            return code
-    return 0 if unlink(kept) == 0 or errno == ENOENT or errno == ENOTDIR else last_error()
+        return 0 if code == ENOENT or code == ENOTDIR else code
+    code = last_error() if fsync(fd) != 0 else 0
+    close(fd)
+    return code
 
 
-# --- the thread
+cdef void *work(void *unused) noexcept nogil:
+    """The thread, which knows nothing of Python and lives as long as the process."""
+    while True:
+        pthread_mutex_lock(&queue)
+        while first == NULL or thread_rests:
+            pthread_cond_wait(&something, &queue)
+        pthread_mutex_unlock(&queue)
+        settle_all()
+
+
+# --- for Python
 
 _log = Log("stores")
-_starting = threading.Lock()
-_thread = None
+_ready = False
 
 
 def settle() -> None:
     """Return when all that this process has replaced until now is on the disk, and no old version is left."""
-    cdef int code
     with nogil:
-        code = settle_all()
+        settle_all()
+    cdef int code = zv_load(&failed)
     if code != 0:
+        zv_store(&failed, 0)
         raise OSError(code, os.strerror(code))
-
-
-def _work() -> None:
-    while True:
-        with nogil:
-            wait_for_some()
-        _settle_quietly()
-
-
-cdef void wait_for_some() noexcept nogil:
-    pthread_mutex_lock(&queue)
-    while first == NULL:
-        pthread_cond_wait(&something, &queue)
-    pthread_mutex_unlock(&queue)
 
 
 def _settle_quietly() -> None:
@@ -206,25 +244,40 @@ def _settle_quietly() -> None:
 
 
 def start() -> None:
-    """Have a thread in this process that works on what waits; what is left at the end of the program is done then."""
-    global _thread
-    if _thread is not None:
+    """To be called before files are replaced: what still waits when the program ends is done then."""
+    global _ready
+    if _ready:
         return
-    with _starting:
-        if _thread is None:
-            atexit.register(_settle_quietly)
-            thread = threading.Thread(target=_work, name="zvcore-settling", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:        # no thread begins while the program ends, or where there are too many
-                return
-            _thread = thread
+    _ready = True
+    atexit.register(_settle_quietly)
+    # Processes of `multiprocessing` leave without asking `atexit`.
+    processes = sys.modules.get("multiprocessing.util")
+    if processes is not None:
+        processes.Finalize(None, _settle_quietly, exitpriority=0)
+
+
+def in_memory(folder: bytes) -> bool:
+    """Whether what lies in this folder is on no disk, so that nothing waits for one."""
+    cdef int descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return zv_in_memory(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def rest(bint wanted) -> None:
+    """For tests: the thread leaves alone what waits, or not any more."""
+    global thread_rests
+    with nogil:
+        pthread_mutex_lock(&queue)
+        thread_rests = wanted
+        pthread_cond_signal(&something)
+        pthread_mutex_unlock(&queue)
 
 
 def _after_fork() -> None:
-    global _thread, _starting
-    _thread = None
-    _starting = threading.Lock()
+    global _ready
+    _ready = False
 
 
 os.register_at_fork(after_in_child=_after_fork)

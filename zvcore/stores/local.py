@@ -10,14 +10,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from zvcore.errors import ConflictError, NotFoundError
+from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError
 from zvcore.stores import file_writes, files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.chunk_cache import ChunkCache, shared_cache
 from zvcore.stores.durability import chosen_durability, durability_code, single_object_code
 from zvcore.stores.growing import Growth
-from zvcore.stores.kept_versions import kept_version, settle_kept
+from zvcore.stores.kept_versions import cut_short, is_cut_short, kept_version, settle_kept, settle_kept_of
 from zvcore.stores.late_writes import settle
 from zvcore.stores.lock_names import too_long
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.errors import ZvcoreError
     from zvcore.stores.files import OpenFile
 
 __all__ = ["LocalStore"]
@@ -39,6 +40,7 @@ __all__ = ["LocalStore"]
 T = TypeVar("T")
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_CUT_SHORT = "a power failure has cut it short, and an older version lies beside it, which `zvcore repair` puts back"
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
@@ -53,7 +55,7 @@ class LocalStore(Store):
     versions stay until new ones are on the disk and can be `put_back`, with "rename" the file system writes the new
     file out before the old one goes (ext4 does), with "fsync" every write, file and folders, is on the disk before it
     returns. `fsync=True` is "fsync". Where nothing is said, the environment variables ZVCORE_FSYNC=1 and
-    ZVCORE_DURABILITY do; else it is "rename".
+    ZVCORE_DURABILITY do; else it is "late".
 
     Names that begin with a dot and end with `.zvtmp` or `.zvlock` are the store's own and never listed; what a killed
     writer leaves of them harms nothing, and `clean` removes it.
@@ -419,10 +421,12 @@ class LocalStore(Store):
         self._refuse_if_read_only("")
         removed = 0
         for folder, below, names in os.walk(self.local_root):
-            kept = {name for name in names if kept_version(name) is not None}
+            kept = [name for name in names if kept_version(name) is not None]
             settle_kept(folder, kept)
-            removed += len(kept)
-            names = [name for name in names if name not in kept]
+            # Those that are left are new versions that nobody has exchanged yet.
+            gone = {name for name in kept if not os.path.lexists(os.path.join(folder, name))}
+            removed += len(gone)
+            names = [name for name in names if name not in gone]
             for name in below:
                 if name.startswith(b".") and name.endswith(b".zvtmp"):
                     _remove_tree(os.path.join(folder, name))
@@ -440,9 +444,32 @@ class LocalStore(Store):
                         pass
         return removed
 
-    def put_back(self) -> builtins.list[str]:
-        self._refuse_if_read_only("")
+    def damaged(self) -> Iterator[ZvcoreError]:
+        for folder, _, names in os.walk(self.local_root):
+            for one in cut_short(folder, names):
+                key = os.path.join(folder, one.of).removeprefix(self._folder)
+                yield CorruptDataError(_CUT_SHORT, key=os.fsdecode(key), expected=f"{one.size} bytes", found=one.found)
+
+    def explained(self, error: ZvcoreError) -> ZvcoreError:
+        if error.key is not None and _CUT_SHORT not in error.message and self._is_cut_short(error.key):
+            error.message = f"{error.message}; {_CUT_SHORT}"
+        return error
+
+    def _is_cut_short(self, key: str) -> bool:
+        try:
+            return is_cut_short(files.join(self._folder, key))
+        except InvalidKeyError:  # errors may name other places
+            return False
+
+    def put_back(self, key: str | None = None) -> builtins.list[str]:
+        self._refuse_if_read_only(key or "")
         found: builtins.list[str] = []
+        if key is not None:
+            path = files.join(self._folder, key)
+            if settle_kept_of(path):
+                pool.drop(path)
+                found.append(key)
+            return found
         for folder, _, names in os.walk(self.local_root):
             for name in settle_kept(folder, names):
                 path = os.path.join(folder, name)
@@ -470,7 +497,7 @@ class LocalStore(Store):
         What was written with `durability="late"` is on the disk when this returns.
         """
         pool.drop_below(self._folder)
-        if self.durability == "late":
+        if self.durability == "late" and not self.read_only:
             settle()
 
 

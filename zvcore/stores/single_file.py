@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.errors import ZvcoreError
     from zvcore.stores.partial_writes import Unfinished
 
 __all__ = ["SingleFileStore"]
@@ -124,7 +125,13 @@ class SingleFileStore(Store):
         here = not prefix_path(prefix) and self.folder.exists(self.file)
         return [], [self.file] if here else []
 
+    def explained(self, error: ZvcoreError) -> ZvcoreError:
+        return self.folder.explained(error) if error.key == self.file else error
+
     # --- writing
+
+    def put_back(self, key: str | None = None) -> builtins.list[str]:
+        return self.folder.put_back(self.file) if key in (None, self.file) else []
 
     def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
         self.folder.put(self._target(key), data)

@@ -8,6 +8,7 @@ cdef extern from "zv_atomics.h" nogil:
     int zv_load(int *value)
     void zv_store(int *value, int n)
     int64_t zv_load64(int64_t *value)
+    void zv_store64(int64_t *value, int64_t n)
     int zv_compare_and_set(int *value, int expected, int wanted)
     int zv_compare_and_set64(int64_t *value, int64_t *expected, int64_t wanted)
     void *zv_take_pointer(void **place)

@@ -25,6 +25,8 @@ cdef extern from "zv_files.h" nogil:
     int zv_random_name(char *out, int taken)
     int zv_exchange_at(int folder, const char *first, const char *second)
     void zv_begin_writing(int descriptor)
+    bint zv_in_memory(int descriptor)
+    int zv_device_at(int folder, const char *path, uint64_t *device)
     int zv_make_parents(char *path, size_t *made)
 
 

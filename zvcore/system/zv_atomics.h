@@ -9,6 +9,7 @@
 static inline int64_t zv_fetch_add(int64_t *value, int64_t n) { return __atomic_fetch_add(value, n, __ATOMIC_RELAXED); }
 static inline int zv_load(int *value) { return __atomic_load_n(value, __ATOMIC_ACQUIRE); }
 static inline void zv_store(int *value, int n) { __atomic_store_n(value, n, __ATOMIC_RELEASE); }
+static inline void zv_store64(int64_t *value, int64_t n) { __atomic_store_n(value, n, __ATOMIC_RELAXED); }
 static inline int64_t zv_load64(int64_t *value) { return __atomic_load_n(value, __ATOMIC_RELAXED); }
 
 static inline int zv_compare_and_set(int *value, int expected, int wanted) {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #endif
 #if defined(__APPLE__)
 #include <sys/random.h>
@@ -160,6 +161,26 @@ static inline void zv_begin_writing(int descriptor) {
 #else
     (void)descriptor;
 #endif
+}
+
+/* Whether a file lies in memory and on no disk, as far as the system tells. */
+static inline int zv_in_memory(int descriptor) {
+#if defined(__linux__)
+    struct statfs s;
+    if (fstatfs(descriptor, &s) != 0) return 0;
+    return (uint32_t)s.f_type == 0x01021994u /* tmpfs */ || (uint32_t)s.f_type == 0x858458f6u /* ramfs */;
+#else
+    (void)descriptor;
+    return 0;
+#endif
+}
+
+/* The device of what has this name; 0 or an errno. */
+static inline int zv_device_at(int folder, const char *path, uint64_t *device) {
+    struct stat s;
+    if (fstatat(folder, path, &s, AT_SYMLINK_NOFOLLOW) != 0) return errno ? errno : EIO;
+    *device = (uint64_t)s.st_dev;
+    return 0;
 }
 
 /* A name for a file that is being written; `LocalStore` knows what ends in .zvtmp. */

@@ -20,7 +20,7 @@ from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.engine.streaming import arriving
 from zvcore.engine.work import Work
-from zvcore.errors import UnsupportedError
+from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.placement import CHANGED
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.locks import held_locks
@@ -45,29 +45,32 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     """Read the selected items into `out`, whose shape is the selection's `result_shape`."""
     if out.size == 0:
         return
-    # A caller that holds a lock reads a reopened file.
-    shards = None if held_locks or work.progress is not None else layout.open_shards
-    if shards is not None and shards.read(layout.prepared, selection, out):
-        return
-    # Neighbours in memory follow each other: they share lines of the caches.
-    reversed_axes = out.ndim > 1 and abs(out.strides[0]) < abs(out.strides[-1])
-    positions = selection.positions(layout.form.shape, most=BATCH_CHUNKS, reversed=reversed_axes)
-    if positions is None:
-        steps = Steps(work, math.prod(selection.chunk_counts(layout.form.shape)))
-        for positions in position_windows(selection, layout.form.shape, BATCH_CHUNKS):
-            read_positions(layout, selection, positions, out, steps)
-        return
-    count = len(positions)
-    if count == 1 and shards is not None:
-        # Its result must stay alive until the read is done.
-        shard = layout.open_shard(positions)
-        if shard and shards.read(layout.prepared, selection, out):
+    try:
+        # A caller that holds a lock reads a reopened file.
+        shards = None if held_locks or work.progress is not None else layout.open_shards
+        if shards is not None and shards.read(layout.prepared, selection, out):
             return
-    steps = Steps(work, count)
-    if count == 1:
-        _read_window(layout, selection, positions, None, out, steps)
-    else:
-        read_positions(layout, selection, positions, out, steps)
+        # Neighbours in memory follow each other: they share lines of the caches.
+        reversed_axes = out.ndim > 1 and abs(out.strides[0]) < abs(out.strides[-1])
+        positions = selection.positions(layout.form.shape, most=BATCH_CHUNKS, reversed=reversed_axes)
+        if positions is None:
+            steps = Steps(work, math.prod(selection.chunk_counts(layout.form.shape)))
+            for positions in position_windows(selection, layout.form.shape, BATCH_CHUNKS):
+                read_positions(layout, selection, positions, out, steps)
+            return
+        count = len(positions)
+        if count == 1 and shards is not None:
+            # Its result must stay alive until the read is done.
+            shard = layout.open_shard(positions)
+            if shard and shards.read(layout.prepared, selection, out):
+                return
+        steps = Steps(work, count)
+        if count == 1:
+            _read_window(layout, selection, positions, None, out, steps)
+        else:
+            read_positions(layout, selection, positions, out, steps)
+    except CorruptDataError as error:
+        raise layout.store.explained(error)
 
 
 def read_positions(
@@ -133,13 +136,16 @@ def read_blocks(layout: Layout, positions: Positions, work: Work) -> list[npt.ND
     single = np.flatnonzero(alone).tolist()
     rows = np.flatnonzero(~alone)
     shapes = [tuple(one) if smaller else None for one, smaller in zip(visible.tolist(), cut.tolist(), strict=True)]
-    for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
-        with attempt:
-            if len(rows):
-                _read_stacked(layout, positions, rows, shapes, found, work)
-            if single:
-                for row, values in zip(single, layout.store.each(partial(_read_block, layout, positions), single)):
-                    found[row] = values
+    try:
+        for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
+            with attempt:
+                if len(rows):
+                    _read_stacked(layout, positions, rows, shapes, found, work)
+                if single:
+                    for row, values in zip(single, layout.store.each(partial(_read_block, layout, positions), single)):
+                        found[row] = values
+    except CorruptDataError as error:
+        raise layout.store.explained(error)
     return found
 
 
@@ -183,12 +189,15 @@ def _fetched(
     layout: Layout, positions: Positions, chains: Sequence[CodecChain], max_size: int | None, threads: int | None
 ) -> Buffers:
     found = Buffers(0)
-    for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
-        with attempt:
-            sources = layout.locate(positions)
-            if not chains:
-                sources.chain = None
-            found = fetch(layout.store, sources, chains, count=len(positions), max_size=max_size, threads=threads)
+    try:
+        for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
+            with attempt:
+                sources = layout.locate(positions)
+                if not chains:
+                    sources.chain = None
+                found = fetch(layout.store, sources, chains, count=len(positions), max_size=max_size, threads=threads)
+    except CorruptDataError as error:
+        raise layout.store.explained(error)
     return found
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.errors import CorruptDataError
 from zvcore.transfer.assignment import Assignment, check_writable
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, BATCH_POSITIONS, Steps, windows
 from zvcore.transfer.clearing import clear, is_fill
@@ -14,6 +16,8 @@ from zvcore.transfer.replacing import replace
 from zvcore.transfer.windows import position_windows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from zvcore.engine.buffers import Buffers
@@ -30,6 +34,21 @@ def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: W
     if value.size == 0:
         return
     check_writable(layout)
+    _putting_back(layout, partial(_write, layout, selection, value, work))
+
+
+def _putting_back(layout: Layout, write: Callable[[], None]) -> None:
+    """Write; if an object that is written into was cut short by a power failure, into what was there before."""
+    try:
+        write()
+    except CorruptDataError as error:
+        if error.key is None or not layout.store.put_back(error.key):
+            raise
+        layout.store.put_back()  # where there is one, there are others
+        write()
+
+
+def _write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> None:
     total = math.prod(selection.chunk_counts(layout.form.shape))
     if total > BATCH_CHUNKS and is_fill(layout, value):
         left = clear(layout, selection, work, total)
@@ -78,4 +97,4 @@ def encode(
 def put(layout: Layout, positions: Positions, chunks: Buffers) -> None:
     """Store encoded chunks as they are, whether several lie in one object or not; absent ones are taken out."""
     check_writable(layout)
-    layout.placement.put(positions, chunks)
+    _putting_back(layout, partial(layout.placement.put, positions, chunks))
