@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from zvcore.stores import LocalStore, MemoryStore, late_writes
 from zvcore.stores.kept_versions import Kept, kept_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
@@ -238,9 +238,9 @@ os._exit(0)
 def cut_array(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, str]:
     """(an array of ones that was replaced by twos and cut short by a power failure, the key of what was cut)."""
     path = tmp_path / "array"
-    shards = {"shards": (8, 8)} if request.param == "shards" else {}
+    shards = (8, 8) if request.param == "shards" else None
     format = "n5" if request.param == "n5" else "zarr3"
-    array = zvcore.create(path, format=format, shape=(8, 8), dtype="u2", chunks=(4, 4), codec=None, **shards)
+    array = zvcore.create(path, format=format, shape=(8, 8), dtype="u2", chunks=(4, 4), codec=None, shards=shards)
     late_writes.settle()
     late_writes.rest(True)
     try:
@@ -260,7 +260,8 @@ def cut_array(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, str
 def test_reading_what_was_cut_short_tells_of_the_version_beside_it(cut_array: tuple[Path, str]) -> None:
     path, key = cut_array
     array = zvcore.open(path)
-    for read in (lambda: array[...], lambda: array[0, 0], lambda: array.read_block((0, 0))):
+    reads: list[Callable[[], Any]] = [lambda: array[...], lambda: array[0, 0], lambda: array.read_block((0, 0))]
+    for read in reads:
         with pytest.raises(CorruptDataError, match="an older version lies beside it, which `zvcore repair`") as caught:
             read()
         assert caught.value.key == key
@@ -345,6 +346,6 @@ if __name__ == "__main__":
 def test_processes_of_multiprocessing_leave_nothing(tmp_path: Path, method: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROCESS)
-    command = [sys.executable, "-W", "ignore", program, tmp_path / "store", method]
+    command = [sys.executable, "-W", "ignore", str(program), str(tmp_path / "store"), method]
     done = subprocess.run(command, check=True, timeout=300, capture_output=True, text=True)
     assert done.stdout.strip() == "['a']"

@@ -218,9 +218,9 @@ cdef int take_place(int folder, const char *temporary, const char *path, int dur
 cdef int take_place_late(
     const Folder *folder, const char *temporary, const char *path, const char *kept, uint64_t size
 ) noexcept nogil:
-    """The same; the old file stays, under the name `kept`, until the new one is on the disk."""
+    """The same; the old file stays, under the name `kept` if that is not empty, until the new one is on the disk."""
     cdef int within = descriptor_of(folder), code
-    if kept[0] == 0 or not zv_is_file_at(within, path):
+    if kept[0] == 0:
         return take_place(within, temporary, path, DURABILITY_RENAME)
     # Before the exchange, so that the old file never has another name than one that tells of the new.
     if renameat(within, temporary, within, kept) != 0:
@@ -251,7 +251,8 @@ cdef int finish_file(
     cdef char kept[LONGEST_PATH]
     cdef uint64_t size = 0
     zv_touch(descriptor)
-    if durability == DURABILITY_LATE:
+    kept[0] = 0
+    if durability == DURABILITY_LATE and zv_is_file_at(within, path):
         name_kept(descriptor, path, kept, LONGEST_PATH, &size)
     if sync and fsync(descriptor) != 0:
         code = last_error()
