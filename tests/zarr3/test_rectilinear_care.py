@@ -114,6 +114,7 @@ def test_errors_tell_of_chunks_by_their_places_in_the_array(tmp_path: Path) -> N
 def test_dead_bytes_go(tmp_path: Path) -> None:
     array = made(tmp_path / "a", **SHARDS, write_mode="append", dead_bytes_threshold=1.0)
     array[10:14] = 9
+    array.store.close()
     before = sum(one.stat().st_size for one in (tmp_path / "a" / "c").rglob("*") if one.is_file())
     details = zvcore.inspect(tmp_path / "a")["shard_details"]
     assert len(details) == 10
@@ -121,6 +122,7 @@ def test_dead_bytes_go(tmp_path: Path) -> None:
     report = zvcore.compact(tmp_path / "a")
     assert report.ok
     assert report.counts["shards rewritten"] == 2
+    array.store.close()
     after = sum(one.stat().st_size for one in (tmp_path / "a" / "c").rglob("*") if one.is_file())
     assert before - after == report.counts["bytes saved"] > 0
     expected = VALUES.copy()

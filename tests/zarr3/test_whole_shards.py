@@ -19,6 +19,7 @@ from zvcore.engine import Keys
 from zvcore.engine.packer import Packer
 from zvcore.engine.prepared import Prepared
 from zvcore.stores import LocalStore, MemoryStore
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,7 @@ def noise(shape: tuple[int, ...], seed: int = 0) -> Any:
 
 
 def files(path: Path) -> dict[str, bytes]:
+    settle()
     return {
         os.path.relpath(os.path.join(folder, name), path): (path / folder / name).read_bytes()
         for folder, _, names in os.walk(path)
