@@ -15,6 +15,7 @@ from tests.stores.servers import best_server, s3_server
 from zvcore.commands import cli
 from zvcore.errors import NotFoundError
 from zvcore.stores import LocalStore, MemoryStore
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +66,7 @@ def test_there_and_back_over_an_object_store(source: Path, tmp_path: Path, serve
     assert cli.main(["cp", "-q", f"{url}/b", str(tmp_path / "b"), *options]) == 0
     assert content(tmp_path / "b") == content(source / "b")
     zvcore.open(source / "a", "r+")[...] = 7
+    settle()
     assert cli.main(["sync", "--json", str(source), url, *options]) == 0
     counts = json.loads(capsys.readouterr().out)["counts"]
     assert counts["objects copied"] == len(content(source / "a")) - 1

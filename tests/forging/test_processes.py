@@ -18,7 +18,8 @@ from zvcore.converting.note import FINISHED, read_note
 from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
 from zvcore.forging.helpers import apart
 from zvcore.precomputed import Meshes
-from zvcore.stores import open_store
+from zvcore.stores import LocalStore, open_store
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,8 @@ def killed(seg: Path, dst: Path, step: str, after: int, threads: int) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
+    LocalStore(folder).put_back()  # what a process kept that was killed goes
+    settle()
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 

@@ -15,6 +15,7 @@ from tests.precomputed.shards import Unlockable, minishard_index, put, shard, sl
 from tests.processes import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.precomputed import ShardedStore, ShardingSpec, write_sharded
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ def sample(count: int, seed: int = 0) -> dict[int, bytes]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
+    settle()
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -269,6 +271,7 @@ def test_shards_and_values_that_are_not_touched_stay_as_they_are(tmp_path: Path)
     kv.update({2: b"new", 10: b"new"})
     kv.delete([3])
     kv.delete([12345])
+    settle()
     assert {path.name for path in tmp_path.iterdir() if path.stat().st_mtime_ns != stamps[path.name]} == {"1.shard"}
     assert kv[10] == b"new"
     assert kv.read_encoded(11) == b"not gzip 11"

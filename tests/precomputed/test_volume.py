@@ -16,6 +16,7 @@ from zvcore.errors import MetadataError
 from zvcore.precomputed import ShardedStore, ShardingSpec
 from zvcore.precomputed.shard_placement import VolumeShards
 from zvcore.stores import MemoryStore
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,6 +130,7 @@ def test_partial_writes_touch_only_their_shards(tmp_path: Path) -> None:
     assert len(list(folder.iterdir())) == 8
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     a[60:70, 3, 3] = 255
+    settle()
     changed = {path.name for path in folder.iterdir() if path.read_bytes() != before[path.name]}
     assert len(changed) == 2
 

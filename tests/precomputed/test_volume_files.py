@@ -15,6 +15,7 @@ from zvcore.choices import AUTO
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
 from zvcore.precomputed import ShardingSpec
 from zvcore.stores import MemoryStore
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,7 @@ def test_chunks_in_files_are_compressed_unless_it_is_not_wanted(tmp_path: Path, 
     a[:40] = values[:40]
     again = open_(tmp_path, "r+", scale=0)
     again[40:] = values[40:]
+    settle()
     names = [path.name for path in (tmp_path / "1_1_1").iterdir()]
     assert len(names) == 3 * 3 * 3 and all(name.endswith(".gz") for name in names)
     for array in (a, open_(tmp_path, scale=0), pickle.loads(pickle.dumps(a))):
@@ -68,6 +70,7 @@ def test_files_that_others_compressed_are_read_and_stay_so(tmp_path: Path, endin
     b[:5, :5, :5] = 9
     values[:5, :5, :5] = 9
     np.testing.assert_array_equal(open_(tmp_path, scale=0)[...], values)
+    settle()
     assert {path.suffix for path in folder.iterdir()} == {ending}
     (folder / f"0-32_0-16_0-16{ending}").write_bytes(compress(bytes(10)))
     with pytest.raises(CorruptDataError, match=f"0-32_0-16_0-16{ending}"):
