@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,21 @@ def test_sizes_places_and_channels_go_along(path: Path, tmp_path: Path) -> None:
     assert second[1]["translation"] == pytest.approx([0, 0, 10.25, 10.1, 10.05])
     assert ome["multiscales"][0]["axes"][4] == {"name": "x", "type": "space", "unit": "micrometer"}
     assert [(one["label"], one["color"]) for one in ome["omero"]["channels"]][1] == ("GFP", "0080FF")
+
+
+@pytest.mark.parametrize("mask", [0b01, 0b10, 0b11, 0x7FFFFFF3, 0x103])
+def test_chunks_that_leave_out_filters_are_read_in_every_channel(path: Path, mask: int) -> None:
+    """What a mask says of filters that there are not means nothing, as for HDF5 itself."""
+    values = VALUES[1, 2, :16, :16, :16]
+    raw = values.tobytes() if mask & 1 else values.reshape(-1).view("u1").reshape(-1, 2).T.tobytes()
+    with h5py.File(path, "r+") as file:
+        name = "DataSet/ResolutionLevel 0/TimePoint 1/Channel 2/Data"
+        padded = file[name][...]
+        del file[name]
+        dataset = file.create_dataset(name, padded.shape, "u2", chunks=(16, 16, 16), compression="gzip", shuffle=True)
+        dataset[16:], dataset[:16, 16:], dataset[:16, :16, 16:] = padded[16:], padded[:16, 16:], padded[:16, :16, 16:]
+        dataset.id.write_direct_chunk((0, 0, 0), raw if mask & 2 else zlib.compress(raw), filter_mask=mask)
+    assert np.array_equal(zvcore.open(path)["0"][...], VALUES)
 
 
 @pytest.mark.parametrize("what", ["shape", "missing", "size", "none"])

@@ -146,7 +146,8 @@ class StackedLayout(Layout):
             key[rows] = keys[layout.key]
             offset[rows], length[rows] = found.offset, found.length
             if found.chain is not None:
-                chain[rows] = layout.skips[found.chain]
+                # What a file says of codecs that there are not means nothing.
+                chain[rows] = layout.skips[found.chain] & (len(self._chains) - 1)
         if not keys:
             return Sources(keys=Keys.of([""]), key=key, offset=offset, length=length)
         return Sources(keys=Keys.of(list(keys)), key=key, offset=offset, length=length, chain=chain, stamps=stamps)
