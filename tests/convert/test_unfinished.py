@@ -393,3 +393,16 @@ def test_a_broken_chunk_of_the_source(tmp_path, capfd):
     capfd.readouterr()
     assert cli.main(["verify", str(tmp_path / "dst")]) == 1
     assert "failed: CorruptDataError: 3/2/1" in capfd.readouterr().out
+
+
+def test_a_folder_of_several_datasets_is_listed_with_those_that_are_unfinished(tmp_path, capsys):
+    dst = interrupted(tmp_path, DESTINATIONS["zarr3"])
+    assert cli.main(["ls", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert said.out.split() == sorted([dst.name, "src"])
+    assert [line.partition(" units")[0] for line in said.err.splitlines()] == [
+        f"{dst.name}: an unfinished conversion: {zvcore.inspect(dst)['unfinished']['done']} of "
+        f"{zvcore.inspect(dst)['unfinished']['units']}"
+    ]
+    assert cli.main(["ls", "-l", str(tmp_path)]) == 0
+    assert "folder, unfinished" in capsys.readouterr().out

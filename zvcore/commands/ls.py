@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def run(options: argparse.Namespace) -> int:
     with reading(options.path):
         members = listed(options.path, sizes=options.long)
     tell_unfinished(options.path)
+    for name, one in members.items():
+        if one and "unfinished" in one:
+            print(printable(f"{name}: {one['unfinished']['what']}"), file=sys.stderr)
     if options.json:
         print_json(members if options.long else list(members))
     elif options.long:
@@ -68,6 +72,7 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
 
 def entries(path: str) -> dict[str, Any] | None:
     """Folders, and files that may be datasets, of a place that is no dataset itself: a bucket, a folder of several."""
+    from zvcore.converting.note import unfinished_at
     from zvcore.errors import NotFoundError, UnsupportedError
     from zvcore.format import formats
     from zvcore.opening import detect, store_at, unreadable
@@ -89,4 +94,10 @@ def entries(path: str) -> dict[str, Any] | None:
     if not (folders or files) or unreadable(store) is not None:
         return None
     kinds = ((folders, "folder"), (files, "file"))
-    return {name: {"kind": kind} for names, kind in kinds for name in sorted(names)}
+    found: dict[str, Any] = {name: {"kind": kind} for names, kind in kinds for name in sorted(names)}
+    # In an object store each would be a request.
+    for name in folders if store.local_root is not None else ():
+        unfinished = unfinished_at(store.child(name))
+        if unfinished is not None:
+            found[name]["unfinished"] = unfinished.to_json()
+    return found

@@ -160,7 +160,7 @@ class Carrying:
         kept = {}
         for name, folder in self.source.links(attrs).items():
             if not self.within_format:
-                self.draft.lose(path, f"the {name} that it names have no place in {self.draft.format.title}")
+                self.draft.lose(path, f"{self.draft.format.title} has no place for the {name} that it names")
             elif self.moved:
                 self.draft.lose(path, f"the {name} that it names are of the whole, of which only a part is converted")
             elif folder is None:
