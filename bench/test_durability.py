@@ -1,6 +1,7 @@
 """Whole writes over old files by each way to replace a file that waits for no sync, beside the other implementations.
 
-"zvcore" renames, which is the default. What `durability="late"` leaves to a thread is in the time of the next one.
+"zvcore" is what is done where nobody asks for anything else. What `durability="late"` leaves to a thread is in the time
+of the next one.
 `python -m bench.durability` has a table with new files as well, and with syncs.
 """
 
@@ -20,12 +21,13 @@ import pytest
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.durability import CASES, SIDE
+from zvcore.stores.durability import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # What a contest calls them, and the ways.
-OURS = {"zvcore": "rename", "zvcore, late": "late", "zvcore, none": "none"}
+OURS = {"zvcore": DEFAULT, "zvcore, rename": "rename", "zvcore, none": "none"}
 
 
 def writers(case: str) -> dict[str, Callable[[], Any]]:

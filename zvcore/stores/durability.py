@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["DURABILITIES", "chosen_durability", "durability_code", "single_object_code"]
+__all__ = ["DEFAULT", "DURABILITIES", "chosen_durability", "durability_code", "single_object_code"]
 
 # By the numbers that `file_writes.pxd` gives them.
 DURABILITIES = ("none", "late", "rename", "fsync")
