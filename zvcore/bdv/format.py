@@ -39,7 +39,7 @@ class BigDataViewer(ReadOnlyFormat):
         return b"<SpimData" in bytes(store.get(key, 0, _HEAD) or b"")
 
     def unreadable(self, store: Store) -> ZvcoreError | None:
-        if store.file is None or not store.exists(store.file):
+        if store.file is None or not self.names_file(store.file) or not store.exists(store.file):
             return None
         return UnsupportedError("an XML of something else than BigDataViewer's data sets", key=store.file)
 
