@@ -9,7 +9,7 @@ cdef int get_input(object data, Py_buffer *view) except -1
 # The memory of a writable contiguous buffer; release the view.
 cdef int get_output(object out, Py_buffer *view) except -1
 
-# A string that is still to be filled: its memory, and how it becomes an object of its final size, which takes over the
+# A byte string that is still to be filled, its memory, and the object of its final size, which takes over the
 # reference.
 cdef PyObject *new_bytes(uint64_t size) except NULL
 cdef char *text_of(PyObject *string) noexcept nogil

@@ -9,7 +9,7 @@ from zvcore.codecs.abi cimport ZV_CODEC_CAPSULE, ZV_CODEC_MINOR, ZV_FLAG_DETERMI
 
 
 cdef inline int32_t fail(zv_error *err, int32_t status, int32_t lib_code, const char *text) noexcept nogil:
-    """Fill in what the caller gets to read, and return the status."""
+    """Fill in the error that the caller will read, and return the status."""
     if err != NULL and err.struct_size >= sizeof(zv_error):
         err.lib_code = lib_code
         snprintf(err.msg, sizeof(err.msg), b"%s", text)
@@ -17,7 +17,7 @@ cdef inline int32_t fail(zv_error *err, int32_t status, int32_t lib_code, const 
 
 
 cdef inline bytes library_name(const char *name, const char *version):
-    """For `lib_version`: the library as it is loaded, which need not be the one of the headers. Keep the object."""
+    """For `lib_version`: the library that is loaded, which may differ from the headers. Keep the object alive."""
     return name + b" " + version
 
 

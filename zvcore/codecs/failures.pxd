@@ -1,4 +1,4 @@
-"""What goes wrong when codecs run, as it is noted without the GIL."""
+"""What goes wrong when codecs run, noted without the GIL."""
 
 from libc.stdint cimport int32_t, uint64_t
 
@@ -9,21 +9,21 @@ cdef enum:
     UNKNOWN_STAGE = -1
 
 
-# Beyond the statuses of zv_codec.h: what the caller of a codec finds.
+# Beyond the statuses of zv_codec.h: failures that the caller of a codec finds.
 cdef enum:
-    WRONG_SIZE = 64     # `expected` bytes were to come, `found` came
-    TOO_LONG            # at most `expected` bytes were to come
+    WRONG_SIZE = 64     # `expected` bytes were due, `found` came
+    TOO_LONG            # at most `expected` bytes were due
     RAISED              # `exception`, from a codec that works through Python
 
 
 cdef struct CodecFailure:
     int32_t status
-    int stage                   # which codec of the chain, UNKNOWN_STAGE if it is about none of them
+    int stage                   # which codec of the chain; UNKNOWN_STAGE if it concerns none of them
     bint decoding
     uint64_t expected
-    uint64_t found              # ZV_SIZE_UNKNOWN: more than that, nobody knows how much
+    uint64_t found              # ZV_SIZE_UNKNOWN: it is not known how many
     void *exception             # a new reference
-    zv_error said               # by the codec
+    zv_error said               # what the codec itself said
 
 
 cdef inline int32_t fail_size(CodecFailure *failure, int32_t status, uint64_t expected, uint64_t found) noexcept nogil:

@@ -1,4 +1,4 @@
-"""How much memory to offer to a codec that decodes, when nobody knows for sure how much will come."""
+"""How much memory to offer to a codec that decodes, when the size of the result is not certain."""
 
 from libc.stdint cimport uint64_t
 
@@ -6,22 +6,22 @@ from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 
 
 cdef enum:
-    # Without any hint the first try has this many times the room of the stored bytes, and at least this much. A second
-    # try starts from the beginning again, so up to a few megabytes the room is ample: what is not written to is not
-    # taken.
+    # Without any hint the first try has this many times the size of the stored bytes, and at least this much. A second
+    # try starts from the beginning again, so up to a few megabytes the room is ample: the system provides only the
+    # memory that is written to.
     FIRST_RATIO = 6
     FIRST_ROOM = 64 << 10
     AMPLE_RATIO = 256
     AMPLE_ROOM = 4 << 20
-    # A declared size is believed up to here, or as far as deflate could have got from the stored bytes; what declares
-    # more gets room step by step, as it proves itself. A limit up to here is room for the first try, too.
+    # A declared size is believed up to here, or up to what deflate could have made of the stored bytes; a stream that
+    # declares more gets room step by step, as it proves itself. A limit up to here is room for the first try, too.
     BELIEVED = 16 << 20
     BELIEVED_RATIO = 1040
     GROWTH = 4
 
 
-# The room to try next with `n` stored bytes: the first time `tried` is ZV_SIZE_UNKNOWN, later what was too little.
-# `declared` is the size that the codec speaks of, ZV_SIZE_UNKNOWN or 0 if it does not; nothing gets more than `limit`.
+# The room to try next with `n` stored bytes: the first time `tried` is ZV_SIZE_UNKNOWN, later the room that was too
+# little. `declared` is the size that the stream declares, ZV_SIZE_UNKNOWN or 0 if none; never more than `limit`.
 cdef inline uint64_t next_room(uint64_t n, uint64_t declared, uint64_t tried, uint64_t limit) noexcept nogil:
     cdef uint64_t believed = limit
     cdef uint64_t room

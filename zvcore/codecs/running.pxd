@@ -33,7 +33,7 @@ cdef int32_t begin_decoding(Attempt *attempt, CodecFailure *failure) noexcept no
 cdef int32_t try_decoding(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil
 cdef int32_t more_room(Attempt *attempt, CodecFailure *failure) noexcept nogil
 
-# Decodes into memory of just the size that is expected, which is the room.
+# Decodes into memory of exactly the expected size, which is the room.
 cdef int32_t decode_exactly(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil
 # Encodes with room for `bound` bytes.
 cdef int32_t encode_once(Attempt *attempt, uint8_t *into, CodecFailure *failure) noexcept nogil
@@ -61,10 +61,10 @@ cdef struct Runner:
     CodecFailure failure        # after -1
 
 
-# What decoding shall give.
+# What decoding is to give.
 cdef struct Wanted:
     uint8_t *into               # where exactly `size` bytes are to go; NULL: anywhere
-    uint64_t size               # ZV_SIZE_UNKNOWN: as many as come,
+    uint64_t size               # ZV_SIZE_UNKNOWN: as many bytes as there are,
     uint64_t most               # but no more than this
 
 
@@ -86,7 +86,7 @@ cdef inline Wanted at_most(uint64_t size) noexcept nogil:
 # Between these two a runner runs the given chains, by their number. -1 when memory is short.
 cdef int begin_running(Runner *runner, Stages **chains, int chain_count) noexcept nogil
 cdef void end_running(Runner *runner) noexcept nogil
-# Gives back memory beyond `most` bytes for each of its pieces.
+# Frees each piece of its memory that has grown beyond `most` bytes.
 cdef void trim_runner(Runner *runner, uint64_t most) noexcept nogil
 
 # What `stored` decodes to. The result may be `stored` itself, or lie in the runner until it runs again. 0, or -1 with

@@ -1,4 +1,4 @@
-"""The workers of a codec: what its C library wants to use again in the next call. Those of no thread wait here."""
+"""The workers of a codec: what its C library can reuse in the next call. Those that no thread uses wait here."""
 
 from zvcore.codecs.abi cimport ZV_NOMEM, ZV_OK, zv_codec
 from zvcore.system.atomics cimport zv_put_pointer, zv_take_pointer

@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 
 cdef class Keys:
-    """Names of objects in a store, in one block of memory: a million keys are no Python objects."""
+    """Names of objects in a store, in one block of memory: no Python object is made for a key."""
     cdef readonly object pool           # uint8: the keys, a NUL after each
     cdef readonly object ends           # int64[n]: where each key ends (its NUL)
     cdef Py_ssize_t count

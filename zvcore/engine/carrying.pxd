@@ -1,4 +1,4 @@
-"""What hands on the chunks of one array to the chunks of another."""
+"""Work that turns the chunks of one array into chunks of another."""
 
 from libc.stdint cimport int64_t
 
@@ -17,6 +17,7 @@ cdef class Carrying(Task):
     cdef Sink sink                  # of the target's
     cdef int64_t bytes_in           # stored bytes that were read; added to atomically when a thread leaves
 
-    # `status`, of something that was done with a chunk of the target: a failure is counted behind the source's chunks.
+    # Passes on the `status` of work on a chunk of the target; after a failure, the chunk's number in `slot.failure` is
+    # moved up by the number of the source's chunks, which tells `error` whose chunk it is.
     cdef int of_target(self, Slot *slot, int status) noexcept nogil
     cdef object error(self, Failure *failure)

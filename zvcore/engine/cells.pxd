@@ -9,7 +9,7 @@ cdef class Cells:
     cdef Selection source_selection
     cdef Selection target_selection
     cdef bint single                # each cell is one chunk of the target
-    cdef const int64_t *axis_of     # per axis of the source: the axis of the target that it is, or -1
+    cdef const int64_t *axis_of     # per axis of the source: the same axis of the target, or -1
     cdef const int64_t *begin       # per cell: where it begins in the target's selection
     cdef const int64_t *extent      # per cell: how long it is
     cdef const int64_t *source_first

@@ -8,8 +8,8 @@ from zvcore.engine.prepared cimport Chains, Prepared
 cdef class Chunks:
     cdef readonly Prepared prepared
     cdef readonly object positions      # int64[n, ndim], or None
-    cdef readonly object known_as       # the same for errors
-    cdef readonly object sources        # Sources, or None: nothing of what is stored is needed
+    cdef readonly object known_as       # the positions as errors name them
+    cdef readonly object sources        # Sources, or None: no stored bytes are needed
     cdef readonly object rows           # for a selection of points: which of its chunks these are; None: all
     cdef readonly Py_ssize_t count
     cdef Form form
@@ -20,7 +20,7 @@ cdef class Chunks:
 
     cdef int set_positions(self, positions) except -1
     cdef int set_chain(self, chain) except -1
-    # The same chunks for threads that run other chains too, before those of this array.
+    # The same chunks for threads that run the chains of other arrays too, which come before those of this array.
     cdef Chunks behind(self, int chains)
     # (key, offset, length) of where a chunk is stored, each None if it is not known or is all of it.
     cdef tuple whereabouts(self, Py_ssize_t chunk)

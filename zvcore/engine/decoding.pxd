@@ -11,13 +11,13 @@ from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot
 
 
-# How large the stored form of a chunk may be. No encoder makes data many times larger.
+# The largest stored form of a chunk that is believed. No encoder makes data many times larger.
 cdef inline uint64_t stored_limit(uint64_t decoded) noexcept nogil:
     return 8 * decoded + (16 << 20)
 
 
-# A chunk's values, in `direct` if that is not NULL and they lie so in that much `room`. `block` is laid out here if the
-# chunk says itself how large it is.
+# A chunk's values; codecs write them straight to `direct` if that is not NULL and they fit into its `room` bytes.
+# `block` is laid out here if the chunk's own header says how large it is.
 cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, uint64_t room,
                       Block *block, const uint8_t **values) noexcept nogil
 
@@ -25,11 +25,12 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
 cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,
                     const Target *target) noexcept nogil
 
-# Several chunks at once, neighbours along the axis that `joined_axis` says: `together` has their bytes, or they are
-# loaded from `apart` one after the other.
+# Several chunks at once that are neighbours along `joined_axis`: `together` has their bytes, or they are loaded from
+# `apart` one after the other.
 cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
                      const Bytes *together, Stored apart, const Target *target) noexcept nogil
 
-# Where among the values of a selection a chunk belongs as it is stored, if it has `room` bytes; NULL: nowhere.
+# Where the bytes of a chunk can be read to as they are, if there are `room` of them: its place among the values of the
+# selection. NULL if its bytes do not lie there in that way.
 cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t *room,
                               const Target *target) noexcept nogil

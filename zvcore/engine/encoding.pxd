@@ -11,12 +11,12 @@ from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot
 
 
-# One chunk, from the values of the selection to the sink. What the selection does not cover comes from `old`; None: it
-# covers all that matters.
+# One chunk, from the values of the selection to the sink. Items that the selection does not cover come from `old`;
+# None: it covers all that matter.
 cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, const Target *target, Stored old,
                       Sink sink) noexcept nogil
-# The same for values that lie as they are stored, in a block as it is written.
+# The same for values that already lie as they are stored, in a block as large as the one that is written.
 cdef int encode_values(Slot *slot, Chunks chunks, int64_t chunk, const uint8_t *values, const Block *block,
                        Sink sink) noexcept nogil
-# The chunk's place in slot.values, if it reaches over the end of the array and is written whole: filled.
+# Sets slot.values to the fill value for a chunk that reaches beyond the end of the array and is written whole.
 cdef void fill_beyond(Form form, Slot *slot, const int64_t *position, const Block *block) noexcept nogil

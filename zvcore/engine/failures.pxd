@@ -1,4 +1,4 @@
-"""What goes wrong in a thread, as it is kept until the batch is over."""
+"""A failure in a thread, kept until the batch is over."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -12,7 +12,7 @@ cdef enum FailureKind:
     FRAME_FAILURE           # a chunk's own header: `message`, `offset`
     SYSTEM_FAILURE          # `status` is errno
     STALE_FAILURE           # the object is not the one whose index was read
-    TOO_LARGE_FAILURE       # a stored object larger than it can sensibly be
+    TOO_LARGE_FAILURE       # a stored object is larger than its chunk could make it
     MEMORY_FAILURE
     PYTHON_FAILURE          # `exception`, raised between the items
     STOPPED                 # cancelled from outside
@@ -29,5 +29,5 @@ cdef struct Failure:
     CodecFailure codec
 
 
-# The exception that a failure stands for, without the where.
+# The exception that a failure stands for, without where it happened.
 cdef object failure_error(const Failure *failure, tuple chains)

@@ -25,7 +25,7 @@ cdef class Form:
     cdef int swap_unit
     cdef int edge
     cdef bint padded                    # chunks at the edge are written whole
-    cdef bint trailing                  # bytes behind the values of a framed chunk that nothing encodes are ignored
+    cdef bint trailing                  # bytes behind the values of a framed chunk without codecs are ignored
     cdef int order[ZV_MAX_NDIM]         # axes from slowest to fastest
     cdef Py_ssize_t chunk[ZV_MAX_NDIM]
     cdef int64_t bounds[ZV_MAX_NDIM]

@@ -1,4 +1,4 @@
-"""The functions of `zv_framing.h`, by which a format reads and writes the header that its chunks have of their own."""
+"""The functions of `zv_framing.h`, with which a format reads and writes the headers of its chunks."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -23,7 +23,7 @@ cdef extern from "zv_framing.h" nogil:
 
 
 cdef enum:
-    MOST_HEADER = 1024              # bytes of a header that there is room for
+    MOST_HEADER = 1024              # the longest header that there is room for, in bytes
 
 
 # The table in a capsule, checked and tried with a chunk of this shape.

@@ -18,20 +18,20 @@ cdef class Stored:
     cdef Py_ssize_t run_count
     cdef object _keys, _offsets, _lengths, _plan
 
-    # The columns of `sources` for so many objects.
+    # Takes the columns of `sources` for this many objects.
     cdef int take_columns(self, sources, Py_ssize_t objects) except -1
-    # Which chunks are read at once: `order` and `runs`.
+    # Takes `order` and `runs`, which say what is read at once.
     cdef int take_plan(self, order, runs) except -1
     cdef int64_t object_of(self, int64_t chunk) noexcept nogil
-    # The stored bytes of one chunk; data NULL: it is absent. An object of more than `most` bytes is refused. With
-    # `into`, bytes that have to be copied anyway are read there, if there are `room` of them, and not into the slot's
-    # scratch.
+    # The stored bytes of one chunk, with data NULL if it is absent. An object of more than `most` bytes is refused. If
+    # `into` is not NULL and there are `room` bytes, which have to be copied anyway, they are read there and not into
+    # the slot's scratch memory.
     cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
                   Bytes *found) noexcept nogil
     # The bytes that hold several chunks of a run, and the offset in the object of the first of them.
     cdef int load_run(self, Slot *slot, int64_t run, Bytes *found, uint64_t *base) noexcept nogil
-    # Called once for each run; `leave` when a thread has done its last. What a thread has done of one object it tells
-    # the others only when it turns to another one.
+    # Called once for each run, and `leave` when a thread has done its last. A thread counts the runs that it has done
+    # of an object for itself, and adds them to those of the others only when it turns to another object.
     cdef void done_with(self, Slot *slot, int64_t run) noexcept nogil
     cdef void leave(self, Slot *slot) noexcept nogil
 
@@ -59,5 +59,6 @@ cdef class FileRanges(Stored):
     cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint8_t *into, Bytes *found) noexcept nogil
 
 
-# The stored bytes of chunks that have sources, for so many threads. 0: chunk by chunk, in whichever order.
+# The stored bytes of chunks that have sources, in runs for this many threads; 0 for callers that load chunk by chunk in
+# any order.
 cdef Stored stored_of(Chunks chunks, int threads)

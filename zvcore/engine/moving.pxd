@@ -8,7 +8,7 @@ from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 
 
 cdef enum:
-    MOST_JOINED = 4                     # chunks that are moved at once: as many as share a line of the caches
+    MOST_JOINED = 4                     # chunks that are moved at once: as many as share a cache line
 
 
 # Where the values of a selection lie in memory.
@@ -16,17 +16,17 @@ cdef struct Target:
     char *data
     Py_ssize_t strides[ZV_MAX_NDIM]     # one per axis of the array
     bint far                            # they are too many to stay in the caches
-    # Of a selection of points, whose values are one contiguous row: those in chunk i are begin[i]:end[i] of `source`,
-    # their places in the chunk, and of `target`, their places in the row. NULL for other selections.
+    # For a selection of points, whose values are one contiguous row: begin[i]:end[i] are those in chunk i, `source` has
+    # their places in the chunk and `target` their places in the row. NULL for other selections.
     const int64_t *begin
     const int64_t *end
     const int64_t *source
     const int64_t *target
 
 
-# A buffer of values, to be released, whose items have so many bytes.
+# The view of a buffer of values whose items have this many bytes; release it.
 cdef int hold(object values, bint writable, Py_ssize_t itemsize, Py_buffer *view) except -1
-# For selections that are not of points.
+# Where the values of a selection lie, unless it is one of points.
 cdef void aim(Selection selection, char *data, const Py_ssize_t *strides, Target *target) noexcept nogil
 
 
@@ -51,7 +51,7 @@ cdef void move_out(Form form, Selection selection, Place place, const char *chun
                    const Target *target) noexcept nogil
 # The axis along which the items of a chunk lie next to each other, which is where its neighbours can be joined to it.
 cdef int joined_axis(Form form) noexcept nogil
-# How many neighbours along this axis `move_out_joined` takes at once; 0: none of this array.
+# How many neighbours along this axis `move_out_joined` takes at once; 0 if it takes none of this array.
 cdef int joinable(Form form, Selection selection, const Target *target) noexcept nogil
 # Whether that many chunks from this one on can be moved at once, as far as the values are concerned.
 cdef bint joins(Form form, Selection selection, Place place, const Target *target) noexcept nogil
@@ -63,7 +63,7 @@ cdef void move_in(Form form, Selection selection, Place place, char *chunk, cons
                   const Target *target) noexcept nogil
 # The fill value for all that is selected of a chunk.
 cdef void fill_out(Form form, Selection selection, Place place, const Target *target) noexcept nogil
-# Where in the values a chunk belongs if the selected share is the whole chunk, one step at a time, lying there as it
-# lies in the chunk; else NULL.
+# Where in the values a chunk belongs, if all of it is selected in steps of one and its items lie there as they do in
+# the chunk; else NULL.
 cdef char *direct_target(Form form, Selection selection, Place place, const Block *block,
                          const Target *target) noexcept nogil

@@ -12,16 +12,16 @@ from zvcore.system.mutex cimport pthread_mutex_t
 
 cdef struct Packed:
     pthread_mutex_t lock        # of `busy` and `cursor`
-    int busy                    # some thread appends to the object now
+    int busy                    # a thread is appending to the object
     int64_t stop                # its chunks are order[...:stop]
-    int64_t next                # place in `work` of what is to be done next; taken atomically
+    int64_t next                # place in `work` of the next thing to do; taken atomically
     int64_t last                # its work is work[...:last]
     int64_t cursor              # place in `order` of the next chunk to be appended
     int fd                      # -1: no file yet
-    char *temporary             # its path, as long as it is not the object
+    char *temporary             # its path, until it becomes the object
     uint8_t *tail               # bytes that are to be written next
     uint64_t held               # how many
-    char[64] apart              # so that threads write to lines of the caches that are their own
+    char[64] apart              # padding: threads that work on different objects share no cache line
 
 
 cdef class Packer(Sink):
@@ -42,8 +42,8 @@ cdef class Packer(Sink):
     cdef int64_t next_of(self, int64_t which) noexcept nogil
     # Whether it is this chunk's turn to be appended, by the calling thread.
     cdef bint begin_turn(self, Packed *packed, int64_t place) noexcept nogil
-    # Append what has become ready behind a chunk, by the thread whose turn it is. Called with the lock held, gives it
-    # back.
+    # Append the chunks that have become ready after this one, in the thread whose turn it is. Called with the lock
+    # held, which it releases.
     cdef int append_ready(self, Slot *slot, Packed *packed, int64_t chunk) noexcept nogil
     cdef int append(self, Slot *slot, Packed *packed, int64_t chunk, Bytes data) noexcept nogil
     # Write what is held and then this.

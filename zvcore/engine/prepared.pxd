@@ -9,8 +9,8 @@ cdef class Chains:
 
 
 cdef class Prepared:
-    cdef readonly Form form             # None: chunks are byte strings, nobody asks for their items
+    cdef readonly Form form             # None: chunks are byte strings without items
     cdef readonly Chains chains
     cdef readonly bytes root            # the folder of a local store; None: bytes come and go through Python
-    cdef readonly int durability        # how files take the place of older ones: what file_writes.pxd names
+    cdef readonly int durability        # how files replace older ones: a DURABILITY_ of file_writes.pxd
     cdef object name_of

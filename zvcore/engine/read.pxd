@@ -14,7 +14,7 @@ cdef class Receiver:
     cdef uint64_t most                  # how large a stored chunk may be
     cdef int joined                     # how many neighbours it may take at once; 0: none
 
-    # Where the bytes of a chunk belong as they are stored if there are `room` of them; NULL: nowhere.
+    # Where the bytes of a chunk can be read to as they are, if there are `room` of them; NULL: nowhere.
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil
     # Takes the bytes of a chunk; NULL: it is absent. 0, or -1 with slot.failure.
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil

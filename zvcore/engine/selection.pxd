@@ -1,4 +1,4 @@
-"""Which items of an array are meant, in a form that a thread can cut a chunk's share from without Python."""
+"""Which items of an array are selected, in a form from which a thread cuts a chunk's share without Python."""
 
 from libc.stdint cimport int64_t
 

@@ -11,13 +11,13 @@ from zvcore.engine.slots cimport Slot
 cdef class Sink:
     cdef public bint store_empty        # whether chunks that hold nothing but the fill value are stored all the same
 
-    # Raises unless the sink was made for so many chunks, which come out of so many items of work.
+    # Raises unless the sink was made for this many chunks from this many items of work.
     cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1
-    # Which item a thread is to do now. Called exactly once for each.
+    # The item that a thread is to do now. Called exactly once for each item.
     cdef int64_t take(self, Slot *slot, int64_t item) noexcept nogil
     # An encoded chunk: 0, or -1 with slot.failure.
     cdef int put(self, Slot *slot, int64_t chunk, Bytes head, Bytes body) noexcept nogil
-    # A chunk that shall not exist.
+    # A chunk that is to be absent.
     cdef int leave_out(self, Slot *slot, int64_t chunk) noexcept nogil
 
 

@@ -1,4 +1,4 @@
-"""What a thread of a batch has for itself: memory, and what went wrong."""
+"""What each thread of a batch has for itself: memory, and the failure that it met."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -15,11 +15,11 @@ cdef struct Slot:
     Scratch path
     Runner runner               # of the batch's chains
     Failure failure
-    Folder folder               # that files are being written to, open as long as the batch
+    Folder folder               # of the files that are being written, open as long as the batch runs
     int64_t place               # where in its plan this thread is; -1 when a batch begins
-    int64_t object              # whose chunks it has read, and what others do not know of it; see `Stored.done_with`
-    int64_t finished
-    uint64_t bytes_in           # that it has read, for callers that count them
+    int64_t object              # the one that it reads from; see `Stored.done_with`
+    int64_t finished            # runs that it has done of that object and not yet told the others of
+    uint64_t bytes_in           # stored bytes that it has read, for callers that count them
     Slot *next
 
 
@@ -27,12 +27,12 @@ cdef struct Slot:
 cdef Slot *take_slot() noexcept nogil
 cdef void give_slot(Slot *slot) noexcept nogil
 
-# Notes a failure of the slot's thread, of which more may be said in `slot.failure`: always -1.
+# Notes a failure of the slot's thread and returns -1; the caller may add more to `slot.failure`.
 cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil
 cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil
 # Notes an errno.
 cdef int fail_system(Slot *slot, int64_t job, int code) noexcept nogil
-# Notes what `slot.runner` has failed at with this chain.
+# Notes the failure of `slot.runner` with this chain.
 cdef int fail_codec(Slot *slot, int chain, int64_t job) noexcept nogil
-# Notes what was raised between the items.
+# Notes an exception that was raised between the items.
 cdef int fail_python(Slot *slot, object error) noexcept with gil

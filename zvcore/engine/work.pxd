@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 
 cdef enum:
-    # Of fewer bytes than this, a batch is done before another thread has woken up.
+    # A batch of fewer bytes than this is done before another thread has woken up.
     SMALL_TO_DECODE = 1 << 17
     SMALL_TO_ENCODE = 1 << 16
 
@@ -12,10 +12,10 @@ cdef class Work:
     cdef readonly object progress
     cdef readonly object memory
 
-    # How many threads do `count` items, for each of which one holds so many bytes.
+    # How many threads do `count` items, if a thread holds this many bytes for each.
     cdef int threads_for(self, int64_t count, uint64_t held) except -1
 
 
-# Whether `count` chunks of so many bytes are fewer bytes than `small`.
+# Whether `count` chunks of this many bytes each are less than `small` bytes in all.
 cdef inline bint is_small(int64_t count, uint64_t nbytes, uint64_t small) noexcept nogil:
     return nbytes < small and nbytes * <uint64_t> count < small

@@ -9,7 +9,7 @@ from zvcore.engine.sinks cimport Sink
 cdef class Encoding(Task):
     cdef Chunks chunks
     cdef Items items
-    cdef Stored old                     # None: nothing of what is stored is needed
+    cdef Stored old                     # None: no stored bytes are needed
     cdef Sink sink
 
 

@@ -11,17 +11,17 @@ cdef enum:
 cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
                      const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil
 
-# The same into an array so large that it does not stay in the caches: where rows are whole lines of it, they are
-# written past the caches.
+# The same into an array so large that it does not stay in the caches: rows that are whole cache lines of it are written
+# past the caches.
 cdef void copy_block_far(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
                          const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, int swap_unit) noexcept nogil
 
-# How many blocks, neighbours along the last axis with rows of this many bytes, make up whole lines of the destination;
-# 0 if their rows do not.
+# How many blocks that are neighbours along the last axis, with rows of this many bytes, fill whole cache lines of the
+# destination together; 0 if no number of them is moved that way.
 cdef int blocks_in_a_line(Py_ssize_t row) noexcept nogil
 
 # That many blocks, `apart` bytes from each other, into such an array. Their rows follow each other in it, each of its
-# lines begins with a row of the first block, and no item is skipped along the last axis of either.
+# cache lines begins with a row of the first block, and no item is skipped along the last axis of either.
 cdef void copy_joined_far(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
                           const Py_ssize_t *shape, int ndim, Py_ssize_t itemsize, Py_ssize_t apart) noexcept nogil
 

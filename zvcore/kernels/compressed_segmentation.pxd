@@ -18,7 +18,7 @@ cdef enum:
 
 
 ctypedef struct seg_form:
-    # In voxels; channels apart.
+    # In voxels, without the channels.
     int64_t shape[3]
     int64_t block[3]
     int64_t channels

@@ -44,6 +44,6 @@ cdef object fault_error(Fault fault, const uint8_t *p, int64_t size, Parts *at)
 
 
 cdef inline uint64_t bits_at(const uint8_t *p, int64_t pieces, int64_t word) noexcept nogil:
-    """64 bits of the bitmap, which is padded to whole ones; what is beyond its last piece does not count."""
+    """One word of 64 bits of the bitmap; bits beyond the last piece are 0, whatever is stored there."""
     cdef uint64_t bits = load_u64(p + HEADER + 8 * word)
     return bits if pieces - 64 * word >= 64 else bits & ((<uint64_t> 1 << (pieces - 64 * word)) - 1)

@@ -19,7 +19,7 @@ cdef extern from "zv_morton.h" nogil:
         int bits
         uint64_t used
 
-# Read a grid's shape; raises ValueError for one that no code can number.
+# Read a grid's shape; raises ValueError for one whose positions do not fit into codes.
 cdef int plan_grid(object grid_shape, zv_morton_grid *grid) except -1
 
 # See zv_morton_encode and zv_morton_decode.

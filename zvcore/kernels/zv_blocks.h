@@ -1,8 +1,9 @@
 /* The inner loops of blocks.pyx: moves of a plane, that is of two axes, of any strides.
  *
- * What is written are small parts, spread over an array far larger than the caches, so most of the time goes into
- * waiting for its lines. Hence lines are asked for a little before they are written, and where source and
- * destination disagree about which axis is the fastest, squares are transposed in registers and put into whole lines.
+ * The parts that are written are small and spread over an array far larger than the caches, so most of the time goes
+ * into waiting for its cache lines. Lines are therefore asked for a little before they are written, and where source
+ * and destination disagree about which axis is the fastest, squares are transposed in registers and put into whole
+ * lines.
  *
  * Items are loaded and stored through memcpy: nothing needs to be aligned. */
 #ifndef ZV_BLOCKS_H
@@ -28,7 +29,7 @@
 enum {
     ZV_LINE = 64,
     ZV_LINES_AHEAD = 16,
-    ZV_CALL = 256, /* from how many bytes on libc's functions are worth their call */
+    ZV_CALL = 256, /* the fewest bytes for which a call of libc's functions is worth it */
 };
 
 /* Axis 0 is the outer axis, axis 1 the inner one. n: extents; d, s: byte strides of destination and source. The
@@ -61,7 +62,7 @@ static inline uint64_t zv_reversed_8(uint64_t v) {
 }
 
 /* One item. `unit` is the number of bytes to reverse as one, 0 for none. Wherever this is used, `size` and `unit` are
- * constants, here and below, and only the lines for them remain. */
+ * constants, here and below, and the compiler keeps only the branches for them. */
 ZV_INLINE void zv_move_item(char *d, const char *s, int size, int unit) {
     uint16_t two;
     uint32_t four;
@@ -190,7 +191,7 @@ static zv_mover zv_find_mover(uint32_t features, ptrdiff_t size, int unit, int t
     return zv_find_mover_portable(size, unit, tiles);
 }
 
-/* Rows of bytes, n1 long, for those of ZV_CALL bytes and more. */
+/* Rows of n1 bytes, ZV_CALL or more. */
 static void zv_copy_rows(char *d, const char *s, const zv_plane *p, const char *next) {
     const zv_rows rows = zv_rows_of(d, s, p, next, p->n1);
     /* Long rows of a source need no help: loads do not wait for each other as stores do. */
@@ -262,8 +263,8 @@ static void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s
 static inline void zv_end_streaming(void) {}
 #endif
 
-/* The mover for rows of whole lines that are written past the caches, each `unit` bytes the other way round (0: as they
- * are); NULL if there is none. Its plane counts rows in bytes. */
+/* The mover for rows of whole lines that are written past the caches, with every `unit` bytes reversed (0: none); NULL
+ * if there is none. Its plane counts rows in bytes. */
 static zv_mover zv_find_streamer(uint32_t features, int unit) {
     if (!unit) return zv_stream_rows;
 #if ZV_X86 && ZV_VECTORS

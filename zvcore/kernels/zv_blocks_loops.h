@@ -29,7 +29,7 @@ ZV_TARGET ZV_INLINE void ZV_NAME(zv_store)(char *d, zv_u8 v) { memcpy(d, &v, 16)
     i + 15, i + 14, i + 13, i + 12, i + 11, i + 10, i + 9, i + 8,                                                      \
         i + 7, i + 6, i + 5, i + 4, i + 3, i + 2, i + 1, i
 
-/* Each `unit` bytes the other way round. */
+/* Every `unit` bytes reversed. */
 ZV_TARGET ZV_INLINE zv_u8 ZV_NAME(zv_swap)(zv_u8 v, int unit) {
 #if ZV_BYTE_SHUFFLES
     switch (unit) {
@@ -134,7 +134,7 @@ ZV_TARGET ZV_INLINE void ZV_NAME(zv_move_line)(char *d, ptrdiff_t d1, const char
 }
 
 #if ZV_WIDE && ZV_X86
-/* Rows of whole lines, each `unit` bytes the other way round, written past the caches. */
+/* Rows of whole lines, every `unit` bytes reversed, written past the caches. */
 ZV_TARGET ZV_INLINE void ZV_NAME(zv_stream_swapped)(char *d, const char *s, const zv_plane *p, int unit) {
     for (ptrdiff_t i = 0; i < p->n0; i++)
         for (ptrdiff_t k = 0; k < p->n1; k += 32) {
@@ -217,7 +217,7 @@ ZV_TARGET ZV_INLINE void ZV_NAME(zv_move_tiles)(char *d, const char *s, const zv
     const ptrdiff_t side = 16 / size;
     if (16 % size == 0 && plane.d1 == size && plane.s0 == size && plane.n0 >= side && plane.n1 >= side) {
         /* The far array is walked in bands of a few of its rows, a line at a time. Within a block the rows of the
-         * destination follow each other, because lines that are half written cost most when they get lost. */
+         * destination follow each other, because a line that is evicted half written costs most. */
         const int by_source = plane.by_source;
         const zv_rows far = by_source ? (zv_rows){s, next, plane.n1, plane.s1, plane.n0 * size}
                                       : (zv_rows){d, next, plane.n0, plane.d0, plane.n1 * size};

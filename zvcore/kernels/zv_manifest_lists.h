@@ -57,8 +57,8 @@ static inline int zv_put_coords(PyObject *coords, Py_ssize_t rank, unsigned char
     return 1;
 }
 
-/* Blocks of a list from `begin` on that are a tuple of coordinates and an int >= 0, as nearly all are, written to `to`;
- * how many they are. */
+/* Writes the blocks of a list from `begin` on to `to`, as long as each is a tuple of coordinates and an int >= 0, as
+ * nearly all are; returns how many. */
 static Py_ssize_t zv_put_plain(PyObject *manifest, Py_ssize_t begin, Py_ssize_t rank, unsigned char *to) {
     Py_ssize_t i;
     for (i = begin; i < PyList_GET_SIZE(manifest); i++) {

@@ -163,9 +163,9 @@ static inline size_t zv_morton_encode(uint32_t features, const zv_morton_grid *g
     return count;
 }
 
-/* Decode `count` codes into C-ordered rows of `ndim` coordinates, the same way round. `inside` (may be NULL) gets 1 for
- * each code that names a position of the grid and 0 for each other; without it, returns `count` or the begin of the
- * first ZV_MORTON_ROWS that hold a code that names none. `coordinates` may be NULL. */
+/* Decode `count` codes into C-ordered rows of `ndim` coordinates. `inside` (may be NULL) gets 1 for each code that
+ * names a position of the grid and 0 for each other one; without it, returns `count` or the first row of the first
+ * batch of ZV_MORTON_ROWS that holds a code that names none. `coordinates` may be NULL. */
 static inline size_t zv_morton_decode(uint32_t features, const zv_morton_grid *grid, const char *codes, ptrdiff_t stride,
                                size_t count, uint64_t *coordinates, uint8_t *inside) {
     uint64_t block[ZV_MORTON_ROWS], column[ZV_MORTON_ROWS];

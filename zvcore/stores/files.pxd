@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 from zvcore.system.files cimport file_stamp
 
 
-# 0, or why this is no key: one of the values of `refusal` in files.pyx. `key` is UTF-8 and need not end with NUL.
+# 0 for a valid key, else why it is none: a value of `refusal` in files.pyx. `key` is UTF-8 and need not end with NUL.
 cdef int check_key(const char *key, Py_ssize_t size) noexcept nogil
 
 # An open file descriptor with its stamp, or minus errno. Anything but a regular file is -ENOENT.
@@ -17,7 +17,7 @@ cdef int stamp_object(const char *path, file_stamp *stamp) noexcept nogil
 # How many bytes were read (fewer only at the end of the file), or minus errno.
 cdef int64_t read_at(int descriptor, void *into, uint64_t size, uint64_t offset) noexcept nogil
 
-# errno of a call that has just failed, never 0; it as an OSError; and whether it means only that there is no such
+# errno of a call that has just failed, never 0; the same as an OSError; and whether it only means that there is no such
 # object.
 cdef int last_error() noexcept nogil
 cdef object failure(int code, bytes path)

@@ -1,4 +1,4 @@
-"""The pool of threads in `zv_pool.h`. To be cimported by one module only: that one has the pool."""
+"""The pool of threads in `zv_pool.h`. Only one module may cimport this: the pool is then its own."""
 
 from zvcore.system.mutex cimport pthread_mutex_t
 
