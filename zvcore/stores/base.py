@@ -90,6 +90,12 @@ class Store(ABC):
         Bytes past the object's end are left out. With `stamp`, `ConflictError` if the object is no longer that one.
         """
 
+    async def aget(self, key: str, start: int = 0, length: int | None = None) -> bytes | memoryview | None:
+        """`get`, which lets others run meanwhile: in a thread of the event loop, or in none if the store can."""
+        from asyncio import to_thread
+
+        return await to_thread(self.get, key, start, length)
+
     @abstractmethod
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
@@ -189,6 +195,12 @@ class Store(ABC):
 
         A list or tuple of buffers is stored as their concatenation, without joining them first.
         """
+
+    async def aput(self, key: str, data: bytes) -> None:
+        """`put`, as `aget` is to `get`."""
+        from asyncio import to_thread
+
+        await to_thread(self.put, key, data)
 
     @abstractmethod
     def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zvcore.errors import ZvcoreError
+from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
     import builtins
@@ -58,6 +59,19 @@ class Client(ABC):
 
         Ranges may reach beyond the end. ChangedError if the object has another version; None if there is none.
         """
+
+    async def aget(self, path: str, start: int, stop: int | None) -> bytes | memoryview | None:
+        """`get` of whatever version, without a thread that waits, if the library can do that."""
+        from asyncio import to_thread
+
+        found = await to_thread(self.get, path, start, stop, None)
+        return None if found is None else found.data
+
+    async def aput(self, path: str, data: bytes) -> None:
+        """`put` without a condition, in the same way."""
+        from asyncio import to_thread
+
+        await to_thread(self.put, path, [data], ANYTHING)
 
     def get_each(
         self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int

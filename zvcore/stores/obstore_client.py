@@ -147,6 +147,40 @@ class ObstoreClient(Client):
             data = data[max(0, found.size + start) if start < 0 else start : stop]
         return Found(data, found)
 
+    async def aget(self, path: str, start: int, stop: int | None) -> bytes | memoryview | None:
+        _with_threads(path)
+        options: GetOptions = {}
+        if start < 0:
+            options["range"] = {"suffix": -start}
+        elif stop is not None:
+            options["range"] = (start, stop)
+        elif start:
+            options["range"] = {"offset": start}
+        if (start >= 0 and (stop is None or start < stop <= 1 << 62)) or -(1 << 62) < start < 0:
+            try:
+                result = await obstore.get_async(self._store, path, options=options or None)
+                data = memoryview(cast("Any", await result.bytes_async()))
+            except FileNotFoundError:
+                return None
+            except (*_HTTP_FAILURES, exceptions.BaseError, OSError):
+                pass  # what that means, and whether to ask again, is decided in one place
+            else:
+                begins = max(0, result.meta["size"] + start) if start < 0 else start
+                if result.range[0] == begins:  # some servers send all of it, whatever is asked for
+                    return data
+        return await super().aget(path, start, stop)
+
+    async def aput(self, path: str, data: bytes) -> None:
+        _with_threads(path)
+        if len(data) < _MULTIPART_FROM:
+            try:
+                await obstore.put_async(self._writing, path, data, use_multipart=False)
+            except (exceptions.BaseError, OSError):
+                pass
+            else:
+                return
+        await super().aput(path, data)
+
     def _head(self, path: str) -> Version:
         return self._version(obstore.head(self._store, path))
 

@@ -205,6 +205,14 @@ class RemoteStore(Store):
         found = self._fetch(self._path(key), key, start, None if length is None else start + length, stamp)
         return None if found is None else found.data
 
+    async def aget(self, key: str, start: int = 0, length: int | None = None) -> bytes | memoryview | None:
+        check_span(start, length)
+        return await self._client.aget(self._path(key), start, None if length is None else start + length)
+
+    async def aput(self, key: str, data: bytes) -> None:
+        self._check_write(key)
+        await self._client.aput(self._path(key), data)
+
     def snapshot(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> Snapshot | None:

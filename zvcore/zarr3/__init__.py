@@ -9,6 +9,7 @@ from zvcore.lazy import lazy_names
 if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zarr3.array import Zarr3Array as Zarr3Array
+    from zvcore.zarr3.async_store import AsyncStore as AsyncStore
     from zvcore.zarr3.care import compact as compact
     from zvcore.zarr3.care import inspect as inspect
     from zvcore.zarr3.care import repair as repair
@@ -42,6 +43,7 @@ __getattr__, __dir__ = lazy_names(
         # These need zarr-python, which nothing else here does.
         "metadata": "ArrayMetadata",
         "pipeline": "CodecPipeline explain",
+        "async_store": "AsyncStore",
         "direct": "accelerate",
     },
 )
