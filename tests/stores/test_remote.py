@@ -93,7 +93,7 @@ def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> Non
     found: list[zvcore.Array] = []
     note = "GET .zvcore-convert.json"
     # Which of the marks of the formats is there, all at once; and the note of a conversion, in the bucket's root too.
-    asked = ["GET", "GET .zarray", note, "GET attributes.json", "GET zarr.json"]
+    asked = ["GET", "GET .zarray", note, "GET attributes.json", "GET dataset.xml", "GET zarr.json"]
     assert requests_of(proxy, lambda: found.append(reopen(url, s3))) == asked
     array = found[0]
     index = 16 * 8 + 4
@@ -115,7 +115,7 @@ def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> Non
     assert [one.split()[0] for one in changed] == ["GET", "GET", *["HEAD"] * (s3.asks_for_ends - 1), "PUT"]
 
 
-@pytest.mark.parametrize(("kind", "opening", "cold"), [("n5", 5, 1), ("precomputed-sharded", 7, 3), ("zarr3", 5, 1)])
+@pytest.mark.parametrize(("kind", "opening", "cold"), [("n5", 6, 1), ("precomputed-sharded", 8, 3), ("zarr3", 6, 1)])
 def test_requests_of_other_formats(s3: S3, url: str, proxy: Proxy, kind: str, opening: int, cold: int) -> None:
     _, data = create(url, s3, kind)
     found: list[zvcore.Array] = []

@@ -87,6 +87,13 @@ def test_every_byte_counts() -> None:
         form.parse(raw, form.size - 1)
 
 
+def test_the_index_of_one_chunk_may_lie_at_any_address() -> None:
+    form = ShardIndexForm((1,))
+    raw = memoryview(b"x" + form.build([3], [10]))[1:]
+    for column in form.read(raw):
+        assert column.flags.aligned and column.flags.owndata
+
+
 @pytest.mark.parametrize("location", ["start", "end"])
 @pytest.mark.parametrize(
     ("offset", "length"), [(0, 11), (11, 0), (2**63, 1), (5, 2**64 - 3), (MISSING, 3), (3, MISSING), (MISSING - 1, 1)]

@@ -157,9 +157,8 @@ class ShardIndexForm:
                 found=len(raw) if object_size is None else object_size,
             )  # fmt: skip
         entries = self._entries(raw, at, key) if self.codecs is None else self._decoded(self.codecs, raw, at, key)
-        offsets = np.ascontiguousarray(entries[:, 0], np.uint64)
-        lengths = np.ascontiguousarray(entries[:, 1], np.uint64)
-        return offsets, lengths
+        # Copies, always: a single entry would stay where it was read to, which is an address of any kind.
+        return np.array(entries[:, 0], np.uint64), np.array(entries[:, 1], np.uint64)
 
     def _entries(self, raw: memoryview, at: int, key: str | None) -> npt.NDArray[np.uint64]:
         for number in range(self.checksums, 0, -1):
