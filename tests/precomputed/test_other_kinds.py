@@ -25,6 +25,7 @@ ONE_POINT = bytes.fromhex(
     "0000803f0000004000004040 0000003f feff 07 010203 0000 02000000 0a00000000000000 0b00000000000000"
     "01000000 0c00000000000000"
 )
+RELATED = ONE_POINT[24:]
 # The other one of the lists, related to one segment.
 OTHER_POINT = bytes.fromhex("000080400000a0400000c040 0000c03f0300080405060000 01000000 0a00000000000000 00000000")
 TWO_POINTS = bytes.fromhex(
@@ -93,6 +94,9 @@ def annotations(
     path.mkdir(parents=True)
     (path / "info").write_text(json.dumps(info or annotation_info()))
     files = {"by_id/42": singles[0], f"by_id/{OTHER}": singles[1], "by_segment/10": lists, "spatial0/0_0_0": lists}
+    if info is None or info["relationships"]:
+        alone = struct.pack("<Q", 1) + singles[0].removesuffix(RELATED) + struct.pack("<Q", 42)
+        files |= {"by_segment/11": alone, "by_synapse/12": alone}
     for name, data in files.items():
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(data)
@@ -106,7 +110,12 @@ def sharded_annotations(path: Path) -> Path:
     path.mkdir(parents=True)
     (path / "info").write_text(json.dumps(info))
     write_sharded(path / "by_id", SPEC, {1: ONE_POINT[:24], 42: ONE_POINT[:24], OTHER: OTHER_POINT[:24]})
-    write_sharded(path / "spatial0", CELLS, {0: TWO_POINTS, 3: TWO_POINTS})
+    first, other = TWO_POINTS[8:32], TWO_POINTS[32:56]
+    cells = {
+        0: struct.pack("<Q", 2) + first + first + struct.pack("<QQ", 1, 42),
+        3: struct.pack("<Q", 1) + other + struct.pack("<Q", OTHER),
+    }
+    write_sharded(path / "spatial0", CELLS, cells)
     return path
 
 

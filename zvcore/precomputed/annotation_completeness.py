@@ -192,30 +192,33 @@ class _Telling:
         self.part = part
         self.told = 0
         self.more = 0
+        self.more_is_fatal = False
 
     def missing(self, segment: int, id: np.uint64) -> None:
         if self.part.relationship is None:
-            self._tell(id, "is in no cell of the spatial index")
+            self._tell(id, "is in no cell of the spatial index", fatal=False)
         else:
-            self._tell(id, f"is not in the list of {self._segment(segment)}, to which it is related")
+            self._tell(id, f"is not in the list of {self._segment(segment)}, to which it is related", fatal=False)
 
     def repeated(self, segment: int, id: np.uint64, count: int) -> None:
         where = "the spatial index" if self.part.relationship is None else f"the list of {self._segment(segment)}"
-        self._tell(id, f"stands {count} times in {where}")
+        self._tell(id, f"stands {count} times in {where}", fatal=True)
 
     def _segment(self, segment: int) -> str:
         return f"segment {segment} in {self.part.indexes[0].folder}"
 
-    def _tell(self, id: np.uint64, what: str) -> None:
+    def _tell(self, id: np.uint64, what: str, fatal: bool) -> None:
+        # What is only not listed is there, and found by its id; so it is where repair has left out a broken list.
         if self.told == MOST_TOLD:
             self.more += 1
+            self.more_is_fatal = self.more_is_fatal or fatal
             return
         self.told += 1
         place = self.part.by_id.place(id)
         where = {name: value for name, value in place.items() if name != "key"}
-        self.report.add(place["key"], f"annotation {id} {what}", kind=What.DISAGREEMENT, **where)
+        self.report.add(place["key"], f"annotation {id} {what}", fatal=fatal, kind=What.DISAGREEMENT, **where)
 
     def finish(self) -> None:
         if self.more:
             what = f"{self.more} more annotations are not listed as they must be"
-            self.report.add(self.part.indexes[0].folder, what, kind=What.DISAGREEMENT)
+            self.report.add(self.part.indexes[0].folder, what, fatal=self.more_is_fatal, kind=What.DISAGREEMENT)
