@@ -141,6 +141,12 @@ def test_a_volume_is_one_setup_and_gets_its_levels(tmp_path: Path) -> None:
         zvcore.convert(volume > 9, tmp_path / "c", format="bdv")
 
 
+@pytest.mark.parametrize("command", ["info", "tree", "ls", "verify"])
+def test_the_folder_is_looked_at_as_its_xml_is(command: str, path: Path, tmp_path: Path, capsys: Any) -> None:
+    zvcore.convert(path, tmp_path / "folder", format="bdv")
+    assert main([command, str(tmp_path / "folder")]) == 0
+
+
 def test_the_command_line_reads_and_writes_it(path: Path, tmp_path: Path, capsys: Any) -> None:
     assert main(["info", str(path)]) == 0 and "bdv" in capsys.readouterr().out
     assert main(["verify", str(path)]) == 0

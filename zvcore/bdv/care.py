@@ -52,6 +52,9 @@ class BdvCare(ReadingCare):
         found = super().inspect(store, only=None if only in (None, "") else only, threads=threads)
         return {**found, "loader": data.loader, "setups": len(data.setups), "time_points": len(data.time_points)}
 
+    def _document(self, store: Store) -> str:
+        return document_of(store)[1]
+
     def _in_words(self, store: Store, only: Sequence[str] | None) -> None:
         """Any of its objects may be asked for."""
 

@@ -47,7 +47,7 @@ class ReadingCare:
         try:
             self._check(self.format.open(store), fast, threads, report)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, store.file or ""))
+            report.problems.append(Problem.of(error, self._document(store)))
         report.looked_at(1)
         return report
 
@@ -68,12 +68,16 @@ class ReadingCare:
 
     def inspect(self, store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
         self._in_words(store, None if only is None else [only])
-        size = store.size(store.file or "") or 0
+        size = store.size(self._document(store)) or 0
         found = _described(self.format.open(store))
         about = {"objects": 1, "stored_bytes": size}
         if "nbytes" in found and size:
             about["ratio"] = found["nbytes"] / size
         return {**found, **about}
+
+    def _document(self, store: Store) -> str:
+        """The object that all of it hangs on."""
+        return store.file or ""
 
     def _in_words(self, store: Store, only: Sequence[str] | None) -> None:
         for key in only or ():
