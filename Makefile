@@ -36,7 +36,7 @@ help:
 	@echo 'make docs       the documentation as a site, in build/site'
 	@echo 'make lint       ruff, cython-lint'
 	@echo 'make structure  what imports what, how long functions are: counts beside their limits (ARGS=--all names each)'
-	@echo 'make types      mypy, and the stubs against the compiled modules'
+	@echo 'make types      mypy and pyright, and the stubs against the compiled modules'
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       coverage-guided fuzzing of all parsers and decoders (MINUTES=5, TARGETS=...); needs clang'
 	@echo 'make faults     kills, full disks, forks and leaks, many times (KILLS=100, FORKS=2000, TURNS=10000)'
@@ -66,7 +66,7 @@ $(stamps)/system: setup.py .ci/system_packages.py $(stamps)/group-build
 # Static builds of the newest C libraries of the codecs, from the sources that crates ship (native/Cargo.toml). Once they
 # are there every build links them instead of the system's.
 libraries := build/native/built-from
-$(libraries): native/Cargo.toml native/Cargo.lock native/build.py
+$(libraries): native/Cargo.toml native/Cargo.lock native/build.py $(wildcard native/*.c)
 	$(PYTHON) native/build.py build/native
 native: $(libraries)
 linked := $(if $(wildcard $(libraries))$(filter native bench bench-% wheel,$(MAKECMDGOALS)),$(libraries))
@@ -170,12 +170,15 @@ lint: $(stamps)/group-lint
 	$(py) -m ruff format --check .
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/cython-lint zvcore plugins tests
 
-# Long functions, circles, who imports whom, who spells a format's name: counted, and held.
+# Long functions, circles, who imports whom, who spells a format's name: counted, and held. And what threads share.
 structure:
 	$(PYTHON) .ci/structure.py $(ARGS)
+	$(PYTHON) .ci/shared_state.py
 
 types: $(stamps)/installed $(stamps)/group-lint $(stamps)/group-test
 	$(py) -m mypy
+	$(py) -m mypy tests/typing
+	$(py) -m basedpyright -p tests/typing --pythonpath $(py)
 	$(py) .ci/check_stubs.py
 
 wheel: $(libraries) $(stamps)/system $(stamps)/group-wheel

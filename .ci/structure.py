@@ -23,16 +23,19 @@ LONGEST_FUNCTION = 60
 MOST_PARAMETERS = 8
 LONGEST_FILE = 600
 
-FORMATS = ("zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff", "nifti", "mrc", "bdv")
+FORMATS = (
+    "zarr3", "n5", "precomputed", "zvf", "zarr2", "npy", "hdf5", "tiff", "nifti", "mrc", "bdv", "tractograms", "stack",
+    "nrrd",
+)  # fmt: skip
 # Codecs say how a format spells them; `zvcore/__init__.py` has the packages as public names.
 SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 
 # What a room may import: rooms below it. Formats may use all of these but each other. `docs/architecture.md` draws it.
-BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html", "signatures"}
+BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html", "signatures", "typed", "options"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
     "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement", "group",
-    "acceleration",
+    "indexers", "acceleration",
 }  # fmt: skip
 # What asks formats, and knows none of them.
 ON_TOP = {
@@ -70,7 +73,10 @@ MAY_IMPORT = {
     "hdf5": {*BELOW_FORMATS, "borrowed"},
     "tiff": {*BELOW_FORMATS, "borrowed"},
     "nifti": {*BELOW_FORMATS, "borrowed"},
+    "nrrd": {*BELOW_FORMATS, "borrowed"},
+    "stack": {*BELOW_FORMATS, "borrowed"},
     "mrc": {*BELOW_FORMATS, "borrowed"},
+    "tractograms": {*BELOW_FORMATS, "borrowed"},
     # Its values lie in N5, or in HDF5, which it asks for by its name.
     "bdv": {*BELOW_FORMATS, "borrowed", "n5"},
     "care": ON_TOP,

@@ -11,95 +11,18 @@ ZVCORE_BENCH_DATA names datasets of your own (separated by ":") that are read to
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
-import statistics
 import sys
 import time
-import traceback
 import warnings
-from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 # Before the contests are imported: data large enough for times that mean something.
 os.environ.setdefault("ZVCORE_BENCH_SIDE", "256")
 os.environ.setdefault("ZVCORE_BENCH_BRIEF", "0" if "--all" in sys.argv else "1")
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bench.suites import Entry
-
-
-def repeated(function: Callable[[], Any], calls: int) -> Callable[[], None]:
-    if calls == 1:
-        return function
-
-    def run() -> None:
-        for _ in repeat(None, calls):
-            function()
-
-    return run
-
-
-def measure(entry: Entry, seconds: float) -> dict[str, Any]:
-    """One contest. Preparing it and calling each function once count as part of its time."""
-    from bench.interleaved import all_times, turns_to_pass
-
-    contest = entry.contest
-    start = time.perf_counter()
-    functions = {name: repeated(function, contest.calls) for name, function in contest.functions().items()}
-    once = {}
-    for name, function in functions.items():
-        before = time.perf_counter()
-        function()
-        once[name] = time.perf_counter() - before
-    left = seconds - (time.perf_counter() - start)
-    # Peers that take seconds take no second turn; those that are close to the fastest get at least three.
-    passing = turns_to_pass(once)
-    rounds = 3 if sum(once[name] for name in once if passing[name] < 3) < seconds / 3 else 1
-    times = all_times(functions, max(0.0, left), rounds, passing)
-    return {
-        "suite": entry.suite,
-        "task": contest.name,
-        "times": {
-            name: {
-                "best": min(found) / contest.calls,
-                "median": statistics.median(found) / contest.calls,
-                "turns": len(found),
-            }
-            for name, found in times.items()
-        },
-    }
-
-
-def measure_contests(chosen: list[Entry], seconds: float) -> list[dict[str, Any]]:
-    end = time.perf_counter() + seconds
-    results = []
-    for number, entry in enumerate(chosen):
-        share = max(0.2, (end - time.perf_counter()) / (len(chosen) - number))
-        try:
-            result = measure(entry, share)
-        except Exception as error:
-            # One peer that fails must not cost the others their numbers; it is shown.
-            traceback.print_exc()
-            result = {"suite": entry.suite, "task": entry.name, "error": f"{type(error).__name__}: {error}"}
-        results.append(result)
-        print(line(result), file=sys.stderr, flush=True)
-        gc.collect()
-    return results
-
-
-def line(result: dict[str, Any]) -> str:
-    if "error" in result:
-        return f"{result['suite']:12} {result['task']}: {result['error'][:200]}"
-    times = {name: found["best"] for name, found in result["times"].items()}
-    ours = times.pop("zvcore")
-    ratios = ", ".join(f"{name} {taken / ours:.2f}" for name, taken in times.items())
-    return f"{result['suite']:12} {result['task']:50} {ours * 1e6:12.1f} us  {ratios}"
 
 
 def measure_own(seconds: float) -> list[dict[str, Any]]:
@@ -145,6 +68,7 @@ def main() -> int:
 
 def run(options: argparse.Namespace, folder: Path) -> None:
     from bench import growth, machine, suites, workloads
+    from bench.measuring import measure_contests
 
     here = machine.describe()
     chosen = [entry for entry in suites.entries() if options.all or entry.is_headline]
@@ -153,7 +77,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     if unknown := wanted - {*names, "workloads", "growth", "own"}:
         sys.exit(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(names)}, workloads, growth, own")
     # Shares of the time: the contests of the suites get most of it.
-    weights = {"workloads": 0.22, "growth": 0.15, "own": 0.1 if os.environ.get("ZVCORE_BENCH_DATA") else 0.0}
+    weights = {"workloads": 0.25, "growth": 0.15, "own": 0.1 if os.environ.get("ZVCORE_BENCH_DATA") else 0.0}
     weights = {name: weight for name, weight in weights.items() if name in wanted}
     contests = [entry for entry in chosen if entry.suite in wanted]
     left = 1.0 - sum(weights.values()) if contests else 0.0

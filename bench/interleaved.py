@@ -9,26 +9,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["all_times", "best_times"]
+__all__ = ["all_times", "best_times", "taking_turns", "timed", "turns_to_pass"]
 
 
 # Every function takes part in at least one of this many turns.
 _MOST_PASSED = 16
 
 
-def all_times(
-    functions: Mapping[str, Callable[[], Any]],
+def timed(function: Callable[[], Any]) -> Callable[[], float]:
+    """How many seconds a call took, each time it is called."""
+
+    def run() -> float:
+        start = time.perf_counter()
+        function()
+        return time.perf_counter() - start
+
+    return run
+
+
+def taking_turns(
+    works: Mapping[str, Callable[[], float]],
     seconds: float = 1.0,
     rounds: int = 5,
     passing: Mapping[str, int] | None = None,
 ) -> dict[str, list[float]]:
-    """The times of each function. All together run for about `seconds`, and take at least `rounds` turns.
+    """What each of these returned, the seconds that it took. All together run for about `seconds`, and take at least
+    `rounds` turns.
 
-    Each turn begins with another function, so that none always runs behind the same one. `passing` is what
-    `turns_to_pass` returns; all take part in the first turn.
+    Each turn begins with another one, so that none always runs behind the same one. `passing` is what `turns_to_pass`
+    returns; all take part in the first turn.
     """
-    names = [*functions]
-    times: dict[str, list[float]] = {name: [] for name in functions}
+    names = [*works]
+    times: dict[str, list[float]] = {name: [] for name in works}
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -37,16 +49,23 @@ def all_times(
         while turn < rounds or time.perf_counter() < end:
             first = turn % len(names)
             for name in names[first:] + names[:first]:
-                if passing is not None and turn % passing[name]:
-                    continue
-                start = time.perf_counter()
-                functions[name]()
-                times[name].append(time.perf_counter() - start)
+                if passing is None or turn % passing[name] == 0:
+                    times[name].append(works[name]())
             turn += 1
     finally:
         if collecting:
             gc.enable()
     return times
+
+
+def all_times(
+    functions: Mapping[str, Callable[[], Any]],
+    seconds: float = 1.0,
+    rounds: int = 5,
+    passing: Mapping[str, int] | None = None,
+) -> dict[str, list[float]]:
+    """The times of each function, which take turns."""
+    return taking_turns({name: timed(function) for name, function in functions.items()}, seconds, rounds, passing)
 
 
 def turns_to_pass(once: Mapping[str, float]) -> dict[str, int]:

@@ -29,14 +29,18 @@ import zstandard
 from isal import igzip, isal_zlib
 
 from bench.contest import Contest
-from bench.data import CHUNK, KINDS, volume
+from bench.data import CHUNK, volume
+from bench.data import KINDS as MADE
 from bench.interleaved import best_times
+from bench.measured import image
 from bench.scale import pick
 from zvcore import codecs
 
 # zvcore gives each thread chunks of its own; so do its peers here.
 numcodecs.blosc.set_nthreads(1)
 blosc.set_nthreads(1)
+
+KINDS = (*MADE, "mri")
 
 Encode = Callable[[bytes], Any]
 Decode = Callable[[bytes, int], Any]
@@ -203,6 +207,8 @@ def competitors(case: Case, kind: str) -> tuple[dict[str, Callable[[], Any]], di
 
 
 def sample(kind: str) -> bytes:
+    if kind == "mri":
+        return bytes(image("mri")[: pick(64, 16), 16:80].tobytes())
     return volume(kind, pick(CHUNK, (32, 32, 32))).tobytes()
 
 

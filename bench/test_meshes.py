@@ -4,14 +4,16 @@
     python -m bench.test_meshes [word]                  ratios, the competitors taking turns
 
 CloudVolume reads multi-resolution meshes and does not write them; what both write are legacy meshes and skeletons in
-files of their own.
+files of their own. What makes meshes of volumes is igneous, in a Python of its own: `bench.igneous_peer` says how.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +24,7 @@ import pytest
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone
+from bench.igneous_peer import Peer
 from bench.scale import pick
 from zvcore.precomputed import (
     Level,
@@ -198,6 +201,44 @@ def write_bones_contest() -> Functions:
     }
 
 
+SIDE = pick(160, 48)
+
+
+@lru_cache
+def cells() -> np.ndarray:
+    """A volume full of segments that meet along wavy faces."""
+    places = np.indices((SIDE,) * 3, "f4")
+    waves = 60 * np.sin(places[0] / 7) * np.cos(places[1] / 9)
+    labels, nearest = np.zeros((SIDE,) * 3, "u8"), np.full((SIDE,) * 3, np.inf, "f4")
+    for number, seed in enumerate(np.random.default_rng(0).random((SIDE // 4, 3)) * SIDE):
+        far = sum((places[axis] - seed[axis]) ** 2 for axis in range(3)) + waves * (number % 2)
+        labels[far < nearest] = number + 1
+        nearest = np.minimum(nearest, far)
+    return labels
+
+
+def segmentation(name: str) -> Path:
+    folder = scratch() / name
+    if not (folder / "info").exists():
+        array = zvcore.create(
+            folder, format="precomputed", shape=(SIDE,) * 3, dtype="uint64", type="segmentation",
+            resolution=(8, 8, 40), chunks=(64, 64, 64),
+        )  # fmt: skip
+        array[..., 0] = cells()
+    return folder
+
+
+def forging_contest(simplify: int) -> Functions:
+    """Both by zmesh, in one process, in eight boxes."""
+    ours, peer = segmentation("our cells"), Peer(os.environ["ZVCORE_BENCH_IGNEOUS"])
+    asked = {"box": [SIDE // 2] * 3, "lods": 1, "simplify": simplify, "max_error": 40.0}
+    theirs = f"file://{segmentation('their cells')}"
+    return {
+        "zvcore": lambda: zvcore.mesh(ours, scratch() / f"forged-{uuid.uuid4()}", threads=1, **asked),
+        "igneous": lambda: peer.forge(path=theirs, folder=f"forged-{uuid.uuid4()}", **asked),
+    }
+
+
 PEERS = ("zvcore", "cloud-volume")
 CONTESTS = [
     Contest(f"decode {MANIFESTS} manifests", PEERS, decoding_contest),
@@ -209,6 +250,13 @@ CONTESTS = [
 ]
 # If the peer is installed.
 CONTESTS = CONTESTS if importlib.util.find_spec("cloudvolume") else []
+if "ZVCORE_BENCH_IGNEOUS" in os.environ:
+    CONTESTS += [
+        Contest(f"forge meshes of {SIDE} voxels a side", ("zvcore", "igneous"), lambda: forging_contest(1)),
+        Contest(
+            f"forge and simplify meshes of {SIDE} voxels a side", ("zvcore", "igneous"), lambda: forging_contest(100)
+        ),
+    ]
 
 
 @pytest.mark.parametrize(*entrants(CONTESTS))

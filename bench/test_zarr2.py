@@ -61,11 +61,11 @@ def values() -> Any:
 
 
 @cache
-def stored(codec: str) -> Path:
-    path = FOLDER / codec
+def stored(codec: str, edge: int) -> Path:
+    path = FOLDER / f"{codec}-{edge}"
     compressor, filters = CODECS[codec]
     array = zvcore.create(
-        path, format="zarr2", shape=(SIDE,) * 3, dtype="<u2", chunks=(CHUNK,) * 3, codec=compressor, filters=filters,
+        path, format="zarr2", shape=(SIDE,) * 3, dtype="<u2", chunks=(edge,) * 3, codec=compressor, filters=filters,
         dimension_separator="/",
     )  # fmt: skip
     array[...] = values()
@@ -82,8 +82,8 @@ def by_zarr(path: Path, who: str) -> Any:
         return zarr.open_array(path, mode="r", zarr_format=2)
 
 
-def readers(codec: str) -> dict[str, Any]:
-    path = stored(codec)
+def readers(codec: str, edge: int = CHUNK) -> dict[str, Any]:
+    path = stored(codec, edge)
     found = {"zvcore": zvcore.open(path), **{who: by_zarr(path, who) for who in PIPELINES}}
     if CODECS[codec][1] is None:
         found["tensorstore"] = by_tensorstore(path)
@@ -99,9 +99,9 @@ def reading(codec: str) -> Calls:
     return {who: partial(whole, array) for who, array in readers(codec).items()}
 
 
-def places() -> list[tuple[slice, ...]]:
-    each = np.random.default_rng(1).integers(0, SIDE // CHUNK, (RANDOM, 3)) * CHUNK
-    return [tuple(slice(int(at), int(at) + CHUNK) for at in one) for one in each]
+def places(edge: int) -> list[tuple[slice, ...]]:
+    each = np.random.default_rng(1).integers(0, SIDE // edge, (RANDOM, 3)) * edge
+    return [tuple(slice(int(at), int(at) + edge) for at in one) for one in each]
 
 
 def chunks_of(array: Any, keys: list[tuple[slice, ...]]) -> Any:
@@ -109,8 +109,8 @@ def chunks_of(array: Any, keys: list[tuple[slice, ...]]) -> Any:
     return [one.read().result() if isinstance(one, tensorstore.TensorStore) else one for one in found]
 
 
-def reading_chunks(codec: str) -> Calls:
-    return {who: partial(chunks_of, array, places()) for who, array in readers(codec).items()}
+def reading_chunks(codec: str, edge: int = CHUNK) -> Calls:
+    return {who: partial(chunks_of, array, places(edge)) for who, array in readers(codec, edge).items()}
 
 
 def copied(source: Path, to: Path) -> None:
@@ -135,7 +135,7 @@ def migrated_by_zarr(source: Path, to: Path) -> None:
 
 
 def migrating(codec: str) -> Calls:
-    source = stored(codec)
+    source = stored(codec, CHUNK)
     numbers = itertools.count()
     ways = {"zvcore": migrated, "files": copied, "zarr": migrated_by_zarr}
     return {who: partial(way, source, FOLDER / f"to-{next(numbers)}-{codec}") for who, way in ways.items()}
@@ -194,6 +194,11 @@ def who_reads(codec: str) -> tuple[str, ...]:
 CONTESTS = [
     *(Contest(f"read {codec}", who_reads(codec), partial(reading, codec)) for codec in CODECS),
     *(Contest(f"random chunks {codec}", who_reads(codec), partial(reading_chunks, codec)) for codec in CODECS),
+    # The decoder decides about large chunks, what lies around it about small ones.
+    *(
+        Contest(f"random small chunks {codec}", who_reads(codec), partial(reading_chunks, codec, CHUNK // 2))
+        for codec in CODECS
+    ),
     Contest("migrate blosc", ("zvcore", "files", "zarr"), partial(migrating, "blosc")),
     *(
         Contest(f"migrate {64 * deep} chunks of {edge}^3", ("zvcore", "cp -r", "zarr"), partial(migrating_many, edge))

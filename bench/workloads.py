@@ -1,7 +1,8 @@
 """The workloads of the public zarr_benchmarks suite: read all, by shard, by inner chunk, and a round trip.
 
 Each tool runs in processes of its own, once with all processors and once on a single one, so that its peak memory is
-its own and tools share no threads. "cold" reads everything after the system was asked to drop the files from its cache.
+its own and tools share no threads. They take turns: each waits until it is told to do a task, and says how long that
+took. "cold" reads everything after the system was asked to drop the files from its cache.
 
     python -m bench --suite workloads
 """
@@ -12,12 +13,14 @@ import contextlib
 import importlib.metadata
 import itertools
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +45,8 @@ PIPELINES = {
 }
 if tuple(map(int, importlib.metadata.version("zarr").split(".")[:2])) < (3, 3):
     del PIPELINES["zarr-fused"]
+# Who is so many times as slow as the fastest, and takes a second, has only the turn in which memory is measured.
+FAR = 8
 TASKS = ("read all", "read all, cold", "read by shard", "read by inner chunk", "round trip")
 WHO = ("zvcore", "tensorstore", *PIPELINES)
 
@@ -94,7 +99,15 @@ def access(who: str, source: str, target: str) -> tuple[Callable[[Any], Any], Ca
     return zarr.open_array(source, mode="r").__getitem__, zarr.open_array(target, mode="r+").__setitem__
 
 
-def run_child(who: str, source: str, target: str, seconds: float) -> dict[str, Any]:
+def append_result(results: list[float], work: Callable[[], float]) -> None:
+    results.append(work())
+
+
+def run_child(who: str, source: str, target: str) -> None:
+    """Do each task that a line of stdin names and print the seconds that it took; after "peak", which has memory given
+    back before, its peak of memory too.
+    """
+    from bench.interleaved import timed
     from bench.memory import peak_of
     from zvcore.commands.measuring import drop_from_cache
 
@@ -113,20 +126,54 @@ def run_child(who: str, source: str, target: str, seconds: float) -> dict[str, A
     }
     first = read(boxes(SHARD)[0])
     assert np.asarray(first).any()
-    found = {}
-    for task, work in works.items():
-        before = drop_from_cache if task.endswith("cold") else None
-        peak = peak_of(work)
-        times: list[float] = []
-        end = time.perf_counter() + seconds / len(works)
-        while not times or (time.perf_counter() < end and len(times) < 20):
-            if before is not None:
-                before(source)
-            start = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - start)
-        found[task] = {"best": min(times), "median": float(np.median(times)), "turns": len(times), "peak": peak}
-    return found
+    write(boxes(SHARD)[0], first)  # whatever is imported late is there now
+    for line in sys.stdin:
+        order, _, task = line.strip().partition(" ")
+        if task.endswith("cold"):
+            drop_from_cache(source)
+        if order == "peak":
+            taken: list[float] = []
+            peak = peak_of(partial(append_result, taken, timed(works[task])))
+            print(taken[0], peak, flush=True)
+        else:
+            print(timed(works[task])(), 0, flush=True)
+
+
+class Child:
+    """A tool in a process of its own, which does one task at a time."""
+
+    def __init__(self, who: str, folder: Path, processors: list[int]) -> None:
+        command = [sys.executable, "-W", "ignore", "-m", "bench.workloads", who, str(folder / "source")]
+        command += [str(folder / f"target-{who}"), json.dumps(processors)]
+        root = str(Path(__file__).resolve().parent.parent)
+        paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True,
+            env={**os.environ, "PYTHONPATH": paths},
+        )  # fmt: skip
+
+    def do(self, order: str, task: str) -> tuple[float, int]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(f"{order} {task}\n")
+            self.process.stdin.flush()
+            seconds, peak = self.process.stdout.readline().split()
+            return float(seconds), int(peak)
+        except (OSError, ValueError):
+            self.process.wait()
+            self.said.seek(0)
+            last = (self.said.read().decode(errors="replace").strip().splitlines() or ["died"])[-1]
+            raise ChildDied(last) from None
+
+    def stop(self) -> None:
+        with self.process, self.said, contextlib.suppress(OSError):
+            self.process.kill()
+
+
+class ChildDied(Exception):
+    """A tool failed; the message is the last line that it said."""
 
 
 def measure(seconds: float) -> list[dict[str, Any]]:
@@ -137,29 +184,60 @@ def measure(seconds: float) -> list[dict[str, Any]]:
         counts = sorted({1, len(affinity) or 1})
         results = []
         end = time.perf_counter() + seconds
-        runs = [(who, count) for count in counts for who in WHO]
-        for number, (who, count) in enumerate(runs):
-            # A process takes a second or two before it begins.
-            share = max(0.3, (end - time.perf_counter()) / (len(runs) - number) - 2)
-            make(folder / "target", filled=False)
-            found = start_child(who, folder, share, sorted(affinity)[:count])
-            print(f"workloads    {who} on {count}: {short(found)}", file=sys.stderr, flush=True)
-            results.append({"who": who, "processors": count, **found})
+        for number, count in enumerate(counts):
+            for who in WHO:
+                make(folder / f"target-{who}", filled=False)
+            share = (end - time.perf_counter()) / (len(counts) - number)
+            results += measure_together(folder, sorted(affinity)[:count], count, share)
         return results
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def start_child(who: str, folder: Path, seconds: float, processors: list[int]) -> dict[str, Any]:
-    command = [sys.executable, "-W", "ignore", "-m", "bench.workloads", who, str(folder), str(seconds)]
-    root = str(Path(__file__).resolve().parent.parent)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
-    command.append(json.dumps(processors))
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["died"])[-1]
-        return {"error": last}
-    return {"tasks": json.loads(done.stdout)}
+def measure_together(folder: Path, processors: list[int], count: int, seconds: float) -> list[dict[str, Any]]:
+    """All tools on so many processors, taking turns at each task."""
+    end = time.perf_counter() + seconds
+    children = {who: Child(who, folder, processors) for who in WHO}
+    found: dict[str, dict[str, Any]] = {who: {"tasks": {}} for who in WHO}
+    try:
+        for number, task in enumerate(TASKS):
+            measure_task(children, found, task, (end - time.perf_counter()) / (len(TASKS) - number))
+    finally:
+        for child in children.values():
+            child.stop()
+    for who, what in found.items():
+        print(f"workloads    {who} on {count}: {short(what)}", file=sys.stderr, flush=True)
+    return [{"who": who, "processors": count, **what} for who, what in found.items()]
+
+
+def measure_task(children: dict[str, Child], found: dict[str, dict[str, Any]], task: str, seconds: float) -> None:
+    from bench.measuring import FOR_ALL, first_turns, more_turns, summary
+
+    end = time.perf_counter() + seconds
+    peaks = dict.fromkeys(children, 0)
+
+    def do(who: str, order: str) -> float:
+        try:
+            taken, peak = children[who].do(order, task)
+        except ChildDied as error:
+            found[who] = {"error": str(error)}
+            return math.inf
+        peaks[who] = max(peaks[who], peak)
+        return taken
+
+    times = {who: [do(who, "peak")] for who in children if "error" not in found[who]}
+    if not times:
+        return
+    near = max(FAR * min(times.values())[0], 1.0)
+    once = {who: taken for who, (taken,) in times.items() if taken < near or (who == "zvcore" and taken < math.inf)}
+    works = {who: partial(do, who, "time") for who in once}
+    if works:
+        times |= first_turns(works, once, end - time.perf_counter() - (1 - FOR_ALL) * seconds)
+    if "zvcore" in works:
+        more_turns(works, times, end - time.perf_counter())
+    for who, one in summary(times).items():
+        if "error" not in found[who]:
+            found[who]["tasks"][task] = {**one, "peak": peaks[who]}
 
 
 def short(found: dict[str, Any]) -> str:
@@ -169,8 +247,8 @@ def short(found: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    _, name, place, share, cores = sys.argv
+    _, name, source, target, cores = sys.argv
     if cores != "[]":
         with contextlib.suppress(AttributeError, OSError):
             os.sched_setaffinity(0, json.loads(cores))
-    print(json.dumps(run_child(name, f"{place}/source", f"{place}/target", float(share))))
+    run_child(name, source, target)

@@ -18,13 +18,15 @@ def fuzz(name: str, arguments: list[str], folder: Path | None) -> None:
     """With a folder, what the repository has of inputs goes there first."""
     import atheris
 
-    # Everything of zvcore that is Python; the compiled modules bring their own counters.
+    # Everything of zvcore that is Python, also what is only imported when it is needed; compiled modules bring their
+    # own counters.
     with atheris.instrument_imports(include=["zvcore", "zvcore_plugins"], enable_loader_override=False):
-        from fuzz.targets import TARGETS, attempt
-    target = TARGETS[name]
-    seeds = list(target.seeds())
-    for seed in seeds:
-        attempt(target, seed)  # imports what it imports before anything is counted
+        from fuzz.harness import all_targets, attempt
+
+        target = all_targets()[name]
+        seeds = list(target.seeds())
+        for seed in seeds:
+            attempt(target, seed)
     if folder is not None:
         corpus.unpack([*corpus.load(name), *seeds], folder)
         arguments = [*arguments, str(folder)]
@@ -38,18 +40,18 @@ def fuzz(name: str, arguments: list[str], folder: Path | None) -> None:
 
 
 def replay(name: str, files: list[str]) -> None:
-    from fuzz.targets import TARGETS, attempt
+    from fuzz.harness import all_targets, attempt
 
     for file in files:
-        taken = attempt(TARGETS[name], Path(file).read_bytes())
+        taken = attempt(all_targets()[name], Path(file).read_bytes())
         print(f"{file}: {'taken' if taken else 'refused'}")
 
 
 def main(arguments: list[str]) -> int:
     if not arguments or not arguments[0] or arguments[0].startswith("-"):
-        from fuzz.targets import TARGETS
+        from fuzz.harness import all_targets
 
-        print("\n".join(TARGETS))
+        print("\n".join(all_targets()))
         return 0
     name, *rest = arguments
     if rest[:1] == ["--replay"]:

@@ -1,7 +1,8 @@
 """What is fuzzed: one function for each parser and decoder, and inputs to begin with.
 
 A target takes any bytes. It may raise the errors that zvcore has for stored bytes, and nothing else. Where decoding
-succeeds it checks what must hold then: what was decoded can be encoded and decoded again to the same.
+succeeds it checks what must hold then: what was decoded can be encoded and decoded again to the same. Formats that are
+single files are in `file_targets.py`.
 """
 
 from __future__ import annotations
@@ -9,24 +10,16 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import warnings
 import zipfile
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import zvcore
+from fuzz.harness import REFUSALS, ROOM, look_at, target
 from zvcore import codecs, kernels
-from zvcore.errors import (
-    CodecNotFoundError,
-    CorruptDataError,
-    InvalidKeyError,
-    MetadataError,
-    NotFoundError,
-    UnsupportedError,
-)
+from zvcore.errors import CorruptDataError
 from zvcore.kernels import compressed_segmentation, vlen
 from zvcore.n5._framing import parse_header
 from zvcore.precomputed import (
@@ -55,44 +48,6 @@ from zvcore.zvf import decode_fragments, decode_manifest, decode_manifests, enco
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-__all__ = ["REFUSALS", "TARGETS", "Target", "attempt"]
-
-# What stored bytes may lead to.
-REFUSALS = (CorruptDataError, MetadataError, UnsupportedError, CodecNotFoundError, NotFoundError, InvalidKeyError)
-ROOM = 1 << 16
-
-
-@dataclass(frozen=True)
-class Target:
-    """A function that must survive any bytes, and bytes to begin with."""
-
-    name: str
-    run: Callable[[bytes], Any]
-    seeds: Callable[[], Iterable[bytes]]
-
-
-TARGETS: dict[str, Target] = {}
-
-
-def target(name: str, seeds: Callable[[], Iterable[bytes]]) -> Callable[[Callable[[bytes], Any]], Any]:
-    def add(run: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-        TARGETS[name] = Target(name, run, seeds)
-        return run
-
-    return add
-
-
-def attempt(target: Target, data: bytes) -> bool:
-    """Whether the target takes these bytes. Anything but a refusal is a fault and is passed on to the caller."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            target.run(data)
-        except REFUSALS as error:
-            str(error)
-            return False
-    return True
 
 
 def numbers(count: int, top: int = 200) -> Any:
@@ -565,14 +520,6 @@ def document_target(name: str, key: str, seeds: Callable[[], Iterable[bytes]], *
                     look_at(opened[member])
 
     target(name, seeds)(run)
-
-
-def look_at(array: Any) -> None:
-    repr(array)
-    if hasattr(array, "shape") and array.shape and 0 not in array.shape:
-        corner = tuple(slice(0, 1) for _ in array.shape)
-        array.read(corner, threads=1)
-        array.block_exists((0,) * len(array.shape))
 
 
 def documents(key: str, *options: dict[str, Any]) -> list[bytes]:

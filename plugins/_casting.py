@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from zvcore.codecs.small_numbers import kind_of, limits_of
-from zvcore.errors import UnsupportedError
+from zvcore.errors import UnfitValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def is_integer(dtype: np.dtype[Any]) -> bool:
 
 
 def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], rounding: str, out_of_range: str | None) -> npt.NDArray[Any]:
-    """Each number as a number of `dtype`, by the rules; UnsupportedError where they give none."""
+    """Each number as a number of `dtype`, by the rules; UnfitValueError where they give none."""
     if values.dtype == dtype:
         return values
     if is_integer(dtype):
@@ -118,8 +118,8 @@ def _widened(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values.astype("i1" if kind_of(values.dtype) == "i" else "u1") if values.dtype.isbuiltin == 2 else values
 
 
-def _refused(value: Any, dtype: np.dtype[Any], why: str) -> UnsupportedError:
-    return UnsupportedError(f"the value {value} {why} {dtype}", codec="cast_value")
+def _refused(value: Any, dtype: np.dtype[Any], why: str) -> UnfitValueError:
+    return UnfitValueError(f"the value {value} {why} {dtype}", codec="cast_value")
 
 
 def _integers(values: npt.NDArray[Any], dtype: np.dtype[Any], out_of_range: str | None) -> npt.NDArray[Any]:

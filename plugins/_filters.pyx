@@ -16,6 +16,8 @@ cdef extern from "zv_filters.h" nogil:
     ctypedef int (*zv_subtraction)(const uint8_t *source, size_t count, uint8_t *target) noexcept nogil
     zv_subtraction zv_delta_encoder(int items, int stored)
     zv_loop zv_delta_decoder(int items, int stored)
+    void zv_row_sums(uint8_t *items, size_t count, size_t size, size_t samples)
+    void zv_row_differences(uint8_t *items, size_t count, size_t size, size_t samples)
     void zv_turn(const uint8_t *source, size_t count, size_t size, uint8_t *target)
     void zv_shuffle(const uint8_t *source, size_t n, size_t size, uint8_t *target)
     void zv_unshuffle(const uint8_t *source, size_t n, size_t size, uint8_t *target)
@@ -49,6 +51,8 @@ cdef struct Filter:
     bint turned                 # whether items, and what is stored of them, have the other byte order
     double scale
     double offset
+    uint64_t row                # items of a row, by horizontal_difference
+    uint64_t samples            # items of a pixel
 
 
 # By their names in numpy.
@@ -139,6 +143,44 @@ cdef int sums(const Filter *it, const uint8_t *source, size_t count, uint8_t *ta
 def delta_table(str items, str stored, size, stored_size, bint turned):
     cdef zv_codec *table = table_of(b"delta", TYPES[items], TYPES[stored], size, stored_size, differences, sums)
     (<Filter *> table.cfg).turned = turned
+    return wrap_table(table)
+
+
+# -- horizontal_difference
+
+cdef void each_row(const Filter *it, const uint8_t *source, size_t count, uint8_t *target, bint summing) noexcept nogil:
+    cdef size_t first = 0, length
+    if it.turned:
+        zv_turn(source, count, it.item_size, target)
+    else:
+        memcpy(target, source, count * it.item_size)
+    while first < count:
+        length = min(it.row, count - first)
+        if summing:
+            zv_row_sums(target + first * it.item_size, length, it.item_size, it.samples)
+        else:
+            zv_row_differences(target + first * it.item_size, length, it.item_size, it.samples)
+        first += length
+    if it.turned:
+        zv_turn(target, count, it.item_size, target)
+
+
+cdef int row_differences(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    each_row(it, source, count, target, False)
+    return 0
+
+
+cdef int row_sums(const Filter *it, const uint8_t *source, size_t count, uint8_t *target) noexcept nogil:
+    each_row(it, source, count, target, True)
+    return 0
+
+
+def horizontal_table(size, uint64_t row, uint64_t samples, bint turned):
+    cdef zv_codec *table = table_of(b"horizontal_difference", ZV_U8, ZV_U8, size, size, row_differences, row_sums)
+    cdef Filter *it = <Filter *> table.cfg
+    it.row = row
+    it.samples = samples
+    it.turned = turned
     return wrap_table(table)
 
 

@@ -18,7 +18,17 @@ from zvcore_plugins import _filters
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["AsType", "BitRound", "Delta", "FixedScaleOffset", "PackBits", "Quantize", "ScaledFloats", "Shuffle"]
+__all__ = [
+    "AsType",
+    "BitRound",
+    "Delta",
+    "FixedScaleOffset",
+    "HorizontalDifference",
+    "PackBits",
+    "Quantize",
+    "ScaledFloats",
+    "Shuffle",
+]
 
 _NOWHERE = {"n5": None, "zarr2": None, "zarr3": None, "neuroglancer": None}
 _FRACTIONS = {"float16": 10, "float32": 23, "float64": 52}
@@ -120,6 +130,25 @@ class Delta(ItemFilter):
         # numpy turns signed integers and uint64 together into floats.
         both = {items, stored}
         return both <= _INTEGERS and not ("uint64" in both and any(name.startswith("int") for name in both))
+
+
+class HorizontalDifference(Codec):
+    """TIFF's predictor: each item of a row as its difference from the same sample of the pixel before."""
+
+    name = "horizontal_difference"
+    spellings = _NOWHERE
+    of_items = True
+
+    itemsize: int = param(1, choices=(1, 2, 4, 8), doc="bytes of an item")
+    row: int = param(1, low=1, high=2**40, doc="items of a row")
+    samples: int = param(1, low=1, high=2**16, doc="items of a pixel")
+    turned: bool = param(False, doc="whether items have the other byte order")
+
+    def __zv_codec__(self) -> Any:
+        return _filters.horizontal_table(self.itemsize, self.row, self.samples, self.turned and self.itemsize > 1)
+
+    def encoded_size(self, size: int) -> int | None:
+        return size
 
 
 class AsType(ItemFilter):

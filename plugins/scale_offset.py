@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.codecs.numbers import read_float, read_integer
 from zvcore.codecs.small_numbers import kind_of, limits_of
-from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.errors import CorruptDataError, MetadataError, UnfitValueError
 from zvcore_plugins._filter import Filter
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class ScaleOffset(Filter):
         if kind_of(dtype) == "f":
             with np.errstate(all="ignore"):
                 return np.asarray((values - offset) * scale, dtype)
-        self._fit(dtype, [(int(one) - int(offset)) * int(scale) for one in _extremes(values)], UnsupportedError)
+        self._fit(dtype, [(int(one) - int(offset)) * int(scale) for one in _extremes(values)], UnfitValueError)
         # numpy's integers wrap around: a result that fits is right.
         wide, offset, scale = _wide(values, offset, scale)
         made: npt.NDArray[Any] = ((wide - offset) * scale).astype(dtype)
@@ -96,12 +96,13 @@ class ScaleOffset(Filter):
         made: npt.NDArray[Any] = (divided + offset).astype(dtype)
         return made
 
-    def _fit(self, dtype: np.dtype[Any], found: list[int], error: type[UnsupportedError | CorruptDataError]) -> None:
+    def _fit(self, dtype: np.dtype[Any], found: list[int], error: type[UnfitValueError | CorruptDataError]) -> None:
         """Whether integers fit. The largest and least results come from the largest and least values."""
         least, most = limits_of(dtype)
         for value in found:
             if not least <= value <= most:
-                raise error(f"the value {value} does not fit into {dtype}", codec=self.name)
+                told = f"the value {value} does not fit: it is outside the range of dtype {dtype}"
+                raise error(told, codec=self.name)
 
 
 def _extremes(values: npt.NDArray[Any]) -> list[int]:

@@ -189,6 +189,49 @@ static zv_loop zv_delta_decoder(int items, int stored) {
     return zv_sums[zv_log2_size(items)][stored];
 }
 
+/* -- the predictor of TIFF: within each row, differences from the same sample of the pixel before -------------------------- */
+
+#define ZV_ROWS(bits)                                                                                             \
+    static void zv_row_sums_##bits(uint8_t *items, size_t count, size_t samples) {                                \
+        for (size_t i = samples; i < count; i++) {                                                                \
+            ZV_GET(uint##bits##_t, items, i);                                                                     \
+            uint##bits##_t before;                                                                                \
+            memcpy(&before, items + (i - samples) * sizeof before, sizeof before);                                \
+            ZV_PUT(uint##bits##_t, items, i, (uint##bits##_t)(before + value_items));                             \
+        }                                                                                                         \
+    }                                                                                                             \
+    static void zv_row_differences_##bits(uint8_t *items, size_t count, size_t samples) {                         \
+        for (size_t i = count; i-- > samples;) {                                                                  \
+            ZV_GET(uint##bits##_t, items, i);                                                                     \
+            uint##bits##_t before;                                                                                \
+            memcpy(&before, items + (i - samples) * sizeof before, sizeof before);                                \
+            ZV_PUT(uint##bits##_t, items, i, (uint##bits##_t)(value_items - before));                             \
+        }                                                                                                         \
+    }
+ZV_ROWS(8)
+ZV_ROWS(16)
+ZV_ROWS(32)
+ZV_ROWS(64)
+
+/* In place, integers of 1, 2, 4 or 8 bytes. */
+static void zv_row_sums(uint8_t *items, size_t count, size_t size, size_t samples) {
+    switch (size) {
+    case 1: samples == 1 ? zv_sums_of_8(items, count, items) : zv_row_sums_8(items, count, samples); break;
+    case 2: samples == 1 ? zv_sums_of_16(items, count, items) : zv_row_sums_16(items, count, samples); break;
+    case 4: samples == 1 ? zv_sums_of_32(items, count, items) : zv_row_sums_32(items, count, samples); break;
+    default: samples == 1 ? zv_sums_of_64(items, count, items) : zv_row_sums_64(items, count, samples);
+    }
+}
+
+static void zv_row_differences(uint8_t *items, size_t count, size_t size, size_t samples) {
+    switch (size) {
+    case 1: zv_row_differences_8(items, count, samples); break;
+    case 2: zv_row_differences_16(items, count, samples); break;
+    case 4: zv_row_differences_32(items, count, samples); break;
+    default: zv_row_differences_64(items, count, samples);
+    }
+}
+
 /* -- items in the other byte order ------------------------------------------------------------------------------------ */
 
 #define ZV_TURN(bits)                                                                                             \

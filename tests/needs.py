@@ -35,7 +35,7 @@ CODE = {
     "interop": re.compile(
         r"^\s*(?:import|from) (?:cloudvolume|dask|distributed|h5py|mrcfile|nibabel|tensorstore|tifffile|xarray|z5py"
         r"|zarrs?|npe2|zarr_n5|zarr_vectors)\b"
-        r"|\bimportorskip\(\"(?:dask.array|h5py|mrcfile|nibabel|npe2|ome_zarr_models|tensorstore|tifffile|xarray|zarr)\"",
+        r"|\bimportorskip\(\"(?:dask.array|h5py|icechunk|mrcfile|nibabel|npe2|ome_zarr_models|tensorstore|tifffile|xarray|zarr)\"",
         re.MULTILINE,
     ),
 }

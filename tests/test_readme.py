@@ -1,6 +1,7 @@
 """The README's code runs, and what it says about codecs is true."""
 
 import re
+import runpy
 import shlex
 import signal
 import subprocess
@@ -29,8 +30,10 @@ ELSEWHERE = {
     "guarantees",
     "interop",
     "benchmarks",
+    "glossary",
     "README",
     "object-stores",
+    "shared-state",
 }
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.md") if page.stem not in ELSEWHERE)]
 
@@ -90,6 +93,18 @@ def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+def test_links_and_pictures_lead_somewhere_from_pypi_too() -> None:
+    absolute = runpy.run_path(str(ROOT / ".ci/readme_for_pypi.py"))["absolute"]
+    text = absolute(README, "https://example.org/us/it", "v1")
+    targets = dict.fromkeys(re.findall(r"\]\(([^)]+)\)", text))
+    assert all(target.startswith("https://") for target in targets), targets
+    assert "https://example.org/us/it/raw/v1/docs/preview-image.png" in targets
+    assert "https://example.org/us/it/blob/v1/docs/dask.md#arrays" in targets
+    assert absolute(text, "https://example.org/us/it", "v1") == text
+    # No other way of linking, which would be left as it is.
+    assert not re.search(r"<img|<a |^\[[^\]]+\]: ", README, re.MULTILINE)
 
 
 def test_the_codec_table_is_that_of_the_build() -> None:

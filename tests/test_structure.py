@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,36 @@ def test_the_page_about_the_architecture_has_every_room_of_the_table(structure) 
     rows = page[page.index("## Rooms") : page.index("## The floor plan")].splitlines()
     named = {word.strip("` ") for row in rows if row.startswith("| `") for word in row.split("|")[1].split(",")}
     assert named == set(structure.MAY_IMPORT)
+
+
+def test_what_threads_share_is_listed_with_what_guards_it() -> None:
+    done = subprocess.run(
+        [sys.executable, SCRIPT.with_name("shared_state.py")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.py", "kept = {}\ndef f(x):\n    kept[x] = 1\n", "zvcore.a.kept"),
+        ("a.py", "kept = []\ndef f(x):\n    kept.append(x)\n", "zvcore.a.kept"),
+        ("a.py", "one = None\ndef f():\n    global one\n    one = 1\n", "zvcore.a.one"),
+        ("a.py", "from functools import cache\n@cache\ndef f(x):\n    return x\n", "zvcore.a.f"),
+        ("a.py", "import threading\nlock = threading.Lock()\n", "zvcore.a.lock"),
+        ("a.pyx", "cdef int count = 0\n", "zvcore.a.count"),
+        ("a.h", "static int table[4];\n", "zvcore/a.h:table"),
+    ],
+)
+def test_state_of_modules_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, found: str
+) -> None:
+    spec = importlib.util.spec_from_file_location("shared_state", SCRIPT.with_name("shared_state.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    (tmp_path / "zvcore").mkdir()
+    (tmp_path / "zvcore" / name).write_text(text)
+    assert module.found() == {found}
+    (tmp_path / "zvcore" / name).write_text("CONSTANT = {1: 2}\n" if name.endswith(".py") else "")
+    assert module.found() == set()

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from zvcore.forging.fronts import mesh as mesh
     from zvcore.forging.fronts import skeletonize as skeletonize
     from zvcore.format import formats as formats
-    from zvcore.opening import create as create
-    from zvcore.opening import open as open
+    from zvcore.fronts import create as create
+    from zvcore.fronts import open as open
     from zvcore.versions import get_include as get_include
     from zvcore.versions import show_versions as show_versions
 
@@ -52,7 +52,7 @@ _ORIGINS = {
     "compact": "zvcore.care.verbs",
     "convert": "zvcore.converting.convert",
     "copy": "zvcore.care.mirroring",
-    "create": "zvcore.opening",
+    "create": "zvcore.fronts",
     "downsample": "zvcore.converting.downsample",
     "errors": "zvcore",
     "formats": "zvcore.format",
@@ -63,7 +63,7 @@ _ORIGINS = {
     "mesh": "zvcore.forging.fronts",
     "migrate": "zvcore.converting.in_place",
     "n5": "zvcore",
-    "open": "zvcore.opening",
+    "open": "zvcore.fronts",
     "plan": "zvcore.converting.convert",
     "precomputed": "zvcore",
     "references": "zvcore.converting.references",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +17,13 @@ from zvcore.engine.selection import MOST_AXES, Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.engine.work import Work
 from zvcore.errors import MetadataError, ReadOnlyError, UnsupportedError
+from zvcore.indexers import OrthogonalIndex, PointIndex
+from zvcore.typed import Item
 from zvcore.wording import human_size
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+
     import dask.array
 
     from zvcore.codecs.base import Codec
@@ -29,22 +32,23 @@ if TYPE_CHECKING:
     from zvcore.images.coordinates import Coordinates
     from zvcore.layout import Layout
     from zvcore.stores import Store
+    from zvcore.typed import Out, Place, Progress, Region
 from zvcore.transfer.shard_writer import ShardWriter
 
 __all__ = ["Array"]
-
-Progress = Callable[[int, int], Any]
 
 # In so many folders above an array documents are looked for that say where it lies.
 _NEAR = 3
 
 
-class Array:
+class Array(Generic[Item]):
     """A chunked array in a store, indexed like a numpy array.
 
     `a[...]` reads and assigns with numpy's basic indexing; `a.oindex[...]` takes lists of coordinates per axis and
     `a.vindex[...]` single points. Axes are in the order in which the format declares them. An Array may be used from
     many threads at once, and pickled: it is then reopened from its store.
+
+    To type checkers, `Array[np.uint16]` is an array of such items, and plain `Array` one of any.
     """
 
     _member: tuple[Store, str] | None = None
@@ -66,7 +70,8 @@ class Array:
         self._layout = layout
         self._document = document
         self._format = format
-        self._attrs = {} if attrs is None else attrs
+        # Those of arrays that are only read cannot be changed either.
+        self._attrs = cast("MutableMapping[str, Any]", {} if attrs is None else attrs)
         self._codec = codec
         self._read_only = read_only or layout.store.read_only
         self._work = Work(threads)
@@ -101,7 +106,7 @@ class Array:
         return self._layout.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[Item]:
         return self._layout.form.dtype
 
     @property
@@ -123,12 +128,18 @@ class Array:
         return self._format
 
     @property
-    def codec(self) -> Any:
+    def codec(self) -> Codec | tuple[Codec, ...] | None:
         """The codec of the chunks, or a tuple of them in the order of encoding."""
         return self._codec
 
     @property
-    def attrs(self) -> Any:
+    def codecs(self) -> tuple[Codec, ...]:
+        """The codecs of the chunks in the order of encoding: what `codec` says, always as a tuple."""
+        codec = self.codec
+        return codec if isinstance(codec, tuple) else () if codec is None else (codec,)
+
+    @property
+    def attrs(self) -> MutableMapping[str, Any]:
         return self._attrs
 
     @property
@@ -173,7 +184,6 @@ class Array:
     @property
     def info(self) -> dict[str, Any]:
         """What it is, in a few words each; nothing is read from the store."""
-        codecs = self.codec if isinstance(self.codec, tuple) else () if self.codec is None else (self.codec,)
         return {
             "format": self.format,
             "where": self._layout.store.root,
@@ -181,7 +191,7 @@ class Array:
             "dtype": str(self.dtype),
             "chunks": self.chunks,
             "shards": self.shards,
-            "codec": ", ".join(map(repr, codecs)) or "none",
+            "codec": ", ".join(map(repr, self.codecs)) or "none",
             "fill value": self.fill_value,
             "size": human_size(self.nbytes),
             "read only": self.read_only,
@@ -194,13 +204,44 @@ class Array:
 
     # --- reading
 
+    @overload
+    def __getitem__(self, key: Place) -> Any: ...
+    @overload
+    def __getitem__(self, key: Region) -> npt.NDArray[Item]: ...
     def __getitem__(self, key: Any) -> Any:
         return self._read(Selection.basic(key, self.shape), None, self._work)
 
+    @overload
+    def read(
+        self,
+        region: Place,
+        out: None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        memory: int | None = None,
+    ) -> Any: ...
+    @overload
+    def read(
+        self,
+        region: Region = ...,
+        out: None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        memory: int | None = None,
+    ) -> npt.NDArray[Item]: ...
+    @overload
+    def read(
+        self,
+        region: Region = ...,
+        out: Out = ...,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        memory: int | None = None,
+    ) -> Out: ...
     def read(
         self,
         region: Any = ...,
-        out: npt.NDArray[Any] | None = None,
+        out: Any = None,
         threads: int | None = None,
         progress: Progress | None = None,
         memory: int | None = None,
@@ -219,17 +260,17 @@ class Array:
         return Work(self._work.threads if threads is None else threads, progress, memory)
 
     @property
-    def oindex(self) -> OrthogonalIndex:
+    def oindex(self) -> OrthogonalIndex[Item]:
         """Selects along each axis on its own: by integers, slices, lists of integers, masks."""
         return OrthogonalIndex(self)
 
     @property
-    def vindex(self) -> PointIndex:
+    def vindex(self) -> PointIndex[Item]:
         """Selects single items: by one array of coordinates per axis, or by a mask of the array's shape."""
         return PointIndex(self)
 
     @property
-    def at(self) -> Coordinates:
+    def at(self) -> Coordinates[Item]:
         """The array in the coordinates of what it shows: `a.at[x0:x1, y]` in voxels, which may be negative, and
         `a.at["1030:1040nm", ...]` in units. See `zvcore.images.coordinates.Coordinates`.
         """
@@ -256,6 +297,10 @@ class Array:
         """Note the store of the group, and the name in it, by which this array was opened."""
         self._member = (store, name)
 
+    @overload
+    def __array__(self, dtype: None = None, copy: bool | None = None) -> npt.NDArray[Item]: ...
+    @overload
+    def __array__(self, dtype: npt.DTypeLike, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a store cannot become a numpy array without a copy")
@@ -287,12 +332,12 @@ class Array:
             transfer.read(self._layout, selection, target, work)
         return out
 
-    def read_listed(self, key: tuple[Any, ...], threads: int | None = None) -> npt.NDArray[Any]:
+    def read_listed(self, key: tuple[Any, ...], threads: int | None = None) -> npt.NDArray[Item]:
         """`read`, for pictures: of very many chunks, only those are looked for that the store lists."""
         found = np.empty(Selection.basic(key, self.shape).result_shape, self.dtype)
         parts = [*self.parts(key, found)]
         if not all(np.shares_memory(part, found) for _, _, part in parts):
-            whole: npt.NDArray[Any] = self.read(key, threads=threads)
+            whole: npt.NDArray[Item] = self.read(key, threads=threads)
             return whole
         for layout, selection, part in parts:
             transfer.read_listed(layout, selection, part, self._work_with(threads, None))
@@ -316,7 +361,13 @@ class Array:
         """Assign to what stands inside the brackets of `a[...]`."""
         self._write(Selection.basic(region, self.shape), value, self._work_with(threads, progress))
 
-    async def aread(self, region: Any = ..., out: npt.NDArray[Any] | None = None) -> Any:
+    @overload
+    async def aread(self, region: Place, out: None = None) -> Any: ...
+    @overload
+    async def aread(self, region: Region = ..., out: None = None) -> npt.NDArray[Item]: ...
+    @overload
+    async def aread(self, region: Region = ..., out: Out = ...) -> Out: ...
+    async def aread(self, region: Any = ..., out: Any = None) -> Any:
         """`read` for programs with an event loop, which is not blocked: one thread makes all requests of a call."""
         from zvcore.system.waiting import in_a_thread
 
@@ -385,18 +436,17 @@ class Array:
         """Whether the chunk at this grid position is stored. Those that are not read as the fill value."""
         return self.read_encoded(position) is not None
 
-    def read_block(self, position: Any) -> Any:
+    def read_block(self, position: Any) -> npt.NDArray[Item] | None:
         """The values of one chunk, cut at the array's end, or None if it is not stored."""
         place = self._position(position)
         return self[self._block_region(place)] if self.block_exists(place) else None
 
-    def read_blocks(self, positions: Any, threads: int | None = None) -> list[Any]:
+    def read_blocks(self, positions: Any, threads: int | None = None) -> list[npt.NDArray[Item] | None]:
         """`read_block` for many chunks, which are fetched and decoded together.
 
         For chunks here and there: what lies together is read faster as a region.
         """
-        found: list[Any] = transfer.read_blocks(self._layout, self._positions(positions), self._work_with(threads))
-        return found
+        return transfer.read_blocks(self._layout, self._positions(positions), self._work_with(threads))
 
     def _positions(self, positions: Any) -> npt.NDArray[np.int64]:
         """Many grid positions, all of them checked."""
@@ -534,33 +584,3 @@ class Array:
         wanted = chunks or self.shards or self.chunks
         lazy: dask.array.Array = dask.array.from_array(self, chunks=wanted, lock=False, asarray=True)
         return lazy
-
-
-class OrthogonalIndex:
-    """`array.oindex`."""
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-
-    def __getitem__(self, key: Any) -> Any:
-        array = self._array
-        return array._read(Selection.orthogonal(key, array.shape, array.chunks), None, array._work)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        array = self._array
-        array._write(Selection.orthogonal(key, array.shape, array.chunks), value, array._work)
-
-
-class PointIndex:
-    """`array.vindex`."""
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-
-    def __getitem__(self, key: Any) -> Any:
-        array = self._array
-        return array._read(Selection.points(key, array.shape, array.chunks), None, array._work)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        array = self._array
-        array._write(Selection.points(key, array.shape, array.chunks), value, array._work)

@@ -15,13 +15,16 @@ __all__ = [
     "ConflictError",
     "CorruptDataError",
     "InvalidKeyError",
+    "LostMetadataWarning",
     "MetadataError",
     "MisplacedChunksWarning",
+    "MissingImagesWarning",
     "NotFoundError",
     "PluginError",
     "ReadOnlyError",
     "StoreError",
     "UnfinishedConversionWarning",
+    "UnfitValueError",
     "UnsupportedError",
     "ZvcoreError",
 ]
@@ -123,6 +126,10 @@ class UnsupportedError(ZvcoreError):
     kind = "unsupported"
 
 
+class UnfitValueError(UnsupportedError, ValueError):
+    """A value that is to be written has no place in the type that is stored."""
+
+
 class PluginError(ZvcoreError):
     """An installed plugin cannot be used: it does not load, or another distribution provides one of the same name."""
 
@@ -169,8 +176,16 @@ class AccessRefusedError(StoreError):
     """The place where the objects are answers, and refuses access."""
 
 
+class LostMetadataWarning(UserWarning):
+    """Something that an array says of itself has no place in the new array that holds its values."""
+
+
 class MisplacedChunksWarning(UserWarning):
     """Chunks are there where no reader looks for them, so that the array reads as the fill value."""
+
+
+class MissingImagesWarning(UserWarning):
+    """The numbers by which the images of a stack are called have gaps; the images stand one behind the other."""
 
 
 class UnfinishedConversionWarning(UserWarning):

@@ -16,6 +16,7 @@ from zvcore.plugins import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import BinaryIO
 
     from zvcore.array import Array
     from zvcore.exchange import Exchange
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from zvcore.exchange.rows import Rows
     from zvcore.exchange.virtual import Virtual
     from zvcore.images import Axes, Image
+    from zvcore.images.whole import WholeImage
     from zvcore.report import Report
     from zvcore.stores import Store
 
@@ -132,6 +134,7 @@ class Format(ABC):
     version       which: documents of a newer version can stand beside those of an older one
     takes_rows    whether it holds annotations or points: then `write_rows` makes them
     takes_lines   whether it holds lines: then `write_lines` makes them
+    takes_images  whether files of it are written as a whole: then `write_image` makes them
     begins_groups whether mode "w" begins an empty group
     unmarked      what of it has no marks, in words, for the error that no format is known at a place
     tensorstore_driver  what tensorstore calls it, and
@@ -153,6 +156,7 @@ class Format(ABC):
     takes_arrays: ClassVar[bool] = False
     takes_rows: ClassVar[bool] = False
     takes_lines: ClassVar[bool] = False
+    takes_images: ClassVar[bool] = False
     begins_groups: ClassVar[bool] = False
     tensorstore_driver: ClassVar[str | None] = None
     zarr_python: ClassVar[bool] = False
@@ -189,8 +193,20 @@ class Format(ABC):
         """Whether a file of this name may be a dataset of this format."""
         return bool(self.suffixes) and name.lower().endswith(self.suffixes)
 
+    def names_written(self, name: str) -> bool:
+        """Whether `write_image` makes files of this name."""
+        return self.names_file(name)
+
+    def options_for(self, name: str) -> dict[str, Any]:
+        """The options of `write_image` that a file's name stands for."""
+        return {}
+
     def adopts(self, store: Store) -> bool:
         """Whether a folder without any document is part of a dataset of this format. Asked when none detects one."""
+        return False
+
+    def gathers(self, names: Iterable[str]) -> bool:
+        """Whether the files of a folder, by their names alone, may together be a dataset of this format."""
         return False
 
     # --- opening and making
@@ -261,6 +277,14 @@ class Format(ABC):
         """Whether the first axis is the one along which neighbours lie beside each other, called x by convention."""
         return False
 
+    def axis_names(self, array: Array) -> list[str]:
+        """What the axes are called: by their own names, or x, y, z, t from the fastest on."""
+        names = [axis.name for axis in self.read_axes(array)]
+        if all(names):
+            return [str(name) for name in names]
+        usual = ["x", "y", "z", "t"][: array.ndim] + [f"d{axis}" for axis in range(4, array.ndim)]
+        return usual if self.fastest_first(array) else usual[::-1]
+
     # --- converting
 
     def exchange(self) -> Exchange:
@@ -299,6 +323,13 @@ class Format(ABC):
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         """Write lines that another format gives. `options` are those of the function that makes such data."""
         raise UnsupportedError(f"{self.title} takes no lines", key=store.root)
+
+    def write_image(self, file: BinaryIO, image: WholeImage, options: Mapping[str, Any]) -> Report:
+        """Write an array, or an image with its levels, into an empty file; only where `takes_images`.
+
+        The report tells what the file has no place for. Options that there are not are a TypeError.
+        """
+        raise UnsupportedError(f"{self.title} is read here, and not written")
 
     # --- looking after data
 

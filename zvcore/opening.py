@@ -14,7 +14,7 @@ from zvcore.errors import MetadataError, NotFoundError, UnfinishedConversionWarn
 from zvcore.format import Format, formats, get_format, marks
 from zvcore.logs import Log
 from zvcore.stores import Store
-from zvcore.stores.opening import open_beside, open_store
+from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_matching, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
 
-__all__ = ["create", "detect", "nothing_known", "open", "store_at", "unknown_file", "unreadable"]
+__all__ = ["create", "detect", "may_be_dataset", "nothing_known", "open", "store_at", "unknown_file", "unreadable"]
 
 _log = Log("opening")
 
-Path = str | os.PathLike[str] | Store
+# Or what another library has for one of these: see `zvcore.stores.objects`.
+Path = str | os.PathLike[str] | Store | Any
 Mode = Literal["r", "r+", "w"]
 
 
@@ -44,13 +45,22 @@ def detect(store: Store) -> Format | None:
     return found
 
 
+def may_be_dataset(name: str) -> bool:
+    """Whether a file may be a dataset by its name, or an archive that has one in it."""
+    endings = (*ARCHIVE_ENDINGS, *(suffix for one in formats().values() for suffix in one.suffixes))
+    return name.lower().endswith(endings)
+
+
 def store_at(
     path: Path, mode: str = "r", storage_options: Mapping[str, Any] | None = None, format: str | None = None
 ) -> Store:
     """The store at a path or URL: over a single file, where that is what datasets of the format are; else a folder."""
-    if isinstance(path, Store):
+    if not isinstance(path, str | os.PathLike):
         return open_store(path, mode, storage_options)
     text = os.fsdecode(path)
+    found = open_matching(text, mode, storage_options)
+    if found is not None:
+        return found
     asked = formats().values() if format is None else [get_format(format)]
     text, inside = _file_and_inside(text, asked)
     name = text.rpartition("/")[2].lower()
@@ -87,8 +97,11 @@ def _file_and_inside(text: str, asked: Iterable[Format]) -> tuple[str, str | Non
 def unknown_file(text: str) -> UnsupportedError:
     """The error for a file that is no dataset by its name, and part of none."""
     known = [f"{suffix} ({one.title})" for one in formats().values() for suffix in one.suffixes]
+    what = "this is a file, of no format that zvcore knows by its name"
+    if text.endswith(".json"):
+        what += f"; references of kerchunk are opened as reference://, with the storage option fo={text}"
     return UnsupportedError(
-        "this is a file, of no format that zvcore knows by its name",
+        what,
         key=text,
         expected=f"a folder, or a file whose name ends with {', '.join(known)}" if known else "a folder",
     )
@@ -106,6 +119,9 @@ def open(
     **options: Any,
 ) -> Any:
     """Open the data at a path or URL: an `Array`, or a mapping of them (a group, a volume, a Zarr Vectors store).
+
+    path             may also be a store of zvcore, zarr-python or obstore, a session of Icechunk, or a file system or
+                     mapper of fsspec
 
     mode             "r" to read only, "r+" to read and write, "w" to create an empty group (needs `format`)
     format           one of `zvcore.formats()`; detected if it is not given
@@ -189,7 +205,9 @@ def create(
 
     data              what is written to it: anything with `shape`, `dtype` and `[]`, arrays of numpy, Dask, h5py,
                       Zarr, tensorstore and xarray, read in parts that fit into memory, or what numpy makes an array of.
-                      Its shape and data type are the array's, unless others are given
+                      Its shape and data type are the array's, unless others are given, and so are its attributes, names
+                      of axes, sizes and places of voxels, where the format has a place for them; the rest is told by a
+                      `LostMetadataWarning`
     codec             a name, {"name": ..., parameters}, a Codec, a list of these, or None for none; what the format
                       chooses (zstd, where it can) unless it is given
     fill_value        what is not stored reads as; 0, or what is nothing to the data type, unless it is given
@@ -198,6 +216,7 @@ def create(
     storage_options   for object stores, and
     fsync, durability  for folders, as in `open`
     """
+    saying = None
     if data is not None:
         from zvcore.borrowed.writing import array_like
 
@@ -214,9 +233,14 @@ def create(
         format_options["shards"] = shards
     store = store_at(path, "w", storage_options, format).durable(fsync, durability)
     if data is not None:
+        from zvcore.array import Array
+        from zvcore.borrowed.saying import Saying
         from zvcore.borrowed.writing import fill, refuse_own
 
         refuse_own(store, data)
+        if isinstance(data, Array):
+            saying = Saying(data, get_format(format), format_options, attrs)
+            attrs, format_options = saying.attrs or attrs, saying.options
     made = get_format(format).create(
         store,
         codec=codec,
@@ -226,6 +250,8 @@ def create(
         **format_options,
     )
     if data is not None:
+        if saying is not None:
+            saying.warn(made)
         fill(made, data)
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -135,12 +136,14 @@ class Report:
     counts  what was checked, or done
     losses  what a repair had to leave out, or what has no place in the destination of a conversion
     watch   is called with the number of further objects checked, while the check runs
+    datasets  the verdict on each, where those of a folder of several were checked
     """
 
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     losses: list[Problem] = field(default_factory=list)
     watch: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
+    datasets: dict[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -185,14 +188,28 @@ class Report:
         for what, number in other.counts.items():
             self.count(what, number)
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything in it, as JSON values."""
+    def kinds(self) -> dict[str, int]:
+        """How many problems there are of each kind, the most frequent first."""
+        return {str(kind): number for kind, number in Counter(problem.kind for problem in self.problems).most_common()}
+
+    def first(self, limit: int | None) -> list[Problem]:
+        """So many problems, or all of them (None). Where some are left out, what is only odd comes last."""
+        if limit is None or len(self.problems) <= limit:
+            return self.problems
+        return sorted(self.problems, key=lambda problem: not problem.fatal)[:limit]
+
+    def to_json(self, limit: int | None = None) -> dict[str, Any]:
+        """Everything in it, as JSON values; with a `limit` the first problems only, and how many are left out."""
+        shown = self.first(limit)
         return {
             "ok": self.ok,
             "status": self.status,
-            "problems": [problem.to_json() for problem in self.problems],
+            "kinds": self.kinds(),
+            "problems": [problem.to_json() for problem in shown],
+            **({"left_out": len(self.problems) - len(shown)} if len(shown) < len(self.problems) else {}),
             "losses": [problem.to_json() for problem in self.losses],
             "counts": dict(self.counts),
+            **({"datasets": dict(self.datasets)} if self.datasets else {}),
         }
 
     def __str__(self) -> str:
@@ -283,7 +300,7 @@ class ConversionReport(Outcome, Report):
         """Bytes of values per second."""
         return self.values / self.seconds if self.seconds else 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, limit: int | None = None) -> dict[str, Any]:
         """Everything in it, as JSON values, for programs."""
         numbers = {
             name: getattr(self, name)
@@ -292,7 +309,7 @@ class ConversionReport(Outcome, Report):
                 "objects", "units", "resumed", "memory", "verified", "already_finished", "share", "waiting",
             )
         }  # fmt: skip
-        return {**super().to_json(), **numbers}
+        return {**super().to_json(limit), **numbers}
 
     def __str__(self) -> str:
         lines = [*map(str, self.problems), *(f"lost: {loss}" for loss in self.losses)]
@@ -306,8 +323,11 @@ class ConversionReport(Outcome, Report):
         return "\n".join(lines)
 
     def _work(self) -> list[str]:
-        if self.counts and not self.units:  # points or lines, which have neither chunks nor units
-            return [f"{', '.join(f'{number} {what}' for what, number in self.counts.items())}, {self.seconds:.1f} s"]
+        if not self.units and (self.counts or self.bytes_out):  # points, lines, files: these have no chunks
+            done = [f"{number} {what}" for what, number in self.counts.items()]
+            if self.bytes_out:
+                done.append(f"{human_size(self.values)} of values in {human_size(self.bytes_out)}")
+            return [f"{', '.join(done)}, {self.seconds:.1f} s"]
         resumed = f"; {self.resumed} of {self.units} parts were done before" if self.resumed else ""
         return [
             f"{human_size(self.bytes_in)} read, {human_size(self.bytes_out)} written, ratio {self.ratio:.2f}, "

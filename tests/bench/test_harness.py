@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from bench import growth, report, svg
-from bench.__main__ import measure_contests
 from bench.contest import Contest
 from bench.interleaved import all_times, turns_to_pass
+from bench.measuring import in_question, measure_contests, more_turns, seconds_due
 from bench.memory import peak_of
 from bench.suites import LIMITS, OURS, Entry
 
@@ -68,6 +68,34 @@ def test_a_contest_is_measured_and_a_loser_is_shown(tmp_path: Path) -> None:
     ElementTree.fromstring((tmp_path / "results" / "toys.svg").read_text())
 
 
+def test_peers_that_are_close_or_faster_are_in_question_and_lack_turns() -> None:
+    times = {"zvcore": [1.0, 2.0], "close": [1.05], "faster": [0.5], "slower": [1.2], "memcpy": [0.1], "inplace": [0.9]}
+    assert in_question(times) == ["zvcore", "close", "faster"]
+    assert in_question({"zvcore": [1.0], "slower": [1.2], "memcpy": [0.1]}) == []
+    assert seconds_due(times) == pytest.approx(7 * 1.0 + 8 * 1.05 + 8 * 0.5)
+    assert seconds_due({"zvcore": [1.0] * 9, "close": [1.05] * 9}) == 0
+    more_turns(dict.fromkeys(times, lambda: 0.75), times, 0.0)
+    assert times["zvcore"] == [1.0, 2.0, 0.75]
+    assert times["close"] == [1.05, 0.75]
+    assert times["slower"] == [1.2]
+
+
+def test_a_contest_that_is_lost_is_measured_again_when_all_have_had_their_turns() -> None:
+    prepared: list[str] = []
+
+    def prepare(name: str, loops: int) -> Any:
+        prepared.append(name)
+        return {"zvcore": busy(2000), "peer": busy(loops)}
+
+    loops = {"lost": 20, "far": 200_000}
+    contests = [Contest(name, ("zvcore", "peer"), partial(prepare, name, n)) for name, n in loops.items()]
+    results = measure_contests([Entry("toys", contest) for contest in contests], 2.0)
+    assert prepared == ["lost", "far", "lost"]
+    lost, far = (result["times"] for result in results)
+    assert min(one["turns"] for one in lost.values()) >= 9
+    assert far["peer"]["turns"] < far["zvcore"]["turns"]
+
+
 def test_growth_is_fitted() -> None:
     sizes = [1, 10, 100, 1000, 10000, 100000]
     assert growth.fit(sizes, [n**1.5 for n in sizes]) == pytest.approx(1.5)
@@ -105,6 +133,48 @@ def test_workloads_of_one_tool_that_fails(tmp_path: Path) -> None:
     text = (tmp_path / "RESULTS.md").read_text()
     assert f"{len(tasks)} of {len(tasks)} tasks" in text
     assert "it died" in text
+
+
+class Tool:
+    """In the place of a process: it takes as long as it says, and dies after so many tasks."""
+
+    def __init__(self, seconds: float, lives: int = 10**9) -> None:
+        self.seconds, self.lives, self.orders = seconds, lives, list[str]()
+
+    def do(self, order: str, task: str) -> tuple[float, int]:
+        from bench.workloads import ChildDied
+
+        self.orders.append(order)
+        if len(self.orders) > self.lives:
+            raise ChildDied("no more")
+        return self.seconds, 7 if order == "peak" else 0
+
+
+def test_tools_of_workloads_take_turns_until_they_die_or_are_far_behind() -> None:
+    from bench import workloads
+
+    tools = {"zvcore": Tool(1.0), "tensorstore": Tool(1.05), "zarr": Tool(9.0), "zarrs": Tool(1.1, lives=1)}
+    found: dict[str, dict[str, Any]] = {who: {"tasks": {}} for who in tools}
+    workloads.measure_task(tools, found, "read all", 0.0)  # type: ignore[arg-type]
+    assert tools["zvcore"].orders == tools["tensorstore"].orders == ["peak", "time", "time"]
+    assert tools["zarr"].orders == ["peak"]
+    assert found["zarrs"] == {"error": "no more"}
+    assert found["zvcore"]["tasks"] == {"read all": {"best": 1.0, "median": 1.0, "turns": 2, "peak": 7}}
+    assert found["zarr"]["tasks"]["read all"]["best"] == 9.0
+    dead = {who: {"error": "no more"} for who in tools}
+    workloads.measure_task(tools, dead, "round trip", 0.0)  # type: ignore[arg-type]
+    assert dead == {who: {"error": "no more"} for who in tools}
+
+
+def test_a_tool_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    from bench import workloads
+
+    child = workloads.Child("nobody", tmp_path, [])
+    try:
+        with pytest.raises(workloads.ChildDied, match="nobody"):
+            child.do("time", "read all")
+    finally:
+        child.stop()
 
 
 def test_the_peak_of_memory_is_seen() -> None:

@@ -45,11 +45,17 @@ def of_h5py(folder: Path) -> Any:
     return file.create_dataset("a", data=VALUES, chunks=(16, 16, 16), compression="gzip")
 
 
-def of_zarr(folder: Path) -> Any:
+def of_zarr(folder: Path, version: int = 3) -> Any:
     zarr = pytest.importorskip("zarr")
-    array = zarr.create_array(folder / "a.zarr", shape=VALUES.shape, dtype="u2", chunks=(16, 16, 16))
+    array = zarr.create_array(
+        folder / "a.zarr", shape=VALUES.shape, dtype="u2", chunks=(16, 16, 16), zarr_format=version
+    )
     array[...] = VALUES
     return array
+
+
+def of_zarr_version_2(folder: Path) -> Any:
+    return of_zarr(folder, 2)
 
 
 def of_tensorstore(folder: Path) -> Any:
@@ -81,7 +87,7 @@ def of_memory_map(folder: Path) -> Any:
     return np.load(folder / "a.npy", mmap_mode="r")
 
 
-OWN_CHUNKS = (of_h5py, of_zarr, of_tensorstore, of_dask)
+OWN_CHUNKS = (of_h5py, of_zarr, of_zarr_version_2, of_tensorstore, of_dask)
 SOURCES: dict[str, Callable[[Path], Any]] = {
     "numpy": lambda folder: VALUES,
     "a view of numpy's": lambda folder: VALUES[::-1].repeat(2, 0)[::-2],
@@ -114,6 +120,15 @@ def test_any_array_is_converted(source: Any, tmp_path: Path, format: str) -> Non
 def test_any_array_fills_a_new_one(source: Any, tmp_path: Path) -> None:
     made = zvcore.create(tmp_path / "a", format="zarr3", data=source, chunks=(8, 8, 8), shards=(16, 32, 16))
     assert made.dtype == "u2" and np.array_equal(zvcore.open(tmp_path / "a")[...], VALUES)
+
+
+@pytest.mark.filterwarnings("ignore::zvcore.errors.LostMetadataWarning")
+@pytest.mark.parametrize("format", ["zarr2", "n5", "precomputed"])
+def test_any_array_fills_a_new_one_with_the_same_axes(source: Any, tmp_path: Path, format: str) -> None:
+    made = zvcore.create(tmp_path / "a", format=format, data=source, chunks=(16, 16, 16))
+    assert made.dtype == "u2"
+    found = zvcore.open(tmp_path / "a")
+    assert np.array_equal(found[0][..., 0] if format == "precomputed" else found[...], VALUES)
 
 
 def test_parts_of_any_array_are_read_as_numpy_reads_them(source: Any) -> None:

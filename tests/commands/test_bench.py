@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,3 +85,9 @@ def test_a_table_for_people_and_groups_refused(tmp_path: Path, values: Any, caps
     assert len(lines) == 4 + 1
     assert cli.main(["bench", str(tmp_path / "g"), "--seconds", "0"]) in (1, 2)
     assert "zvcore" in capsys.readouterr().err
+
+
+def test_a_pipe_in_the_folder_does_not_stop_the_cache_from_being_emptied(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    program = "import sys; from zvcore.commands.measuring import drop_from_cache; drop_from_cache(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=60)

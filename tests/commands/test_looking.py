@@ -143,6 +143,13 @@ def test_ls(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(said(capfd, "ls", "--json", data / "group.zarr")) == ["deep", "plain"]
 
 
+def test_ls_counts_nothing_in_what_lies_beside_others_and_says_so(
+    data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, *rows = said(capfd, "ls", "-l", data).splitlines()
+    assert rows and all(row.split()[1:] == ["folder", *"-----"] for row in rows)
+
+
 def test_the_tree_of_a_folder_of_several_datasets(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (data / "notes").mkdir()
     (data / "notes/a.txt").write_text("nothing")
@@ -194,7 +201,7 @@ def test_get_writes_what_indexing_gives(
     data: Path, tmp_path: Path, region: str | None, slab: int, monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("zvcore.commands.files.SLAB", slab)
+    monkeypatch.setattr("zvcore.images.slabs.SLAB", slab)
     arguments = [] if region is None else [region]
     assert said(capfd, "get", data / "group.zarr/plain", *arguments, "-o", tmp_path / "x.npy") == ""
     wanted = VALUES if region is None else eval(f"VALUES[{region}]")
@@ -279,6 +286,7 @@ def test_repair_says_what_is_lost(tmp_path: Path, capfd: pytest.CaptureFixture[s
 
 
 def test_verify_of_a_folder_of_several_datasets_says_which(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["verify", str(data)]) == 1
-    said_of_it = capfd.readouterr().out
-    assert "verify each of them" in said_of_it and "group.zarr" in said_of_it
+    status = cli.main(["verify", str(data)])
+    said_of_it = capfd.readouterr().out.splitlines()
+    assert "group.zarr: sound" in said_of_it and "volume: sound" in said_of_it
+    assert status == int((data / "damaged.zarr").exists())

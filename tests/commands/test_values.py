@@ -161,7 +161,7 @@ def test_large_planes_of_a_tiff_are_in_tiles(
     values = np.random.default_rng(1).integers(0, 2**63, array.shape, "uint64")
     array[...] = values
     for slab in (32 << 20, 1 << 10):
-        monkeypatch.setattr("zvcore.commands.tiff.SLAB", slab)
+        monkeypatch.setattr("zvcore.tiff.writing.SLAB", slab)
         for region in ([], ["::-2,5:290,::-1"], ["1"]):
             run(capfd, "get", tmp_path / "a.zarr", *region, "-o", tmp_path / "c.tiff")
             wanted = values if not region else values[1] if region == ["1"] else values[::-2, 5:290, ::-1]
@@ -237,3 +237,21 @@ def test_json_is_whole_or_refused(data: Path, capfd: pytest.CaptureFixture[str])
 def test_an_image_is_read_as_its_finest_level(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out, _ = run(capfd, "cat", data / "em.zarr", "0,0,:3")
     assert [int(word) for word in out.split()] == VALUES[:3, 0, 0].tolist()
+
+
+def test_a_region_may_stand_behind_options(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    values = np.arange(60000).reshape(300, 200)
+    for region, wanted in (("0:3,5", values[0:3, 5]), ("-5:,0:2", values[-5:, 0:2]), ("-1", values[-1])):
+        run(capfd, "get", data / "plain.zarr", "-o", tmp_path / "a.npy", "--threads", "1", region)
+        assert np.array_equal(np.load(tmp_path / "a.npy"), wanted)
+        out, _ = run(capfd, "cat", data / "plain.zarr", "--json", region)
+        assert json.loads(out) == wanted.tolist()
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["get", str(data / "plain.zarr"), "0:3", "-o", str(tmp_path / "b.npy"), "5", "--nonsense"])
+    assert ended.value.code == 2 and not (tmp_path / "b.npy").exists()
+    assert "unrecognized arguments: 5 --nonsense" in capfd.readouterr().err
+
+
+def test_a_destination_may_stand_behind_options(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run(capfd, "convert", data / "plain.zarr", "--format", "n5", tmp_path / "a.n5", "-q")
+    assert zvcore.verify(tmp_path / "a.n5").ok and zvcore.open(tmp_path / "a.n5").shape == (200, 300)

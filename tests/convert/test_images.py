@@ -10,7 +10,7 @@ import pytest
 
 import zvcore
 from zvcore.commands import cli
-from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 
 FORMATS = ("zarr3", "zarr2", "n5", "precomputed")
 VALUES = np.random.default_rng(1).integers(0, 4000, (2, 6, 16, 16)).astype("u2")
@@ -208,3 +208,50 @@ def test_ome_zarr_models_accepts_labels(tmp_path):
     assert type(found).__name__ == "ImageLabel"
     document = json.loads((tmp_path / "1/zarr.json").read_text())
     assert document["attributes"]["ome"]["multiscales"][0]["type"] == "mode"
+
+
+def test_sizes_without_a_unit_are_told_where_they_become_nanometers(tmp_path):
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(4, 4, 4), dtype="u1", dimension_names=["z", "y", "x"])
+    array[...] = 1
+    for size, told in (("30,8,8", True), ("1,1,1", False), ("30,8,8nm", False)):
+        report = zvcore.convert(
+            tmp_path / "a", tmp_path / "b", format="precomputed", voxel_size=size, axes="zyx", overwrite=True
+        )
+        assert any("taken for nanometers" in loss.what for loss in report.losses) is told, size
+
+
+@pytest.mark.parametrize("version", ["0.1", "0.2", "0.3"])
+def test_an_image_of_an_early_version_has_its_five_axes(tmp_path, version):
+    """As the public archives have them: before 0.3 the axes, and before 0.4 the sizes went without saying."""
+    group = zvcore.open(tmp_path / "a", "w", format="zarr2")
+    for number, pixels in enumerate((64, 32)):
+        array = group.create_array(
+            str(number), shape=(1, 2, 4, pixels, pixels), dtype="u2", chunks=(1, 1, 2, 32, 32),
+            dimension_separator="." if version == "0.1" else "/",
+        )  # fmt: skip
+        array[...] = number + 1
+    axes = {"axes": ["t", "c", "z", "y", "x"]} if version == "0.3" else {}
+    group.attrs["multiscales"] = [{"version": version, **axes, "datasets": [{"path": "0"}, {"path": "1"}]}]
+    assert not zvcore.verify(tmp_path / "a").problems
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", voxel_size="1,1,2,0.5,0.5um", verify=True)
+    assert report.ok and report.encoded == 0
+    [entry] = zvcore.open(tmp_path / "b").attrs["ome"]["multiscales"]
+    assert [(one["name"], one.get("type")) for one in entry["axes"]] == [
+        ("t", "time"), ("c", "channel"), ("z", "space"), ("y", "space"), ("x", "space")
+    ]  # fmt: skip
+    assert [one["coordinateTransformations"][0]["scale"] for one in entry["datasets"]] == [
+        [1, 1, 2, 0.5, 0.5], [1, 1, 2, 1, 1]
+    ]  # fmt: skip
+    assert zvcore.open(tmp_path / "b" / "0").dimension_names == ("t", "c", "z", "y", "x")
+    assert not zvcore.verify(tmp_path / "b").problems
+    zvcore.convert(tmp_path / "a", tmp_path / "c", format="zarr3")
+    [entry] = zvcore.open(tmp_path / "c").attrs["ome"]["multiscales"]
+    assert [one["coordinateTransformations"][0]["scale"][-3:] for one in entry["datasets"]] == [[1, 1, 1], [1, 2, 2]]
+
+
+def test_an_image_that_names_no_axes_and_has_not_five_is_refused(tmp_path):
+    group = zvcore.open(tmp_path / "a", "w", format="zarr2")
+    group.create_array("0", shape=(4, 4, 4), dtype="u2")
+    group.attrs["multiscales"] = [{"version": "0.2", "datasets": [{"path": "0"}]}]
+    with pytest.raises(MetadataError, match="another number of axes"):
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3")

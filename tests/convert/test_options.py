@@ -372,3 +372,11 @@ def test_wrong_command_lines(arguments, tmp_path):
     answer = command("convert", *arguments, cwd=tmp_path)
     assert answer.returncode == 2 and answer.stderr and "Traceback" not in answer.stderr
     assert not (tmp_path / "dst").exists()
+
+
+@pytest.mark.parametrize("format", ["n5", "zarr3", "zarr2", "precomputed", "bdv"])
+def test_options_that_there_are_not_are_refused_in_words_for_users(tmp_path, format):
+    zarr(tmp_path / "a", volume())
+    with pytest.raises(TypeError, match=f"{format} has no option 'bogus'"):
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format=format, bogus=1)
+    assert not (tmp_path / "b").exists()

@@ -237,3 +237,37 @@ def test_values_of_a_prime_length_are_few_parts(tmp_path: Path) -> None:
     found = zvcore.references(tmp_path / "a.npy")
     assert len(found["refs"]) < 10
     assert through_zarr(found)[-1] == 7
+
+
+def test_references_of_others_are_an_array_and_are_taken_over_as_they_are_stored(tmp_path: Path) -> None:
+    """As kerchunk writes those of an HDF5 file: chunks are (file, offset, length), small ones stand there in base64."""
+    values = np.arange(1000, dtype="<i4").reshape(20, 50)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("a/b", data=values, chunks=(5, 25), compression="gzip", shuffle=True)
+        chunks = [made.id.get_chunk_info(number) for number in range(made.id.get_num_chunks())]
+    document = {
+        "zarr_format": 2, "shape": [20, 50], "chunks": [5, 25], "dtype": "<i4", "fill_value": 0, "order": "C",
+        "compressor": None, "filters": [{"id": "shuffle", "elementsize": 4}, {"id": "zlib", "level": 4}],
+    }  # fmt: skip
+    refs: dict[str, Any] = {
+        ".zgroup": '{"zarr_format":2}', "a/.zgroup": '{"zarr_format":2}', "a/.zattrs": '{"x":1}',
+        "a/b/.zarray": json.dumps(document), "a/b/.zattrs": '{"_ARRAY_DIMENSIONS":["y","x"]}',
+        "t/.zarray": '{"zarr_format":2,"shape":[2],"chunks":[2],"dtype":"|u1","fill_value":0,"order":"C",'
+                     '"compressor":null,"filters":null}',
+        "t/0": "base64:BQY=",
+    }  # fmt: skip
+    for one in chunks:
+        at = (one.chunk_offset[0] // 5, one.chunk_offset[1] // 25)
+        refs[f"a/b/{at[0]}.{at[1]}"] = [str(tmp_path / "a.h5"), one.byte_offset, one.size]
+    (tmp_path / "a.json").write_text(json.dumps({"version": 1, "refs": refs}))
+
+    options = {"fo": str(tmp_path / "a.json")}
+    group = zvcore.open("reference://", storage_options=options)
+    assert (group["a"]["b"][...] == values).all() and group["t"][...].tolist() == [5, 6]
+    assert zvcore.verify("reference://", storage_options=options).ok
+    report = zvcore.convert(
+        "reference://", tmp_path / "b", format="zarr3", storage_options=options, shards=True, verify=True
+    )
+    assert report.encoded == 0 and (zvcore.open(tmp_path / "b")["a"]["b"][...] == values).all()
+    with pytest.raises(UnsupportedError, match="references of kerchunk are opened as reference://"):
+        zvcore.open(tmp_path / "a.json")

@@ -93,17 +93,18 @@ def test_a_killed_conversion_is_unfinished_everywhere(options, tmp_path, capfd):
     assert text in told and "NOT sound, unfinished: " in told and "not the key" not in told
     assert cli.main(["verify", "--json", str(dst)]) == 1
     assert json.loads(capfd.readouterr().out)["status"] == "unfinished"
-    for command in ("info", "tree"):
-        assert cli.main([command, str(dst)]) == 0
+    for arguments in (["info"], ["info", "--json"], ["tree"], ["tree", "--json"]):
+        assert cli.main([*arguments, str(dst)]) == 1
         assert text in capfd.readouterr().out
-    for arguments in (["ls"], ["ls", "-l"]):
-        assert cli.main([*arguments, str(dst)]) == 0
+    for arguments in (["ls"], ["ls", "-l"], ["ls", "--json"]):
+        assert cli.main([*arguments, str(dst)]) == 1
         assert text in capfd.readouterr().err
     # And when all is done, nothing of this.
     zvcore.convert(tmp_path / "src", dst, **options, memory=MEMORY)
     assert zvcore.verify(dst).status == "sound"
     zvcore.open(dst)
     assert "unfinished" not in zvcore.inspect(dst)
+    assert [cli.main([command, str(dst)]) for command in ("info", "tree", "ls")] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", ["zarr3", "n5 pyramid", "precomputed"])
@@ -175,11 +176,14 @@ def test_what_has_an_unfinished_conversion_in_it_is_not_sound(tmp_path, capfd):
     with pytest.raises(UnsupportedError, match="unfinished"):
         zvcore.repair(tmp_path / "outer", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    assert cli.main(["tree", str(tmp_path / "outer")]) == 0
-    [line] = [line for line in capfd.readouterr().out.splitlines() if "deep" in line]
-    assert "an unfinished conversion" in line
-    assert cli.main(["ls", "-l", str(tmp_path / "outer")]) == 0
-    assert "array, unfinished" in capfd.readouterr().out
+    capfd.readouterr()
+    for command in ("tree", "ls"):
+        assert cli.main([command, str(tmp_path / "outer")]) == 1
+        [line] = [line for line in capfd.readouterr().out.splitlines() if "deep" in line]
+        assert "an unfinished conversion" in line
+    for arguments in (["ls", "-l"], ["info"]):
+        assert cli.main([*arguments, str(tmp_path / "outer")]) == 1
+        assert "array, unfinished" in capfd.readouterr().out
 
 
 def test_damage_outweighs_that_something_is_missing(tmp_path):
@@ -397,12 +401,34 @@ def test_a_broken_chunk_of_the_source(tmp_path, capfd):
 
 def test_a_folder_of_several_datasets_is_listed_with_those_that_are_unfinished(tmp_path, capsys):
     dst = interrupted(tmp_path, DESTINATIONS["zarr3"])
-    assert cli.main(["ls", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert said.out.split() == sorted([dst.name, "src"])
-    assert [line.partition(" units")[0] for line in said.err.splitlines()] == [
-        f"{dst.name}: an unfinished conversion: {zvcore.inspect(dst)['unfinished']['done']} of "
-        f"{zvcore.inspect(dst)['unfinished']['units']}"
-    ]
-    assert cli.main(["ls", "-l", str(tmp_path)]) == 0
-    assert "folder, unfinished" in capsys.readouterr().out
+    said = str(unfinished_at(open_store(dst)))
+    capsys.readouterr()
+    assert cli.main(["ls", str(tmp_path)]) == 1
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted([f"{dst.name}: {said}", "src"])
+    assert cli.main(["ls", "--json", str(tmp_path)]) == 1
+    listed = capsys.readouterr()
+    assert json.loads(listed.out) == sorted([dst.name, "src"]) and listed.err == f"{dst.name}: {said}\n"
+    for arguments in (["ls", "-l"], ["tree"]):
+        assert cli.main([*arguments, str(tmp_path)]) == 1
+        assert "unfinished" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "members",
+    [{"units": [1]}, {"units": 3}, {"done": [1]}, {"done": 3}, {"units": {"0:": 3}}, {"parts": "2"}, {"parts": 0}],
+    ids=str,
+)
+@pytest.mark.parametrize("place", ["whole", "part"])
+def test_notes_of_parts_that_lie_are_notes_all_the_same(members, place, tmp_path):
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))
+    array[...] = 1
+    unit = {"0:": {"count": 3, "arrays": []}}
+    whole = {"version": 1, "mark": "a" * 8, "parts": 2, "units": unit, "done": {}}
+    part = {"mark": "a" * 8, "units": unit, "done": {"0:": [[0, 1]]}}
+    (tmp_path / "a" / ".zvcore-convert.parts").mkdir()
+    (tmp_path / "a" / KEY).write_text(json.dumps({**whole, **(members if place == "whole" else {})}))
+    note = tmp_path / "a" / ".zvcore-convert.parts" / f"{'a' * 8}-1-of-2.json"
+    for told in ({**part, **(members if place == "part" else {})}, {**part, "units": {}}):
+        note.write_text(json.dumps(told))
+        assert "an unfinished conversion" in opened(tmp_path / "a")[1]
+        assert zvcore.verify(tmp_path / "a").status == "unfinished"

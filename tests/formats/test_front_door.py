@@ -25,6 +25,17 @@ def test_a_codec_that_is_asked_for_is_never_replaced_in_silence(tmp_path: Path) 
     assert made.codec.name == "gzip"
 
 
+def test_codecs_are_a_tuple_whether_there_is_one_or_several_or_none(tmp_path: Path) -> None:
+    for number, (given, names) in enumerate(
+        [(None, ()), ("zstd", ("zstd",)), ([{"name": "shuffle", "elementsize": 4}, "zstd"], ("shuffle", "zstd"))]
+    ):
+        made = zvcore.create(tmp_path / str(number), format="zarr3", codec=given, **SMALL)
+        assert tuple(codec.name for codec in made.codecs) == names
+        assert made.info["codec"] == (", ".join(map(repr, made.codecs)) or "none")
+    volume = zvcore.create(tmp_path / "v", format="precomputed", codec="raw", **SMALL)
+    assert volume.codecs == (() if volume.codec is None else (volume.codec,))
+
+
 @pytest.mark.parametrize("format", MAKERS)
 def test_unknown_options_are_refused_in_the_words_of_the_user(tmp_path: Path, format: str) -> None:
     with pytest.raises(TypeError, match=f"{format} has no option 'chunk'"):

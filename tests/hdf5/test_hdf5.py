@@ -172,3 +172,44 @@ def test_a_file_that_lies_is_an_error_of_zvcore(path: Path) -> None:
         except ZvcoreError:
             pass
         other.unlink()
+
+
+def test_no_link_leads_out_of_a_file_by_another_link(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["a"] = VALUES
+        file["s00/resolutions"] = [[2.0, 2, 2]]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["link"] = h5py.ExternalLink("other.h5", "/")
+        file["soft"] = h5py.SoftLink("/link/a")
+        file["circle"] = h5py.SoftLink("/circle")
+        file["here/a"] = VALUES
+        file["good"] = h5py.SoftLink("here/a")
+        file["t00000/s00/0/cells"] = VALUES
+        file["s00"] = h5py.ExternalLink("other.h5", "/s00")
+    assert np.array_equal(zvcore.open(f"{tmp_path}/a.h5:/good")[...], VALUES)
+    for name in ("soft", "circle", "link/a"):
+        with pytest.raises(UnsupportedError, match="another file"):
+            zvcore.open(f"{tmp_path}/a.h5:/{name}")
+    image = zvcore.open(f"{tmp_path}/a.h5:/t00000/s00").read_image()
+    assert image is None or [axis.scale for axis in image.axes] == [None] * 3
+
+
+def test_a_group_that_is_only_called_like_a_view_is_a_group(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["t00000/s00/0"] = VALUES
+        file["t00000/s01/0"] = 3
+    group = zvcore.open(f"{tmp_path}/a.h5:/t00000/s00")
+    assert np.array_equal(group["0"][...], VALUES) and group.read_image() is None
+    assert list(zvcore.open(f"{tmp_path}/a.h5:/t00000/s01")) == ["0"]
+
+
+@pytest.mark.parametrize("name", ["DataSet", "DataSet/ResolutionLevel 0", "DataSetInfo"])
+def test_an_image_of_imaris_that_lies_in_another_file_is_none(tmp_path: Path, name: str) -> None:
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["DataSet/ResolutionLevel 0/TimePoint 0/Channel 0/Data"] = VALUES
+        file.create_group("DataSetInfo")
+    with h5py.File(tmp_path / "a.ims", "w") as file:
+        file[name] = h5py.ExternalLink("other.h5", f"/{name}")
+        for other in ("DataSet", "DataSetInfo"):
+            file.require_group(other) if other not in name else None
+    assert zvcore.open(tmp_path / "a.ims").kind == "group"

@@ -7,7 +7,8 @@ import mmap
 import struct
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import blosc
 import numcodecs.blosc
@@ -21,9 +22,6 @@ from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, Zvc
 from zvcore.testing import check_codec
 
 from .conftest import CHUNKS, N5Block, create_n5
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Get = Callable[..., codecs.Codec]
 SIX = CHUNKS["twelve bytes"]
@@ -270,6 +268,41 @@ def test_many_threads(get: Get) -> None:
     for thread in threads:
         thread.join()
     assert not faults
+
+
+def test_threads_that_end_leave_no_memory_behind_and_damage_nothing_for_the_next(get: Get) -> None:
+    """A library may keep what it decodes zstd with for each thread."""
+    blosc = get("blosc", cname="zstd", shuffle="shuffle", typesize=4)
+    data = np.random.default_rng(0).integers(0, 50, 1 << 16, dtype="u4").tobytes()
+    stored = blosc.encode(data)
+    damaged = bytearray(stored)
+    damaged[len(stored) // 2 : len(stored) // 2 + 64] = bytes(64)
+    wrong: list[str] = []
+
+    def work() -> None:
+        with contextlib.suppress(CorruptDataError):
+            blosc.decode(bytes(damaged))
+        if blosc.decode(stored) != data:
+            wrong.append(threading.current_thread().name)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join(30)
+
+    run(50)
+    before = resident()
+    run(300)
+    assert not wrong
+    assert resident() - before < 300 * 60_000  # a context of zstd takes some 95 kB
+
+
+def resident() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+    except OSError:
+        return 0
 
 
 def test_spellings() -> None:

@@ -239,3 +239,29 @@ def test_other_filters_stay_with_numcodecs(config, dtype):
 def test_a_chain_of_filters_is_native():
     chain = CodecChain([as_bytes({"id": "delta", "dtype": "<u2"}, "<u2"), codecs.get("zstd")])
     assert chain.native
+
+
+@pytest.mark.parametrize("samples", [1, 3, 4])
+@pytest.mark.parametrize("items", ["u1", "<u2", ">u2", "<i4", ">u4", "<u8", ">i8"])
+def test_horizontal_differences_are_those_of_imagecodecs(items, samples):
+    imagecodecs = pytest.importorskip("imagecodecs")
+    kind = np.dtype(items)
+    for width in (1, 2, 7, 33):
+        values = noise(kind, 5 * width * samples).reshape(5, width, samples)
+        native = values.astype(kind.newbyteorder("="))
+        stored = imagecodecs.delta_encode(native, axis=-2).astype(kind).tobytes()
+        codec = codecs.get(
+            "horizontal_difference", itemsize=kind.itemsize, row=width * samples, samples=samples,
+            turned=not kind.isnative,
+        )  # fmt: skip
+        assert codec.native and codec.of_items
+        assert codec.encode(values) == stored and codec.decode(stored) == values.tobytes()
+
+
+def test_conformance_of_horizontal_differences():
+    codec = codecs.get("horizontal_difference", itemsize=2, row=21, samples=3)
+    check_codec(codec, [bytes(range(256))[: 2 * n] for n in (0, 1, 5, 100)])
+    with pytest.raises(CorruptDataError, match="whole number of items"):
+        codec.decode(b"123")
+    with pytest.raises(MetadataError):
+        codecs.get("horizontal_difference", itemsize=3)

@@ -272,10 +272,15 @@ def test_damaged_annotations_are_reported(tmp_path: Path) -> None:
     path = sharded_annotations(tmp_path / "shards")
     write_sharded(path / "spatial0", CELLS, {0: TWO_POINTS, 1: TWO_POINTS[:-1], 9: TWO_POINTS}, overwrite=True)
     report = zvcore.verify(path)
-    assert [(one.chunk, str(one.kind)) for one in report.problems] == [(9, "stray"), (1, "data")]
+    # The second of the points lies in the fourth cell.
+    assert [(one.chunk, str(one.kind)) for one in report.problems] == [
+        (9, "stray"), (1, "data"), ("cell 0_0_0", "disagreement")
+    ]  # fmt: skip
     zvcore.repair(path)
-    assert zvcore.verify(path).ok
-    assert zvcore.verify(path).counts["values"] == 4
+    assert zvcore.verify(path).problems == []
+    # Three annotations, and the lists of the two cells in which they lie.
+    assert zvcore.verify(path).counts["values"] == 5
+    assert zvcore.open(path).in_box((3, 4, 5), (8, 8, 8))["id"].tolist() == [OTHER]
 
 
 def test_lists_that_neuroglancer_padded_wrongly_are_reported_with_the_cause(tmp_path: Path) -> None:

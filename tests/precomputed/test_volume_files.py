@@ -180,3 +180,44 @@ def test_pictures_that_are_cut_off_or_of_another_size(tmp_path: Path, encoding: 
     a.write_encoded((0, 0, 0, 0), edge)
     with pytest.raises(CorruptDataError, match="not one of this chunk"):
         a[0, 0, 0]
+
+
+def test_a_folder_of_packed_files_is_read_where_it_was_copied_into_an_object_store(tmp_path: Path) -> None:
+    values = voxels((70, 45, 33, 1), "uint16")
+    made = create(tmp_path)
+    made[32:] = values[32:]
+    settle()
+    copy = MemoryStore()
+    assert zvcore.copy(tmp_path, copy).ok
+    there = zvcore.open(copy)[0]
+    # What is asked for first is not there, neither packed nor plain, and tells nothing of the others.
+    assert not there[:32].any()
+    np.testing.assert_array_equal(there[32:], values[32:])
+    assert zvcore.verify(copy).ok
+    assert zvcore.verify(copy).counts["files"] == 18
+    # Chunks stay what they are when they are written.
+    zvcore.open(copy, mode="r+")[0][32:] = values[32:] + np.uint16(1)
+    np.testing.assert_array_equal(zvcore.open(copy)[0][32:], values[32:] + np.uint16(1))
+    assert zvcore.verify(copy).counts["files"] == 18 and zvcore.verify(copy).ok
+    # One that is not packed would hide the others from readers that meet it first.
+    zvcore.open(copy, mode="r+")[0][:32] = values[:32]
+    (problem,) = zvcore.verify(copy).problems
+    assert "some chunks are packed" in problem.what and problem.found == "18 of 27 packed"
+
+
+def test_in_object_stores_the_first_chunk_tells_once_that_names_are_plain() -> None:
+    asked: list[str] = []
+
+    class Counting(MemoryStore):
+        def sizes(self, keys: Any) -> Any:
+            asked.extend(keys := [*keys])
+            return super().sizes(keys)
+
+    store = Counting()
+    values = voxels((70, 45, 33, 1), "uint16")
+    create(store)[...] = values
+    asked.clear()
+    array = open_(store, scale=0)
+    for _ in range(3):
+        np.testing.assert_array_equal(array[...], values)
+    assert len([key for key in asked if not key.endswith((".gz", ".br"))]) <= 1

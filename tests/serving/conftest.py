@@ -3,8 +3,9 @@
 import http.client
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -39,6 +40,19 @@ class Client:
             return Answer(response.status, response.headers, response.read())
         finally:
             connection.close()
+
+
+@contextmanager
+def served(place: Any, options: dict[str, object] | None = None) -> Iterator[Client]:
+    """A server for this folder or address, for as long as it is needed."""
+    with make_server(place, storage_options=options) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield Client(server)
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def image() -> np.ndarray:

@@ -8,19 +8,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 import zlib
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import zvcore
-from tests.serving.conftest import Client
+from tests.serving.conftest import Client, served
 from zvcore import zvf
 from zvcore.precomputed import ShardingSpec
-from zvcore.serving import make_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,18 +44,6 @@ def make_datasets(root: Path, value: int, coordinate: float) -> None:
     points = np.full((10, 3), coordinate, "f4")
     zvf.write_points(root / "points", points, chunk_shape=(100, 100, 100))
     zvf.write_polylines(root / "lines", [points], chunk_shape=(100, 100, 100))
-
-
-@contextmanager
-def served(root: Path) -> Iterator[Client]:
-    with make_server(root) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield Client(server)
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def everything(client: Client) -> Iterator[bytes]:

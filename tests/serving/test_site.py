@@ -215,7 +215,12 @@ def test_the_command(shelf: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [(["no-such-folder"], 1), ([".", "--port", "70000"], 2), (["s3://x/y"], 2), ([".", "--origin", ""], 2)],
+    [
+        (["no-such-folder"], 1),
+        ([".", "--port", "70000"], 2),
+        (["memory://nothing-is-called-so"], 1),
+        ([".", "--origin", ""], 2),
+    ],
 )
 def test_wrong_commands(arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
     from zvcore.commands.cli import main

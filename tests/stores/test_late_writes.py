@@ -162,6 +162,37 @@ def test_a_child_leaves_to_its_parent_what_that_has_written(store: LocalStore) -
     assert not kept(store)
 
 
+def test_a_child_is_not_told_of_what_failed_in_its_parent(store: LocalStore) -> None:
+    write(store, "broken", b"old", b"newer")
+    path = Path(store.root, "broken")
+    path.unlink()
+    path.symlink_to("broken")  # which cannot be opened to be synced
+    with store.writer("much") as writer:
+        writer.write_at(65 << 20, b"old")
+    with store.writer("much") as writer:
+        writer.write_at(65 << 20, b"new")  # more than may wait: the writer has all of it brought to the disk
+    assert [one.name.partition("~")[0] for one in kept(store)] == [".broken"]
+    child = os.fork()
+    if child == 0:
+        try:
+            late_writes.settle()
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(OSError, match="symbolic links"):
+        late_writes.settle()
+
+
+def test_a_pipe_in_place_of_what_was_written_is_no_failure(store: LocalStore) -> None:
+    write(store, "a", b"old", b"newer")
+    path = Path(store.root, "a")
+    path.unlink()
+    os.mkfifo(path)
+    late_writes.settle()
+    assert not kept(store)
+
+
 def test_a_child_has_a_thread_of_its_own(tmp_path: Path) -> None:
     program = """
 import os, sys, time

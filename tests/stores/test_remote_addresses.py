@@ -276,7 +276,7 @@ def test_the_code_of_the_page_runs(s3_process: S3, tmp_path: Path, monkeypatch: 
         page = page.replace(old, new)
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         exec(compile(block, "object-stores.md", "exec"), names)
 

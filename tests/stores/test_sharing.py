@@ -8,35 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.at_once import run_threads
 from tests.processes import PATIENCE
 from zvcore.errors import (
     ConflictError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from zvcore.stores import Store
-
-
-def run_threads(work: Callable[[], None] | list[Callable[[], None]], count: int = 1) -> None:
-    """Run to the end and raise what any of them raised."""
-    errors: list[BaseException] = []
-
-    def guarded(job: Callable[[], None]) -> None:
-        try:
-            job()
-        except BaseException as error:
-            errors.append(error)
-
-    jobs = work if isinstance(work, list) else [work] * count
-    threads = [threading.Thread(target=guarded, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def test_lock_excludes_threads(changeable: Store) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zvcore
+from tests.at_once import run_threads
 from zvcore.stores import LocalStore, MemoryStore
 
 THREADS = 6
@@ -66,7 +68,6 @@ def create(store, kind):
 def test_writers_of_the_same_objects_lose_nothing(store, kind):
     array = create(store, kind)
     expected = np.zeros(array.shape, np.uint8)
-    errors: list[BaseException] = []
     begin = threading.Barrier(THREADS)
     random = np.random.default_rng(0)
     # Each has rows of its own, in all chunks. Some values are the fill value, so that chunks and shards come and go.
@@ -75,22 +76,13 @@ def test_writers_of_the_same_objects_lose_nothing(store, kind):
     )
 
     def write(number: int) -> None:
-        try:
-            mine = zvcore.open(store, "r+")
-            mine = mine if isinstance(mine, zvcore.Array) else mine[0]
-            begin.wait()
-            for turn in range(ROUNDS):
-                mine[number::THREADS] = values[number, turn][number::THREADS]
-        except BaseException as error:
-            errors.append(error)
+        mine = zvcore.open(store, "r+")
+        mine = mine if isinstance(mine, zvcore.Array) else mine[0]
+        begin.wait()
+        for turn in range(ROUNDS):
+            mine[number::THREADS] = values[number, turn][number::THREADS]
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    run_threads([partial(write, number) for number in range(THREADS)])
     for number in range(THREADS):
         expected[number::THREADS] = values[number, -1][number::THREADS]
     assert (array[...] == expected).all()

@@ -12,7 +12,7 @@ import pytest
 
 import zvcore
 from zvcore.commands.cli import main
-from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,3 +229,22 @@ def test_a_tile_that_is_cut_off_is_told_with_its_place(tmp_path: Path, compressi
     with pytest.raises(CorruptDataError) as caught:
         zvcore.open(tmp_path / "a.tif")[...]
     assert caught.value.offset == offset
+
+
+@pytest.mark.parametrize("bigtiff", [False, True])
+def test_directories_that_lead_in_a_circle_are_refused(tmp_path: Path, bigtiff: bool) -> None:
+    """tifffile would follow them for ever, page by page, as long as there is memory."""
+    path = tmp_path / "a.tif"
+    with tifffile.TiffWriter(path, bigtiff=bigtiff) as writer:
+        for number in range(120):
+            writer.write(np.full((8, 8 + number), number, "u1"), contiguous=False, metadata=None)
+    with tifffile.TiffFile(path) as file:
+        form, places = file.tiff, [page.offset for page in file.pages]
+        # Behind the tags of each stands where the next one lies.
+        ends = [page.offset + form.tagnosize + form.tagsize * len(page.tags) for page in file.pages]
+    data = path.read_bytes()
+    for last, first in ((0, 0), (5, 3), (119, 110)):
+        leads = places[first].to_bytes(form.offsetsize, "little")
+        path.write_bytes(data[: ends[last]] + leads + data[ends[last] + form.offsetsize :])
+        with pytest.raises(MetadataError, match="circle"):
+            zvcore.open(path)

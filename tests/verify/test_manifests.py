@@ -211,20 +211,20 @@ def test_memory_does_not_grow_with_the_number_of_objects():
 
 @pytest.mark.usefixtures("third_party")
 def test_the_manifest_of_a_single_file_lies_beside_it(tmp_path):
-    zvcore.create(tmp_path / "a.nrrd", format="nrrd", shape=(4, 4), dtype="u1")[...] = 3
+    zvcore.create(tmp_path / "a.raster", format="raster", shape=(4, 4), dtype="u1")[...] = 3
     (tmp_path / "other").write_bytes(b"of no concern")
-    assert zvcore.make_manifest(tmp_path / "a.nrrd")[0] == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".zvcore-manifest.jsonl.a.nrrd", "a.nrrd", "other"]
-    check_file(tmp_path / "a.nrrd")
+    assert zvcore.make_manifest(tmp_path / "a.raster")[0] == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".zvcore-manifest.jsonl.a.raster", "a.raster", "other"]
+    check_file(tmp_path / "a.raster")
 
 
 @pytest.mark.usefixtures("third_party")
 def test_the_manifest_of_a_folder_tells_of_a_single_file_in_it(tmp_path):
     (tmp_path / "b").mkdir()
-    zvcore.create(tmp_path / "b/a.nrrd", format="nrrd", shape=(4, 4), dtype="u1")[...] = 3
+    zvcore.create(tmp_path / "b/a.raster", format="raster", shape=(4, 4), dtype="u1")[...] = 3
     (tmp_path / "other").write_bytes(b"of no concern")
     assert zvcore.make_manifest(tmp_path)[0] == 2
-    check_file(tmp_path / "b/a.nrrd")
+    check_file(tmp_path / "b/a.raster")
 
 
 def check_file(path):

@@ -101,6 +101,18 @@ PLATE = {
 }
 
 
+def test_labels_that_name_no_version_are_told_and_get_one_in_a_copy(tmp_path: Path) -> None:
+    # As ome-zarr-py 0.21 writes the group of labels.
+    group = zvcore.open(tmp_path / "a", "w", format="zarr3")
+    group.create_array("labels/cells/0", shape=(4, 4), dtype="u2")
+    zvcore.open(tmp_path / "a" / "labels", "r+").attrs["ome"] = {"labels": ["cells"]}
+    [problem] = zvcore.verify(tmp_path / "a").problems
+    assert not problem.fatal and "names no version" in problem.what
+    assert not zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3").losses
+    assert zvcore.open(tmp_path / "b" / "labels").attrs["ome"] == {"version": "0.5", "labels": ["cells"]}
+    assert not zvcore.verify(tmp_path / "b").problems
+
+
 def test_missing_wells_and_fields_are_reported(tmp_path: Path, format: str) -> None:
     plate = zvcore.open(tmp_path, "w", format=format)
     wells = {**PLATE, "wells": [*PLATE["wells"], {"path": "B/7"}]}

@@ -67,6 +67,21 @@ def test_it_works_in_every_store() -> None:
     assert (zvcore.open(store, format="zarr3")["a"][...] == values).all()
 
 
+def test_texts_stay_where_they_are(tmp_path: Path) -> None:
+    texts = np.array(["a", "", "hé", "a text that is longer than others"], object)
+    array = zvcore.create(
+        tmp_path, format="zarr2", shape=(6,), dtype=str, chunks=(2,), fill_value="nothing that anybody would write"
+    )
+    array[:4] = texts
+    before = files(tmp_path)
+    assert zvcore.migrate(tmp_path).counts == {"documents added": 1}
+    expected = [*texts, *["nothing that anybody would write"] * 2]
+    assert zvcore.open(tmp_path, format="zarr3")[...].tolist() == expected
+    assert np.asarray(zarr.open_array(str(tmp_path), mode="r", zarr_format=3)[...]).tolist() == expected
+    zvcore.migrate(tmp_path, undo=True)
+    assert files(tmp_path) == before
+
+
 def test_what_has_no_words_there_is_named_before_anything_is_written(tmp_path: Path) -> None:
     tree(tmp_path)
     group = zvcore.open(tmp_path, "r+")

@@ -82,15 +82,34 @@ def test_chunks_are_taken_over_as_they_are_stored(tmp_path: Path, name: str, sha
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("codec", [None, "blosc", "zstd"])
 @pytest.mark.parametrize("order", "CF")
-def test_texts_of_any_length_go_along(tmp_path: Path, order: str) -> None:
+def test_texts_of_any_length_go_along_as_they_are_stored(tmp_path: Path, order: str, codec: str | None) -> None:
     texts = np.array([["a", "", "hé"], ["longer than that", "x", "日本"]], object)
-    array = zvcore.create(tmp_path / "a", format="zarr2", shape=(2, 3), dtype=str, chunks=(2, 2), order=order)
+    array = zvcore.create(
+        tmp_path / "a", format="zarr2", shape=(2, 3), dtype=str, chunks=(2, 2), order=order, codec=codec
+    )
     array[...] = texts
-    zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3")
+    there = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", shards=(2, 4), verify=True)
     assert np.asarray(zarr.open_array(str(tmp_path / "b"), mode="r")[...]).tolist() == texts.tolist()
-    zvcore.convert(tmp_path / "b", tmp_path / "c", format="zarr2")
+    back = zvcore.convert(tmp_path / "b", tmp_path / "c", format="zarr2", verify=True)
     assert zvcore.open(tmp_path / "c")[...].tolist() == texts.tolist()
+    assert (there.copied, there.encoded, back.copied, back.encoded) == (2, 0, 2, 0)
+
+
+def test_byte_strings_of_any_length_go_along_as_they_are_stored(tmp_path: Path) -> None:
+    items = np.array([b"a", b"", b"\0\1", b"longer than that"], object)
+    zvcore.create(tmp_path / "a", format="zarr2", shape=(4,), dtype=bytes, chunks=(3,))[...] = items
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", verify=True)
+    assert (report.copied, report.encoded) == (2, 0)
+    assert zarr.open_array(str(tmp_path / "b"), mode="r")[...].tolist() == items.tolist()
+
+
+def test_texts_of_a_region_that_cuts_chunks_are_encoded_again(tmp_path: Path) -> None:
+    texts = np.array([f"text {n}" for n in range(20)], object)
+    zvcore.create(tmp_path / "a", format="zarr2", shape=(20,), dtype=str, chunks=(8,))[...] = texts
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", region=np.s_[8:12], verify=True)
+    assert report.copied == 0 and zvcore.open(tmp_path / "b")[...].tolist() == texts[8:12].tolist()
 
 
 def test_big_endian_items_after_a_filter_are_encoded_again(tmp_path: Path) -> None:

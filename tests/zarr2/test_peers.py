@@ -16,6 +16,7 @@ import zarr
 import zarrs  # noqa: F401  registers its pipeline
 
 import zvcore
+from zvcore.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -312,3 +313,59 @@ class zvcore_group:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+SMALL = {
+    "bfloat16": (1.5, 1.5), "float8_e4m3fn": (float("nan"), "NaN"), "float8_e4m3fnuz": (0.5, 0.5),
+    "float8_e4m3b11fnuz": (0.5, 0.5), "float8_e5m2": (float("inf"), "Infinity"), "float8_e5m2fnuz": (2, 2.0),
+    "float8_e3m4": (-1, -1.0), "float4_e2m1fn": (0.5, "AQ=="), "int4": (-3, -3),
+    "int2": (1, 1),
+}  # fmt: skip
+
+
+def same_numbers(found: Any, expected: np.ndarray) -> bool:
+    # The upper bits of a byte that holds fewer than eight mean nothing.
+    return np.array_equal(np.asarray(found).astype("f8"), expected.astype("f8"), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_numbers_pass_both_ways_with_tensorstore(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("ml_dtypes")
+    fill, told = SMALL[name]
+    spec = {"driver": "zarr", "metadata": {"chunks": [4, 4]}}
+    theirs = tensorstore.open(
+        {**spec, "kvstore": f"file://{tmp_path}/theirs/"}, dtype=getattr(tensorstore, name), shape=[6, 9],
+        create=True, fill_value=fill,
+    ).result()  # fmt: skip
+    dtype = theirs.dtype.numpy_dtype
+    values = (
+        np.random.default_rng(0)
+        .choice(np.array([1, 2, 0.5] if "int" not in name else [1, 0, -1]), (6, 9))
+        .astype(dtype)
+    )
+    theirs[:4].write(values[:4]).result()
+    values[4:] = np.asarray(fill).astype(dtype)
+    found = zvcore.open(tmp_path / "theirs")
+    assert found.dtype == dtype and same_numbers(found[...], values)
+    assert zvcore.verify(tmp_path / "theirs").ok
+
+    ours = zvcore.create(tmp_path / "ours", format="zarr2", shape=(6, 9), dtype=name, chunks=(4, 4), fill_value=fill)
+    ours[:4] = values[:4]
+    document = json.loads((tmp_path / "ours" / ".zarray").read_text())
+    assert document["dtype"] == name and document["fill_value"] == told
+    assert document["fill_value"] == json.loads((tmp_path / "theirs" / ".zarray").read_text())["fill_value"]
+    again = tensorstore.open({**spec, "kvstore": f"file://{tmp_path}/ours/"}, open=True).result().read().result()
+    assert same_numbers(again, values)
+    report = zvcore.convert(tmp_path / "theirs", tmp_path / "new", format="zarr3", verify=True)
+    assert report.encoded == 0 and same_numbers(zvcore.open(tmp_path / "new")[...], values)
+
+
+def test_small_numbers_that_nobody_has_in_version_2_are_refused(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for wanted in (
+        {"dtype": ml_dtypes.float6_e2m3fn},
+        {"dtype": ml_dtypes.float8_e8m0fnu},
+        {"dtype": "bfloat16", "endian": "big"},
+    ):
+        with pytest.raises(UnsupportedError, match="Zarr v2 has no data type"):
+            zvcore.create(tmp_path / "a", format="zarr2", shape=(4,), **wanted)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError
 from zvcore.pictures import preview
 from zvcore.pictures.sizes import chunk_sizes
 from zvcore.report import What
@@ -221,3 +221,17 @@ def test_progress_is_told_of_all_chunks(tmp_path: Path) -> None:
     assert told[-1] == (25, 25)
     assert {total for _, total in told} == {25}
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_what_is_left_behind_the_edges_hinders_no_look_at_the_rest(tmp_path: Path) -> None:
+    made(tmp_path / "a", **SHARDS)
+    (tmp_path / "a" / "c" / "9").mkdir()
+    for stray in ("c/9/0", "c/1/7"):
+        (tmp_path / "a" / stray).write_bytes((tmp_path / "a" / "c" / "1" / "0").read_bytes())
+        with pytest.raises(NotFoundError, match=f"{stray}.*outside of the array"):
+            zvcore.inspect(tmp_path / "a" / stray)
+    found = zvcore.inspect(tmp_path / "a")
+    assert len(found["shard_details"]) == 10 and found["objects"] == 12
+    report = zvcore.verify(tmp_path / "a")
+    assert report.ok and {one.where for one in report.problems} == {"c/9/0", "c/1/7"}
+    assert zvcore.compact(tmp_path / "a").ok

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zvcore
+from zvcore.commands.cli import main
 from zvcore.errors import ReadOnlyError
 from zvcore.stores import MemoryStore
 
@@ -120,6 +121,18 @@ def test_inspection_and_compaction(tmp_path):
     assert array.compact() == details["dead"]
     assert array.inspect()["shard_details"]["c/0/0"]["dead"] == 0
     assert (zarr.open_array(tmp_path)[...] == expected).all()
+
+
+def test_a_damaged_shard_hinders_no_look_at_the_others(tmp_path, capsys):
+    array = make(tmp_path, (64, 64), (8, 8), (32, 32))
+    array[...] = 1
+    with (tmp_path / "c" / "0" / "1").open("r+b") as file:
+        file.truncate(30)
+    found = zvcore.inspect(tmp_path)
+    assert "too small" in found["shard_details"].pop("c/0/1")["error"]
+    assert {one["chunks"] for one in found["shard_details"].values()} == {16}
+    assert main(["info", str(tmp_path)]) == 0
+    assert "1 of 4 shards, such as" in capsys.readouterr().out
 
 
 def test_appending_compacts_by_itself(tmp_path):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import zvcore
 from zvcore.codecs import from_zarr3
-from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, MetadataError, UnfitValueError, UnsupportedError, ZvcoreError
 from zvcore.stores import MemoryStore
 from zvcore.zarr3.dtypes import parse_data_type
 
@@ -254,7 +254,7 @@ def test_integers_are_scaled_exactly_or_refused(data: Any) -> None:
         assert [int(one) for one in stored] == exact
         assert [int(one) for one in codec.decode_array(stored, limits.dtype, stored.shape)] == values
     else:
-        with pytest.raises(UnsupportedError, match="fit"):
+        with pytest.raises(UnfitValueError, match="fit"):
             codec.encode_array(array)
 
 

@@ -11,6 +11,7 @@ from zvcore.errors import MetadataError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group
 from zvcore.images import Axis, Image, Level
+from zvcore.typed import Item
 
 if TYPE_CHECKING:
     from zvcore.format import Node
@@ -47,7 +48,7 @@ class Facts(Mapping[str, Any]):
         return repr(self._values)
 
 
-class BorrowedArray(Array):
+class BorrowedArray(Array[Item]):
     """An array that another library holds, or that lies in a file of another format.
 
     axes   what is known of its axes, and
@@ -55,6 +56,7 @@ class BorrowedArray(Array):
     store  where it lies; an array in a file is pickled as that place
     order  of the memory of what is read, where chunks lie otherwise
     image  where its file describes an image, and not only an array: by which `convention`, its `name`, its `words`
+    untold what else is known of it that no array here can say, in words
     """
 
     def __init__(
@@ -68,13 +70,15 @@ class BorrowedArray(Array):
         whole: Sequence[int] | None = None,
         order: Literal["C", "F"] | None = None,
         image: Mapping[str, Any] | None = None,
+        untold: Sequence[str] = (),
     ) -> None:
-        facts = attrs if isinstance(attrs, Facts) else Facts(attrs)
-        super().__init__(layout, format=format, attrs=facts, read_only=True)
+        self._facts = attrs if isinstance(attrs, Facts) else Facts(attrs)
+        super().__init__(layout, format=format, attrs=self._facts, read_only=True)
         self._place = layout.store if store is None else store
         self.axes: Axes = axes or (Axis(),) * len(layout.shape)
         self.whole = tuple(layout.form.shape if whole is None else whole)
         self._image = image or {}
+        self._untold = tuple(untold)
         if order is not None:
             self.order = order
 
@@ -88,7 +92,7 @@ class BorrowedArray(Array):
         return self._place
 
     def read_image(self) -> Image:
-        untold = tuple(f"the attribute {name!r}" for name in self.attrs.untold)
+        untold = (*(f"the attribute {name!r}" for name in self._facts.untold), *self._untold)
         return Image("", [Level("", self, self.axes, untold=untold)], **self._image)
 
     def __repr__(self) -> str:

@@ -44,10 +44,15 @@ class ReadingCare:
     ) -> Report:
         report = Report(watch=watch)
         self._in_words(store, only)
+        # A file is its own document: with documents alone it is counted, and looked at as an object.
+        documents_alone = store.file is not None and only is not None and not only
         try:
-            self._check(self.format.open(store), fast, threads, report)
+            self._check(self.format.open(store), fast or documents_alone, threads, report)
         except ZvcoreError as error:
             report.problems.append(Problem.of(error, self._document(store)))
+        if documents_alone:
+            report.problems.clear()
+            return report
         report.looked_at(1)
         return report
 
@@ -68,9 +73,10 @@ class ReadingCare:
 
     def inspect(self, store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
         self._in_words(store, None if only is None else [only])
-        size = store.size(self._document(store)) or 0
-        found = _described(self.format.open(store))
-        about = {"objects": 1, "stored_bytes": size}
+        opened = self.format.open(store)
+        objects, size = self._stored(store, opened)
+        found = _described(opened)
+        about = {"objects": objects, "stored_bytes": size}
         if "nbytes" in found and size:
             about["ratio"] = found["nbytes"] / size
         return {**found, **about}
@@ -78,6 +84,10 @@ class ReadingCare:
     def _document(self, store: Store) -> str:
         """The object that all of it hangs on."""
         return store.file or ""
+
+    def _stored(self, store: Store, opened: Any) -> tuple[int, int]:
+        """(how many objects it is stored in, how many bytes)."""
+        return 1, store.size(self._document(store)) or 0
 
     def _in_words(self, store: Store, only: Sequence[str] | None) -> None:
         for key in only or ():

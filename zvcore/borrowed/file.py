@@ -25,13 +25,13 @@ _BUFFER = 1 << 18
 
 
 class StoredFile(io.RawIOBase):
-    """An object of a store as a file that is read."""
+    """An object of a store as a file that is read; `size` is how many bytes it has."""
 
     def __init__(self, store: Store, key: str) -> None:
         size = store.size(key)
         if size is None:
             raise NotFoundError("there is no file here", key=store.root)
-        self._store, self._key, self._size, self._at = store, key, size, 0
+        self._store, self._key, self.size, self._at = store, key, size, 0
         self.name = key
 
     def readable(self) -> bool:
@@ -44,7 +44,7 @@ class StoredFile(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
         if base + offset < 0:
             raise ValueError(f"no file has a byte {base + offset}")
         self._at = base + offset
@@ -52,7 +52,7 @@ class StoredFile(io.RawIOBase):
 
     def readinto(self, buffer: Buffer) -> int:
         target = memoryview(buffer).cast("B")
-        count = max(0, min(len(target), self._size - self._at))
+        count = max(0, min(len(target), self.size - self._at))
         if count:
             data = self._store.get(self._key, self._at, count)
             if data is None or len(data) != count:
@@ -60,6 +60,16 @@ class StoredFile(io.RawIOBase):
             target[:count] = data
             self._at += count
         return count
+
+
+class _Buffered(io.BufferedReader):
+    """Room for what is read is made before: no more of it than there is to read, whatever a file claims."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > _BUFFER:
+            assert isinstance(self.raw, StoredFile)
+            size = min(size, max(0, self.raw.size - self.tell()))
+        return super().read(size)
 
 
 def readable(store: Store) -> str | io.BufferedReader:
@@ -73,7 +83,7 @@ def readable(store: Store) -> str | io.BufferedReader:
 def stream(store: Store) -> io.BufferedReader:
     """A file over the store, for libraries that would leave a file of their own open."""
     assert store.file is not None
-    return io.BufferedReader(StoredFile(store, store.file), _BUFFER)
+    return _Buffered(StoredFile(store, store.file), _BUFFER)
 
 
 def library(name: str, extra: str, title: str) -> Any:

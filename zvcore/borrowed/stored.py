@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zvcore.placement import Placement
     from zvcore.stores.single_file import SingleFileStore
 
-__all__ = ["ChunkIndex", "StoredLayout"]
+__all__ = ["ChunkIndex", "EndingLayout", "StoredLayout"]
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,12 @@ class ChunkIndex:
 
 
 class StoredLayout(Layout):
-    """Whole chunks, even at the end, encoded by codecs that zvcore has. `read_index` is called when one is first read.
+    """Chunks encoded by codecs that zvcore has. `read_index` is called when one is first read.
 
-    A chunk that is not stored reads as the fill value.
+    A chunk that is not stored reads as the fill value. Chunks at the array's end are whole.
     """
+
+    edge: ClassVar[Literal["full", "cropped"]] = "full"
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class StoredLayout(Layout):
         self.shape = tuple(shape)
         native = dtype.newbyteorder("=")
         axes = tuple(range(len(self.shape)))
-        self.form = ChunkForm(tuple(chunks), native, native != dtype, axes, "full")
+        self.form = ChunkForm(tuple(chunks), native, native != dtype, axes, self.edge)
         self.fill_value = fill_value
         self.codecs = tuple(codecs)
         # The library's own reader of these chunks, as a `BlockLayout` has it.
@@ -133,3 +135,9 @@ class StoredLayout(Layout):
             keys=Keys.of([self.key]), key=np.zeros(count, np.int32), offset=offset, length=length, chain=chain,
             stamps=[self.stamp],
         )  # fmt: skip
+
+
+class EndingLayout(StoredLayout):
+    """Chunks that end where the array does."""
+
+    edge = "cropped"

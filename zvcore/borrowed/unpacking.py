@@ -22,12 +22,14 @@ _APART = 32 << 20
 
 
 class Unpacked:
-    """The bytes that a gzip object of a store stands for. One thread at a time reads."""
+    """The bytes that a gzip stream stands for, which begins at a byte of an object and takes the rest of it. One thread
+    at a time reads.
+    """
 
-    def __init__(self, store: Store, key: str) -> None:
+    def __init__(self, store: Store, key: str, begin: int = 0) -> None:
         self.store, self.key = store, key
         self._guard = threading.Lock()
-        self._marks: list[tuple[int, int, Any]] = [(0, 0, zlib.decompressobj(31))]
+        self._marks: list[tuple[int, int, Any]] = [(begin, 0, zlib.decompressobj(31))]
         self._now: tuple[int, int, Any] | None = None
 
     def read(self, start: int, length: int, short: bool = False) -> bytes:

@@ -4,6 +4,7 @@ else has `shape`, `dtype` and `[]`. Of none of them the library is imported: who
 
 from __future__ import annotations
 
+import math
 import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ class Told:
     chunks    its own, if it has some
     parallel  whether several threads may read at once
     place     where it lies, if it lies in a place that it can be known by
+    untold    what else it says that no array here can say, in words
     """
 
     read: Callable[[tuple[slice, ...]], Any]
@@ -43,6 +45,7 @@ class Told:
     attrs: Mapping[str, Any] | None = None
     axes: Axes | None = None
     place: str | None = None
+    untold: tuple[str, ...] = ()
 
 
 class _Object:
@@ -86,7 +89,7 @@ def as_array(given: Any) -> BorrowedArray:
     whole = block_shape(shape, dtype.itemsize, told.chunks) if told.chunks is None else told.chunks
     layout = BlockLayout(name, _Object(given, dtype, shape), chunks)
     whole = tuple(max(1, min(a, b)) for a, b in zip(whole, shape, strict=True))
-    return BorrowedArray(layout, format="borrowed", attrs=told.attrs, axes=told.axes, whole=whole)
+    return BorrowedArray(layout, format="borrowed", attrs=told.attrs, axes=told.axes, whole=whole, untold=told.untold)
 
 
 def _dtype_of(given: Any, kind: str) -> np.dtype[Any]:
@@ -173,10 +176,17 @@ def _tensorstore_unit(unit: Any) -> tuple[str | None, float | None]:
 
 
 def _xarray(given: Any) -> Told:
-    axes = tuple(_axis_of(given, str(name)) for name in given.dims)
+    names = [str(name) for name in given.dims]
+    axes = tuple(_axis_of(given, name) for name in names)
     attrs = {str(name): value for name, value in given.attrs.items()}
     chunks = _regular(given.chunks) or _regular(tuple(given.encoding.get("chunksizes") or ()))
-    return Told(lambda region: given[region].values, chunks, given.chunks is not None, attrs, axes)
+    said = {axis.name for axis in axes if axis.scale is not None}
+    untold = tuple(_untold_coordinate(str(name), str(name) in names) for name in given.coords if str(name) not in said)
+    return Told(lambda region: given[region].values, chunks, given.chunks is not None, attrs, axes, untold=untold)
+
+
+def _untold_coordinate(name: str, along: bool) -> str:
+    return f"the coordinate {name!r}{' (not evenly spaced and growing)' if along else ''}"
 
 
 def _axis_of(given: Any, name: str) -> Axis:
@@ -189,9 +199,11 @@ def _axis_of(given: Any, name: str) -> Axis:
     values = np.asarray(coordinate.values)
     if values.dtype.kind not in "iuf" or len(values) < 2:
         return Axis(name, unit)
-    steps = np.diff(values.astype(float))
+    values = values.astype(float)
     step = float(values[-1] - values[0]) / (len(values) - 1)
-    if not step > 0 or not np.allclose(steps, step, rtol=_STRAIGHT, atol=0):
+    # Sums of steps, and not single ones: those of small numbers behind a large one have its rounding.
+    line = values[0] + step * np.arange(len(values))
+    if not (0 < step < math.inf) or not np.allclose(values, line, rtol=0, atol=_STRAIGHT * step):
         return Axis(name, unit)
     return Axis(name, unit, step, float(values[0]))
 

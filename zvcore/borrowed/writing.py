@@ -43,22 +43,23 @@ def refuse_own(store: Store, data: Any) -> None:
 
 def fill(array: Array, data: Any) -> None:
     """Write all of `data` to an array. Each of the array's objects is written once."""
-    if tuple(data.shape) != array.shape and not isinstance(data, np.ndarray):
-        raise ValueError(f"the array has shape {array.shape}, its values {tuple(data.shape)}")
+    # A volume has an axis of channels, which the shape of one channel need not name.
+    widened = array.shape == (*data.shape, 1)
     if isinstance(data, np.ndarray):
-        # A volume has an axis of channels, which the shape of one channel need not name.
-        array[...] = data[..., None] if array.shape == (*data.shape, 1) else data
+        array[...] = data[..., None] if widened else data
         return
-    extents = _extents(array, data)
+    if tuple(data.shape) != array.shape and not widened:
+        raise ValueError(f"the array has shape {array.shape}, its values {tuple(data.shape)}")
+    extents = _extents(array, (*data.chunks, 1) if widened else data.chunks)
     for place in itertools.product(*map(range, count_of(array.shape, extents))):
         region = slices(box_of(place, extents, array.shape))
-        array[region] = data[region]
+        array[region] = data[region[:-1]][..., None] if widened else data[region]
 
 
-def _extents(array: Array, data: Array) -> Sequence[int]:
+def _extents(array: Array, chunks: Sequence[int]) -> Sequence[int]:
     """The shape of parts that cut no object, and no chunk of the source either where such parts are small enough."""
     objects = array.shards or array.chunks
-    both = [math.lcm(a, b) if a < n else a for a, b, n in zip(objects, data.chunks, array.shape, strict=True)]
+    both = [math.lcm(a, b) if a < n else a for a, b, n in zip(objects, chunks, array.shape, strict=True)]
     itemsize = array.dtype.itemsize
     fits = math.prod(min(a, n) for a, n in zip(both, array.shape, strict=True)) * itemsize <= _AT_ONCE
     return grow(both if fits else objects, array.shape, itemsize, _AT_ONCE)

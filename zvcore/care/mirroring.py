@@ -18,7 +18,7 @@ from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
 from zvcore.stores.confined import ConfinedStore, Confinement
-from zvcore.stores.opening import open_beside, open_store
+from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
 from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _source(src: Any, options: Mapping[str, Any] | None) -> Store:
         if "://" not in text and os.path.isdir(text):
             # A folder that others made may have links to anything on this machine.
             return ConfinedStore(Confinement(text))
-        if "://" not in text and os.path.isfile(text) and not text.lower().endswith((".zip", ".ozx")):
+        if "://" not in text and os.path.isfile(text) and not text.lower().endswith(ARCHIVE_ENDINGS):
             file = open_beside(text, "r", options)
             if file is not None:
                 return file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ZvcoreError
-from zvcore.images.ome import MOST_AXES, read_set, read_words, type_by_name
+from zvcore.images.ome import ATTRIBUTE, MOST_AXES, read_set, read_words, type_by_name
 from zvcore.report import Problem, What
 
 if TYPE_CHECKING:
@@ -27,7 +27,11 @@ def check_ome(attrs: Mapping[str, Any], shape_at: ShapeAt, report: Report, *, do
     """Check the attributes of a group, which stand in `document`."""
     words = read_words(attrs)
     if words.members:
-        _Checker(words.members, "ome." if "ome" in words.taken else "", shape_at, report, document).all()
+        inside = ATTRIBUTE in words.taken
+        if inside and words.version is None:
+            what = "ome names no version of OME-Zarr, which readers may refuse"
+            report.add(document, what, kind=What.DOCUMENT, fatal=False)
+        _Checker(words.members, f"{ATTRIBUTE}." if inside else "", shape_at, report, document).all()
 
 
 class _Checker:
@@ -53,7 +57,8 @@ class _Checker:
                 continue
             if image is not None:
                 self.axes(image.axes[0])
-                self.sizes(image, shapes)
+                if image.sized:
+                    self.sizes(image, shapes)
                 self.channels(image, shapes, number)
         self.named("labels", _texts(self.members.get("labels")), "the label image")
         self.plate()
@@ -91,8 +96,6 @@ class _Checker:
     def axes(self, axes: Axes) -> None:
         """What OME-Zarr wants of axes, and readers rely on."""
         names = [axis.name for axis in axes]
-        if not names:
-            return  # before version 0.3 they went without saying
         shown = " ".join(name or "?" for name in names)
         if not 2 <= len(names) <= MOST_AXES:
             self.wrong(f"the image has {len(names)} axes ({shown}); OME-Zarr knows 2 to {MOST_AXES}", fatal=False)

@@ -8,29 +8,38 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.care.manifest import MANIFEST, check_manifest, manifest_around
-from zvcore.converting.note import FINISHED, UnfinishedConversion, places_above, unfinished_around, unfinished_at
+from zvcore.care.several import datasets_in, root_of, verify_several, verify_unmarked
+from zvcore.converting.note import (
+    FINISHED,
+    UnfinishedConversion,
+    places_above,
+    unfinished_around,
+    unfinished_at,
+    unfinished_member,
+)
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.part_notes import FOLDER as PARTS
 from zvcore.converting.share import Share
-from zvcore.errors import InvalidKeyError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 from zvcore.format import Format, get_format
 from zvcore.logs import Log
 from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
-from zvcore.stores import Store
 from zvcore.stores.key_selection import keys_of
 from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from distributed import Client
+
     from zvcore.opening import Path
+    from zvcore.stores import Store
 
 __all__ = ["compact", "find", "inspect", "repair", "verify"]
 
@@ -38,7 +47,7 @@ _log = Log("care")
 
 # Objects of zvcore's own, which belong to no format.
 _NOTES = (NOTE, FINISHED, MANIFEST)
-# How many arrays of an unfinished conversion are named, or entries of a folder looked at.
+# How many arrays of an unfinished conversion are named.
 _NAMED = 100
 # How many objects one task on a cluster looks at.
 _OBJECTS_PER_TASK = 16
@@ -51,7 +60,7 @@ def verify(
     path: Path,
     fast: bool = False,
     threads: int | None = None,
-    client: Any = None,
+    client: Client | None = None,
     *,
     format: str | None = None,
     progress: bool | Callable[[int, int], Any] = False,
@@ -61,7 +70,8 @@ def verify(
 ) -> Report:
     """Check all of an array, a group, a volume, a Zarr Vectors store, or one file of these.
 
-    Where there is a manifest (see `make_manifest`), what lies here is compared with it, too.
+    Where there is a manifest (see `make_manifest`), what lies here is compared with it, too. Of a folder of several
+    datasets, which is none itself, each is checked.
 
     fast             do not decode chunks: check structure, checksums, and the sizes that are known
     client           a dask.distributed `Client`: its workers look, each at some objects, with one thread unless
@@ -73,21 +83,18 @@ def verify(
     storage_options  for object stores, as in `zvcore.open`
     options          what only this format has, such as `spec=` for bare sharded stores of precomputed
     """
+
+    def one(place: str, format: str | None = None) -> Report:
+        return verify(
+            place, fast, threads, client, format=format, progress=progress, part=part,
+            storage_options=storage_options, **options,
+        )  # fmt: skip
+
     share = Share.of(part)
     try:
         store, found, only = find(path, "r", format, storage_options)
     except (MetadataError, UnsupportedError) as error:
-        unfinished = unfinished_around(path, storage_options)
-        damage = []
-        if unfinished is None or isinstance(error, MetadataError):
-            # There is data, but the document that describes it is missing or cannot be read. A conversion that has
-            # not ended may not have come to writing one.
-            problem = replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)
-            damage.append(replace(problem, where=problem.where.removeprefix(f"{_root(path)}/")))
-            damage.extend(_hint(path, storage_options))
-        report = Report(damage)
-        _tell_unfinished(report, str(path), [unfinished])
-        return report
+        return _verify_without_document(path, error, storage_options, one)
     meant = None if only is None else [only]
     with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
         if client is not None or share is not None:
@@ -109,28 +116,28 @@ def verify(
     return report
 
 
-def _hint(path: Path, storage_options: Mapping[str, Any] | None) -> list[Problem]:
-    """Which datasets lie directly in a place that is none: a group that lost its document, or a folder of several."""
-    if isinstance(path, Store):
-        return []
-    found = []
-    text = os.fsdecode(path).rstrip("/")
-    with suppress(ZvcoreError):
-        folders, objects = store_at(text, "r", storage_options).list_dir()
-        for name in itertools.islice(sorted([*folders, *objects]), _NAMED):
-            with suppress(ZvcoreError):
-                if detect(store_at(f"{text}/{name}", "r", storage_options)) is not None:
-                    found.append(name)
-    told = f"if this is no group, but a folder of several datasets, verify each of them: {', '.join(found)}"
-    return [Problem("", told, fatal=False, kind=What.MISSING)] if found else []
-
-
-def _root(path: Path) -> str:
-    """What the full names of the objects there begin with."""
-    if isinstance(path, Store):
-        return path.root
-    text = os.fsdecode(path)
-    return text.rstrip("/") if "://" in text else os.path.abspath(text)
+def _verify_without_document(
+    path: Path,
+    error: MetadataError | UnsupportedError,
+    storage_options: Mapping[str, Any] | None,
+    verify: Callable[..., Report],
+) -> Report:
+    """There is data, but the document that describes it is missing, or cannot be read."""
+    unfinished = unfinished_around(path, storage_options)
+    report = Report()
+    # A conversion that has not ended may not have come to writing one.
+    if unfinished is None or isinstance(error, MetadataError):
+        problem = replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)
+        report.problems.append(replace(problem, where=problem.where.removeprefix(f"{root_of(path)}/")))
+        if isinstance(path, str | os.PathLike):
+            several = datasets_in(os.fsdecode(path), storage_options)
+            if isinstance(error, UnsupportedError) and several.separate:
+                return verify_several(several, verify)
+            if isinstance(error, UnsupportedError) and several.unmarked is not None:
+                return verify_unmarked(several, verify)
+            report.problems.extend(several.hint())
+    _tell_unfinished(report, str(path), [unfinished])
+    return report
 
 
 def _check_manifest(
@@ -159,17 +166,10 @@ def _unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedCon
     """The unfinished conversions whose destination is below the root of a store."""
     try:
         for key in keys_of(store, None if only is None else [only]):
-            if key.endswith(f"/{NOTE}") and (found := _unfinished_member(store, key[: -len(NOTE) - 1])) is not None:
+            if key.endswith(f"/{NOTE}") and (found := unfinished_member(store, key[: -len(NOTE) - 1])) is not None:
                 yield found
     except UnsupportedError:
         return  # the store cannot be listed
-
-
-def _unfinished_member(store: Store, path: str) -> UnfinishedConversion | None:
-    try:
-        return unfinished_at(store.child(path))
-    except InvalidKeyError:
-        return None  # a document names a member that no object can have as its name
 
 
 def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConversion | None]) -> None:
@@ -341,7 +341,7 @@ def _mark_members(store: Store, found: dict[str, Any]) -> None:
     """Mark the members, too, that are the destination of an unfinished conversion."""
     below = [*_below("", found)]
     for (_, one), unfinished in zip(
-        below, store.each(lambda item: _unfinished_member(store, item[0]), below), strict=True
+        below, store.each(lambda item: unfinished_member(store, item[0]), below), strict=True
     ):
         if unfinished is not None:
             one["unfinished"] = unfinished.to_json()
@@ -359,7 +359,7 @@ def find(
 ) -> tuple[Store, Format, str | None]:
     """(store, format, what within it): the dataset at a path, or the one around a path that leads into it."""
     given = None if format is None else get_format(format)
-    if isinstance(path, Store):
+    if not isinstance(path, str | os.PathLike):
         opened = store_at(path, mode, storage_options)
         found = given or detect(opened)
         if found is None:

@@ -69,9 +69,9 @@ class FormatNames:
         if self._of != "conversions":
             return iter([name for name, _ in found])
         from zvcore.converting import TABLES
+        from zvcore.converting.naming import WAYS
 
-        ways = ("makes_arrays", "takes_arrays", "takes_rows", "takes_lines")
-        return iter([*(name for name, one in found if any(getattr(one, way) for way in ways)), *TABLES])
+        return iter([*(name for name, one in found if any(getattr(one, way) for way in WAYS)), *TABLES])
 
 
 class UsageError(Exception):

@@ -48,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
 
     import zvcore
     from zvcore.commands import UsageError
-    from zvcore.commands.files import slabs
     from zvcore.commands.terminal import open_array, print_json, reading
     from zvcore.engine import Selection
+    from zvcore.images.slabs import slabs
 
     with reading(options.path):
         if options.region is None and options.at is None and not options.raw:

@@ -10,6 +10,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ __all__ = ["main", "make_parser"]
 UNLESS_GIVEN: dict[str, Any] = {"threads": None, "quiet": False, "verbose": 0, "debug": False, "storage_option": None}
 # What commands call the paths that they take.
 PATHS = ("path", "paths", "src", "dst", "out", "volume")
+# What may be left out, and may stand behind options.
+MAY_COME_LAST = ("region", "dst")
+AN_OPTION = re.compile("-(?![0-9])")
 # The exit status of a process that SIGTERM ended.
 TERMINATED = 143
 
@@ -97,7 +101,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
-    options = parser.parse_args(arguments, argparse.Namespace(**UNLESS_GIVEN))
+    options, rest = parser.parse_known_args(arguments, argparse.Namespace(**UNLESS_GIVEN))
+    place_rest(parser, options, rest)
     try:
         with durable(durability_asked(options)), telling(options.verbose), opening_with(options):
             status: int = options.run(options)
@@ -121,6 +126,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell_notes(error)
         return 1
     return status
+
+
+def place_rest(parser: argparse.ArgumentParser, options: argparse.Namespace, rest: list[str]) -> None:
+    """Give a region or destination that stands behind options its place: argparse fills it with nothing before."""
+    for name in MAY_COME_LAST:
+        # A region may begin with a number below zero.
+        if rest and getattr(options, name, "") is None and not AN_OPTION.match(rest[0]):
+            setattr(options, name, rest.pop(0))
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
 
 
 def durability_asked(options: argparse.Namespace) -> str | None:

@@ -35,10 +35,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser.add_argument("dst", metavar="DST", help="a path or URL")
     parser.add_argument(
         "--format",
-        required=True,
         metavar="F",
         choices=FormatNames("conversions"),
-        help="the format of DST: %(choices)s",
+        help="the format of DST (by default what the name of a single file says): %(choices)s",
     )
     parser.add_argument("--chunks", type=sizes, metavar="A,B,C", help="the shape of a chunk")
     parser.add_argument("--shards", type=shard_sizes, metavar="A,B,C|none", help="the shape of a shard, or no shards")
@@ -130,9 +129,14 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError, ending_in_order
     from zvcore.commands.regions import chosen_region
+    from zvcore.converting.naming import chosen_format
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
 
+    try:
+        format = chosen_format(options.format, options.dst)
+    except TypeError as error:
+        raise UsageError(str(error)) from error
     try:
         source = zvcore.open(options.src)
     except NotFoundError as error:
@@ -146,7 +150,7 @@ def run(options: argparse.Namespace) -> int:
     if options.sharding is not None:
         given["sharding"] = specification(options.sharding)
     asked: dict[str, Any] = dict(
-        format=options.format, chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
+        format=format, chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
         method=options.method, factors=options.factors, region=region, dtype=options.dtype, clip=options.clip,
         overwrite=options.overwrite, resume=not options.no_resume, strict=options.strict,
         image=options.image, ome=options.ome, voxel_size=options.voxel_size, axes=options.axes,

@@ -6,72 +6,19 @@ import math
 import os
 import sys
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from zvcore.format import Format
+
     Watch = Callable[[int], None]
 
-__all__ = ["KINDS", "check_name", "put_bytes", "slabs", "write_region"]
+__all__ = ["KINDS", "check_name", "image_format", "put_bytes", "write_region"]
 
-# What is read at once, in bytes.
-SLAB = 32 << 20
-
-KINDS = ".npy, .npz, .tif or .tiff, .raw or .bin (bytes in C order, little endian)"
-
-
-def slabs(
-    array: Any,
-    region: tuple[Any, ...],
-    threads: int | None,
-    axis: int | None = None,
-    watch: Watch | None = None,
-) -> Iterator[Any]:
-    """The region's values, in pieces that fit into memory, along an axis (the first that is a range).
-
-    `watch` is told how many more have been read.
-    """
-    for values in _slabs(array, region, threads, axis):
-        if watch is not None:
-            watch(values.size)
-        yield values
-
-
-def _slabs(array: Any, region: tuple[Any, ...], threads: int | None, axis: int | None) -> Iterator[Any]:
-    import numpy as np
-
-    full = whole_region(region, array.ndim)
-    if axis is None:
-        axis = next((i for i, part in enumerate(full) if isinstance(part, slice)), None)
-    if axis is None:
-        yield np.asarray(array.read(tuple(full), threads=threads))
-        return
-    span = range(array.shape[axis])[full[axis]]
-    others = [
-        len(range(n)[part])
-        for i, (n, part) in enumerate(zip(array.shape, full, strict=True))
-        if i != axis and isinstance(part, slice)
-    ]
-    row = max(1, math.prod(others) * array.dtype.itemsize)
-    # Whole chunks where they fit: each is decoded once then.
-    step = max(1, SLAB // row)
-    if step > array.chunks[axis]:
-        step -= step % array.chunks[axis]
-    for first in range(0, len(span), step):
-        part = span[first : first + step]
-        stop = part.stop if part.step > 0 or part.stop >= 0 else None
-        full[axis] = slice(part.start, stop, part.step)
-        yield np.asarray(array.read(tuple(full), threads=threads))
-
-
-def whole_region(region: tuple[Any, ...], ndim: int) -> list[Any]:
-    """A region with an entry for each axis."""
-    full = list(region)
-    if ... in full:
-        place = full.index(...)
-        full[place : place + 1] = [slice(None)] * (ndim - len(full) + 1)
-    return full + [slice(None)] * (ndim - len(full))
+KINDS = ".npy, .npz, .tif or .tiff, .nii or .nii.gz, .raw or .bin (bytes in C order, little endian)"
 
 
 def check_name(output: str) -> str:
@@ -81,9 +28,21 @@ def check_name(output: str) -> str:
     if output == "-":
         return ""
     ending = os.path.splitext(output)[1].lower()
+    if image_format(output) is not None:
+        return ending
     if not ending or ending not in _WRITERS:
         raise UsageError(f"{output}: what the name ends with says what is written: {KINDS}")
     return ending
+
+
+def image_format(output: str) -> Format | None:
+    """The format that writes images into files of this name, besides those that are written here."""
+    from zvcore.format import formats
+
+    if os.path.splitext(output)[1].lower() in _WRITERS:
+        return None
+    found = (one for one in formats().values() if one.takes_images and one.names_written(os.path.basename(output)))
+    return next(found, None)
 
 
 def put_bytes(output: str, data: bytes) -> None:
@@ -95,7 +54,8 @@ def write_region(array: Any, region: tuple[Any, ...], output: str, threads: int 
     """A region of an array to a file, or to stdout."""
     from zvcore.progress import shown
 
-    write = _WRITERS[check_name(output)]
+    format = image_format(output)
+    write = _WRITERS[check_name(output)] if format is None else partial(_image, format, output)
     values = math.prod(_shape(array, region))
     with shown(progress, values, "reading", "value") as watch, _written(output) as file:
         write(file, array, region, threads, watch)
@@ -112,15 +72,26 @@ def _written(output: str) -> Iterator[Any]:
         with open(output, "wb") as file:
             yield file
         return
-    partial = f"{output}.{os.getpid()}.partial"
+    unfinished = f"{output}.{os.getpid()}.partial"
     try:
-        with open(partial, "wb") as file:
+        with open(unfinished, "wb") as file:
             yield file
-        os.replace(partial, output)
+        os.replace(unfinished, output)
     except BaseException:
-        if os.path.exists(partial):
-            os.remove(partial)
+        if os.path.exists(unfinished):
+            os.remove(unfinished)
         raise
+
+
+def _image(
+    format: Format, output: str, file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch
+) -> None:
+    from zvcore.converting.whole import whole_image
+    from zvcore.images.slabs import whole_region
+
+    image = whole_image(array, whole_region(region, array.ndim))
+    image.threads, image.watch = threads, watch
+    format.write_image(file, image, format.options_for(output))
 
 
 def _shape(array: Any, region: tuple[Any, ...]) -> tuple[int, ...]:
@@ -131,6 +102,8 @@ def _shape(array: Any, region: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _raw(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
     import numpy as np
+
+    from zvcore.images.slabs import slabs
 
     little = array.dtype.newbyteorder("<")
     for values in slabs(array, region, threads, watch=watch):
@@ -157,10 +130,4 @@ def _npz(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, wa
         _npy(member, array, region, threads, watch)
 
 
-def _tiff(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
-    from zvcore.commands.tiff import write_tiff
-
-    write_tiff(file, array, whole_region(region, array.ndim), threads, watch)
-
-
-_WRITERS = {"": _npy, ".npy": _npy, ".npz": _npz, ".raw": _raw, ".bin": _raw, ".tif": _tiff, ".tiff": _tiff}
+_WRITERS = {"": _npy, ".npy": _npy, ".npz": _npz, ".raw": _raw, ".bin": _raw}

@@ -16,8 +16,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="write a region of an array, a chunk, or a value by its id, to a file",
         description="Write a region of an array to a file, as what its name ends with: "
-        ".npy, .npz, .tif (an OME-TIFF where the axes have names), .raw (bytes in C order); annotations or points as "
-        ".csv, .parquet or .npz; a chunk as it is stored "
+        ".npy, .npz, .tif (an OME-TIFF where the axes have names), .nii or .nii.gz, .raw (bytes in C order); "
+        "annotations or points as .csv, .parquet or .npz; lines as .trx, .trk or .tck; a chunk as it is stored "
         "(--chunk); a mesh as .obj, .ply or .stl or a skeleton as .swc (in micrometers) by its segment's id (--id); or "
         "the bytes of a skeleton, mesh manifest or other value of a sharded store.",
     )
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if (options.region is not None or options.at is not None) and (options.chunk or options.id):
         raise UsageError("a region, --chunk or --id: one of them")
     stored = options.chunk is not None or options.id is not None
-    if not stored and write_rows(options):
+    if not stored and (write_rows(options) or write_lines(options)):
         return 0
     if not stored:
         check_name(options.output)
@@ -79,6 +79,25 @@ def write_rows(options: argparse.Namespace) -> bool:
         write_table(options.output, rows)
     for loss in rows.losses:
         say(options, f"lost: {loss}")
+    return True
+
+
+def write_lines(options: argparse.Namespace) -> bool:
+    """Whether the output is a file of lines, by its name; then it is written."""
+    import zvcore
+    from zvcore.commands import UsageError
+    from zvcore.commands.terminal import reading, say
+    from zvcore.format import formats
+
+    makers = [one for one in formats().values() if one.takes_lines and one.names_file(options.output)]
+    if not makers:
+        return False
+    if options.region is not None or options.at is not None:
+        raise UsageError("a file of lines has all of them: it takes no region")
+    with reading(options.path):
+        report = zvcore.convert(options.path, options.output, format=makers[0].name, overwrite=True)
+    for loss in report.losses:
+        say(options, f"lost: {loss.what}")
     return True
 
 

@@ -17,7 +17,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="format, shape, chunks, codec, size on disk; the map of a shard",
         description="Show what is at a path: an array, a group, a volume, a Zarr Vectors store, or one shard or "
-        "chunk file. For a shard, a map of its live bytes, dead bytes and index is drawn.",
+        "chunk file. For a shard, a map of its live bytes, dead bytes and index is drawn. Exit status 1: it is, or "
+        "holds, the destination of an unfinished conversion.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
     parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: detected)")
@@ -28,16 +29,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands.terminal import print_json, reading
+    from zvcore.commands.terminal import holds_unfinished, print_json, reading
 
     with reading(options.path):
         found = zvcore.inspect(options.path, threads=options.threads, format=options.format)
     if options.json:
         print_json(found)
-        return 0
-    for line in lines(found, options.attributes):
-        print(line)
-    return 0
+    else:
+        for line in lines(found, options.attributes):
+            print(line)
+    return int(holds_unfinished(found))
 
 
 def lines(found: dict[str, Any], attributes: bool = False) -> Iterator[str]:
@@ -76,6 +77,12 @@ def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("fill_value", "dimension_names", "resolution", "voxel_offset", "geometry", "ndim", "chunk_shape"):
         if found.get(name) is not None:
             yield name.replace("_", " "), words(found[name])
+    for name in ("lines", "vertices"):
+        if isinstance(found.get(name), int):
+            yield name, str(found[name])
+    for name in ("vertex_attributes", "line_attributes", "groups"):
+        if isinstance(found.get(name), dict) and found[name]:
+            yield name.replace("_", " "), ", ".join(f"{key} ({value})" for key, value in found[name].items())
     if "nbytes" in found:
         yield "values", human_size(found["nbytes"])
     if isinstance(found.get("chunks"), int):
@@ -87,6 +94,8 @@ def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "on disk", f"{human_size(found['stored_bytes'])} in {found['objects']} files"
     if found.get("ratio"):
         yield "ratio", f"{found['ratio']:.2f}"
+    if found.get("missing"):
+        yield "missing", found["missing"]
     if "live" in found:
         parts = ", ".join(f"{human_size(found[kind])} {kind}" for kind in ("live", "dead", "index"))
         yield "bytes", parts
@@ -96,6 +105,9 @@ def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if details:
         dead = sum(one["dead"] for one in details.values())
         yield "dead bytes", f"{human_size(dead)} in {sum(one['dead'] > 0 for one in details.values())} shards"
+        broken = [one["error"] for one in details.values() if "error" in one]
+        if broken:
+            yield "damaged", f"{len(broken)} of {len(details)} shards, such as {broken[0]}"
 
 
 def words(value: Any) -> str:
@@ -149,12 +161,13 @@ def member_table(members: dict[str, Any]) -> Iterator[str]:
 
     rows: list[tuple[str, ...]] = [("name", "kind", "shape", "dtype", "files", "on disk", "ratio")]
     for name, one in members.items():
-        size = total(one)
+        # Nothing was counted in what only lies beside others in a folder.
+        files, stored = total(one) if one["kind"] not in ("folder", "file") else ("-", None)
         kind = f"{one['kind']}, unfinished" if one.get("unfinished") else one["kind"]
         ratio = f"{one['ratio']:.2f}" if one.get("ratio") else "-"
         rows.append((
-            printable(name), kind, words(one.get("shape", "-")), str(one.get("dtype", "-")), str(size[0]),
-            human_size(size[1]), ratio,
+            printable(name), kind, words(one.get("shape", "-")), str(one.get("dtype", "-")), str(files),
+            "-" if stored is None else human_size(stored), ratio,
         ))  # fmt: skip
     yield from table(rows, "    rrr")
 

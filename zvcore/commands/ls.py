@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
+    from zvcore.stores import Store
+
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "ls",
         parents=[common],
         help="list the members of a group, the scales of a volume, the levels of a store",
-        description="List what a group, volume or Zarr Vectors store has. Alone: names; with -l: shapes, sizes.",
+        description="List what a group, volume or Zarr Vectors store has. Alone: names; with -l: shapes, sizes. "
+        "Exit status 1: it is, or holds, the destination of an unfinished conversion.",
     )
     parser.add_argument("path", metavar="PATH", nargs="?", default=".", help="a path or URL (default: here)")
     parser.add_argument("-l", "--long", action="store_true", help="with kinds, shapes and sizes on disk")
@@ -23,15 +26,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.commands.terminal import print_json, reading, tell_unfinished
+    from zvcore.commands.terminal import holds_unfinished, print_json, reading, tell_unfinished
     from zvcore.wording import printable
 
     with reading(options.path):
         members = listed(options.path, sizes=options.long)
-    tell_unfinished(options.path)
-    for name, one in members.items():
-        if one and "unfinished" in one:
-            print(printable(f"{name}: {one['unfinished']['what']}"), file=sys.stderr)
+    unfinished = tell_unfinished(options.path)
+    beside = {name: f"{name}: {one['unfinished']['what']}" for name, one in members.items() if "unfinished" in one}
+    if options.json or options.long:
+        for told in beside.values():
+            print(printable(told), file=sys.stderr)
     if options.json:
         print_json(members if options.long else list(members))
     elif options.long:
@@ -41,12 +45,12 @@ def run(options: argparse.Namespace) -> int:
             print("\n".join(member_table(members)))
     else:
         for name in members:
-            print(printable(name))
-    return 0
+            print(printable(beside.get(name, name)))
+    return int(unfinished or any(map(holds_unfinished, members.values())))
 
 
 def listed(path: str, sizes: bool) -> dict[str, Any]:
-    """Name -> what it is, of the things that lie directly below a path."""
+    """Name -> what is known of it, of the things that lie directly below a path."""
     import zvcore
     from zvcore.care.verbs import find
 
@@ -67,15 +71,13 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
     opened = format.open(store, "r")
     if only is not None or isinstance(opened, zvcore.Array):
         return {}
-    return dict.fromkeys(opened.children())
+    return with_unfinished(store, {name: {} for name in opened.children()})
 
 
 def entries(path: str) -> dict[str, Any] | None:
     """Folders, and files that may be datasets, of a place that is no dataset itself: a bucket, a folder of several."""
-    from zvcore.converting.note import unfinished_at
     from zvcore.errors import NotFoundError, UnsupportedError
-    from zvcore.format import formats
-    from zvcore.opening import detect, store_at, unreadable
+    from zvcore.opening import detect, may_be_dataset, store_at, unreadable
 
     try:
         store = store_at(path)
@@ -89,15 +91,20 @@ def entries(path: str) -> dict[str, Any] | None:
         return None
     if not folders and not objects:
         raise NotFoundError("there is nothing here", key=path)
-    endings = tuple(suffix for one in formats().values() for suffix in (*one.suffixes, ".zip", ".ozx"))
-    files = [name for name in objects if name.lower().endswith(endings)]
+    files = list(filter(may_be_dataset, objects))
     if not (folders or files) or unreadable(store) is not None:
         return None
     kinds = ((folders, "folder"), (files, "file"))
-    found: dict[str, Any] = {name: {"kind": kind} for names, kind in kinds for name in sorted(names)}
+    return with_unfinished(store, {name: {"kind": kind} for names, kind in kinds for name in sorted(names)})
+
+
+def with_unfinished(store: Store, members: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The members of a place; those that are the destination of an unfinished conversion say so."""
+    from zvcore.converting.note import unfinished_member
+
     # In an object store each would be a request.
-    for name in folders if store.local_root is not None else ():
-        unfinished = unfinished_at(store.child(name))
+    for name in members if store.local_root is not None else ():
+        unfinished = unfinished_member(store, name)
         if unfinished is not None:
-            found[name]["unfinished"] = unfinished.to_json()
-    return found
+            members[name]["unfinished"] = unfinished.to_json()
+    return members

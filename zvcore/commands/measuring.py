@@ -88,7 +88,8 @@ def drop_from_cache(path: str) -> None:
     for folder, _, names in os.walk(path):
         for name in names:
             with suppress(OSError):
-                descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
+                # A named pipe among them must not block.
+                descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NONBLOCK)
                 try:
                     os.fsync(descriptor)
                     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -196,11 +197,12 @@ def alone(array: Array, region: Region, threads: int) -> dict[str, Callable[[], 
     if not encoded:
         return {}
     room = prod(array.chunks) * array.dtype.itemsize
-    codec = array.codec
+    codecs = array.codecs
     functions: dict[str, Callable[[], Any]] = {
         "stored bytes alone": lambda: [array.read_encoded(position) for position in positions]
     }
-    if hasattr(codec, "decode"):
+    if len(codecs) == 1:
+        codec = codecs[0]
         # What stands around the compressed bytes differs between formats: only where there is nothing is it a limit.
         with suppress(Exception):
             codec.decode(encoded[0], out=bytearray(room))

@@ -107,7 +107,7 @@ def _sizes(node: Any, options: argparse.Namespace, ending: str) -> bytes:
 
         raise UsageError(f"there is no level {level}: there are {len(pyramid.arrays)}")
     array = pyramid.arrays[level]
-    codec = getattr(array.codec, "name", None) or "/".join(getattr(c, "name", "?") for c in array.codec or ())
+    codec = "/".join(one.name for one in array.codecs)
     chunk = "x".join(map(str, array.chunks))
     name = options.path.rstrip("/").rpartition("/")[2]
     drawing = plot_sizes(chunk_sizes(array), f"{name}: {array.format}, {array.dtype}, chunks {chunk}, {codec or 'raw'}")

@@ -25,9 +25,9 @@ def chosen_region(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
     A range that lies outside is an error: an empty file would be a surprise. `5:5` is asked for nothing, and gets it.
     """
     from zvcore.commands import UsageError
-    from zvcore.commands.files import whole_region
     from zvcore.commands.terminal import parse_region
     from zvcore.errors import NotFoundError
+    from zvcore.images.slabs import whole_region
 
     if options.at is not None:
         if options.region is not None:

@@ -12,11 +12,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser: argparse.ArgumentParser = commands.add_parser(
         "serve",
         parents=[common],
-        help="serve a folder over HTTP, with links that open Neuroglancer",
-        description="Serve a folder over HTTP, read only. The page at its root lists the data sets in it, with "
-        "pictures and links that open them in Neuroglancer. Ends with Ctrl-C.",
+        help="serve a folder or an object store over HTTP, with links that open Neuroglancer",
+        description="Serve a folder, or what lies at an address such as s3://bucket/data, over HTTP, read only. The "
+        "page at its root lists the data sets in it, with pictures and links that open them in "
+        "Neuroglancer. Ends with Ctrl-C.",
     )
-    parser.add_argument("path", help="a folder: a data set, or one with data sets in it")
+    parser.add_argument("path", help="a folder or its address: a data set, or one with data sets in it")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free port")
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1, only this machine)"
@@ -44,13 +45,13 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--port is 0 to 65535, not {options.port}")
     if not options.origin.isprintable() or not options.origin.strip():
         raise UsageError(f"--origin is * or one origin, not {options.origin!r}")
-    if "://" in options.path:
-        raise UsageError("serve takes a folder of this machine; data at a URL is already served")
-    if not os.path.isdir(options.path):
+    remote = "://" in options.path
+    if not remote and not os.path.isdir(options.path):
         raise NotFoundError("there is no such folder", key=options.path)
     from zvcore import codecs
     from zvcore.serving import make_server
     from zvcore.serving.limits import LARGEST_UNIT
+    from zvcore.stores.fenced import without_credentials
 
     def log(line: str) -> None:
         if options.verbose:
@@ -65,9 +66,10 @@ def run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     try:
         with server:
-            say(options, f"serving {os.path.abspath(options.path)}, read only; Ctrl-C ends")
+            told = without_credentials(options.path) if remote else os.path.abspath(options.path)
+            say(options, f"serving {told}, read only; Ctrl-C ends")
             if not is_loopback(server.server_name):
-                say(options, "anyone who can reach this address can read everything in this folder")
+                say(options, "anyone who can reach this server can read everything in this folder")
             # On stdout, so that a script can read where it listens.
             print(server.url, flush=True)
             server.serve_forever()

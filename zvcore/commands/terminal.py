@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bar",
     "can_print",
+    "holds_unfinished",
     "open_array",
     "parse_region",
     "plain",
@@ -73,13 +74,20 @@ def reading(path: str) -> Iterator[None]:
         raise
 
 
-def tell_unfinished(path: str) -> None:
-    """Warn that the data here is not complete yet; with `--quiet` too, because it matters."""
+def tell_unfinished(path: str) -> bool:
+    """Warn if the data here is not complete yet, with `--quiet` too, because it matters. Whether it is not."""
     from zvcore.converting.note import unfinished_around
 
     unfinished = unfinished_around(path)
-    if unfinished is not None:
-        print(printable(f"{path}: {unfinished}"), file=sys.stderr)
+    if unfinished is None:
+        return False
+    print(printable(f"{path}: {unfinished}"), file=sys.stderr)
+    return True
+
+
+def holds_unfinished(found: Mapping[str, Any]) -> bool:
+    """Whether anything in what `zvcore.inspect` found is the destination of an unfinished conversion."""
+    return bool(found.get("unfinished")) or any(map(holds_unfinished, found.get("members", {}).values()))
 
 
 def open_array(path: str) -> Any:

@@ -22,19 +22,19 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.commands.terminal import can_print, print_json, reading
+    from zvcore.commands.terminal import can_print, holds_unfinished, print_json, reading
     from zvcore.wording import printable
 
     with reading(options.path):
         found = inspected(options.path)
     if options.json:
         print_json(found)
-        return 0
+        return int(holds_unfinished(found))
     signs = ("├── ", "└── ", "│   ") if can_print("├└│") else ("|-- ", "`-- ", "|   ")
     print(f"{printable(options.path)}  {summary(found)}")
     for line in drawn(found, "", signs):
         print(line)
-    return 0
+    return int(holds_unfinished(found))
 
 
 def inspected(path: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.commands import FormatNames
+from zvcore.commands.cat import count
 from zvcore.commands.convert import part
 
 if TYPE_CHECKING:
@@ -16,15 +17,20 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "verify",
         parents=[common],
         help="find every problem of stored data",
-        description="Check all of an array, group, volume, Zarr Vectors store, or one shard or chunk file, and report "
-        "every problem with its file, chunk and byte range. Exit status 0: sound, 1: damaged, or the destination of an "
-        "unfinished conversion, 2: wrong usage, 3: nothing worse than data that zvcore cannot read.",
+        description="Check all of an array, group, volume, Zarr Vectors store, one shard or chunk file, or each "
+        "dataset in a folder of several, and report every problem with its file, chunk and byte range. Exit status 0: "
+        "sound, 1: damaged, or the destination of an unfinished conversion, 2: wrong usage, 3: nothing worse than data "
+        "that zvcore cannot read.",
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a path or URL")
     parser.add_argument("--fast", action="store_true", help="check structure and checksums, decode nothing")
     parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: detected)")
     parser.add_argument("--dask", metavar="ADDRESS", help="check on the workers of a dask.distributed scheduler")
     parser.add_argument("--part", type=part, metavar="K/N", help="look only at the K-th of N parts of the objects")
+    parser.add_argument(
+        "--limit", type=count, default=1000, metavar="N",
+        help="how many problems are told, the others are counted (default: %(default)s; 0: all of them)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
@@ -54,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
                 )
             found.add(report.status)
             if options.json:
-                answers.append({"path": path, **report.to_json()})
+                answers.append({"path": path, **report.to_json(options.limit or None)})
             else:
                 print_report(options, path, report)
     if options.json:
@@ -64,13 +70,19 @@ def run(options: argparse.Namespace) -> int:
 
 def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
     """Problems are the data; that there are none is reported too, unless `--quiet`."""
-    for problem in report.problems:
+    first = report.first(options.limit or None)
+    for problem in first:
         if problem.fatal or not options.quiet:
             print(f"{'' if problem.fatal else 'odd: '}{problem}")
+    if len(first) < len(report.problems):
+        kinds = ", ".join(f"{number} {kind}" for kind, number in report.kinds().items())
+        print(f"and {len(report.problems) - len(first)} more, of these kinds in all: {kinds} (--limit 0 tells each)")
     wrong = sum(problem.fatal for problem in report.problems)
     odd = len(report.problems) - wrong
     counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
     if not options.quiet:
+        for name, said in report.datasets.items():
+            print(f"{name}: {said}")
         verdict = report.verdict if report.ok else f"{report.verdict}: {wrong} problem{'s' * (wrong != 1)}"
         also = f", {odd} {'oddity' if odd == 1 else 'oddities'}" if odd else ""
         print(f"{path}: {verdict}{also} ({counts or 'nothing looked at'})")

@@ -11,8 +11,9 @@ from zvcore.converting.companions import Companion, counted
 from zvcore.converting.drafts import DraftArray, DraftFolder
 from zvcore.format import formats, get_format
 from zvcore.images import Described, is_labels
+from zvcore.images.axes import known, long_unit
 from zvcore.images.image import KINDS
-from zvcore.images.ome import attributes_of
+from zvcore.images.ome import attributes_of, with_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +63,8 @@ class Carrying:
         """The attributes of what becomes of a group."""
         self._other_members(folder.path, folder.attrs)
         if self.within_format:
-            return self._kept(folder.path, self.source.user_attributes(folder.attrs), foreign=False)
+            kept = self._kept(folder.path, self.source.user_attributes(folder.attrs), foreign=False)
+            return kept if self.target.ome_version is None else with_version(kept, self.target.ome_version)
         words = self.source.words(folder.attrs)
         kept = self._kept(folder.path, self._rest(folder.path, folder.attrs, words.taken))
         if self.target.ome_version is not None:
@@ -114,6 +116,21 @@ class Carrying:
                 path, f"the fill value {found}: what is missing reads as {here} in {title}, so it is stored"
             )
 
+    def units(self, path: str, axes: Axes) -> None:
+        """Name the units of axes of an array where nothing is known of its places: then they are not said."""
+        for axis in () if known(axes) else axes:
+            if long_unit(axis.unit) is not None:
+                self.draft.lose(path, f"the unit {axis.unit!r} of the axis {axis.name!r}, of which no size is known")
+
+    def names(self, path: str, axes: Axes) -> None:
+        """Name the axes whose names are lost because others have none."""
+        if not self.target.names_all_axes or all(axis.name for axis in axes):
+            return
+        why = f"{self.draft.format.title} has names for all axes or for none"
+        for axis in axes:
+            if axis.name:
+                self.draft.lose(path, f"the name of the axis {axis.name!r}: {why}")
+
     def beside(self, nodes: Sequence[Beside]) -> None:
         """What lies beside the arrays goes along within a format, once it is known what will be made there."""
         made = _folders_made(self.draft)
@@ -133,8 +150,9 @@ class Carrying:
     def no_fill_value(self, path: str, array: Array, made: Any) -> None:
         """Name that what is missing gets a value, where it has none."""
         if self.source.has_no_fill(array) and not self.target.keeps_no_fill:
+            told = repr(str(made)) if isinstance(made, str) else made
             title = self.draft.format.title
-            self.draft.lose(path, f"the fill value null: what is missing has no value, and reads as {made} in {title}")
+            self.draft.lose(path, f"the fill value null: what is missing has no value, and reads as {told} in {title}")
 
     # --- parts
 

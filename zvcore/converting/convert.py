@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from zvcore.borrowed.wrapping import as_array
 from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
 from zvcore.converting.lines import lines_of
+from zvcore.converting.naming import chosen_format
 from zvcore.converting.one_piece import OnePiece
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import is_table, rows_of, table_format
 from zvcore.converting.sharing import Sharing
 from zvcore.converting.table_reading import read_table
+from zvcore.converting.whole import whole_image
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.exchange import Target
 from zvcore.exchange.rows import Rows
@@ -25,20 +28,29 @@ from zvcore.format import Format, Node, formats, get_format
 from zvcore.signatures import asked_like
 from zvcore.stores import Store
 from zvcore.stores.durability import chosen_durability
+from zvcore.stores.objects import is_place
 from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy.typing as npt
+    from distributed import Client
+
     from zvcore.converting.plan import Plan
+    from zvcore.exchange.lines import Lines
+    from zvcore.images.whole import WholeImage
+    from zvcore.options import Codecs
     from zvcore.report import ConversionReport
+    from zvcore.typed import Region
 
 __all__ = ["convert", "plan"]
 
 # How much memory values and encoded chunks may take together by default.
 DEFAULT_MEMORY = 1 << 30
 
-Path = str | os.PathLike[str] | Store
+# Or what another library has for one of these: see `zvcore.stores.objects`.
+Path = str | os.PathLike[str] | Store | Any
 # What only arrays have a use for.
 _OF_ARRAYS = (
     "chunks", "shards", "codec", "levels", "region", "dtype", "clip", "method", "factors", "image", "ome", "voxel_size",
@@ -50,18 +62,18 @@ def convert(
     src: Path | Any,
     dst: Path,
     *,
-    format: str,
+    format: str | None = None,
     chunks: Sequence[int] | None = None,
     shards: Sequence[int] | bool | None = None,
-    codec: Any = None,
+    codec: Codecs = None,
     levels: int | None = None,
-    region: Any = None,
+    region: Region | None = None,
     verify: bool = False,
     progress: bool | Callable[[int, int], Any] = False,
     threads: int | None = None,
-    client: Any = None,
+    client: Client | None = None,
     sharding: Any = None,
-    dtype: Any = None,
+    dtype: npt.DTypeLike | None = None,
     clip: bool = False,
     method: str | None = None,
     factors: Sequence[int] | None = None,
@@ -74,7 +86,7 @@ def convert(
     voxel_size: str | Sequence[float] | None = None,
     unit: str | None = None,
     axes: str | Sequence[str] | None = None,
-    channels: str | Sequence[Any] | None = None,
+    channels: str | Sequence[str | Mapping[str, Any]] | None = None,
     name: str | None = None,
     skip_unsupported: bool = False,
     consolidate: bool | None = None,
@@ -95,7 +107,8 @@ def convert(
     Options that are not given are taken from the source. The memory order stays the same: N5 (x, y, z) becomes Zarr
     (z, y, x).
 
-    format      one of `zvcore.formats()` that makes arrays; for annotations and points also "zvf", "csv" and "parquet"
+    format      one of `zvcore.formats()` that makes arrays; for annotations and points also "zvf", "csv" and "parquet";
+                None: as the name of a single file ends, such as .trx or .csv
     chunks      the shape of chunks, and
     shards      of shards, in the destination's order of axes; shards=False: none, True: of a suitable size
     sharding    for precomputed volumes a specification or "advise"; for Zarr "advise"
@@ -136,6 +149,7 @@ def convert(
     format_options  options of the destination's format, as in `zvcore.create`
     """
     given, started = locals(), time.monotonic()
+    given["format"] = chosen_format(format, dst)
     source, to_there = _source(given)
     one = _in_one_piece(source, to_there, given)
     if one is not None:
@@ -154,6 +168,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
 
     What `convert` refuses is refused here too. `print(plan)` shows it; `plan.to_json()` is for programs.
     """
+    given = {**given, "format": chosen_format(given["format"], given["dst"])}
     source, to_there = _source(given)
     one = _in_one_piece(source, to_there, given)
     return _conversion(source, to_there, given).plan() if one is None else one.plan()
@@ -172,7 +187,7 @@ def _source(given: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any] | None]:
     if is_table(src):
         return read_table(str(src), given["format_options"]), to_there
     source = src
-    if isinstance(src, str | os.PathLike | Store):
+    if not isinstance(src, Node) and is_place(src):
         source = opening.open(src, **{"storage_options": from_there, **(given["source_options"] or {})})
     elif not isinstance(src, Node):
         source = as_array(src)
@@ -191,10 +206,13 @@ def _source(given: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any] | None]:
 def _in_one_piece(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -> OnePiece | None:
     """The conversion of what is not arrays: rows and lines; None for arrays."""
     format = given["format"]
-    lines = None if isinstance(source, Rows) else lines_of(source, format)
-    if lines is None and not isinstance(source, Rows):
+    what: Rows | Lines | WholeImage | None = source if isinstance(source, Rows) else lines_of(source, format)
+    whole = what is None and table_format(format) is None and get_format(format).takes_images
+    if what is None and not whole:
         return None
     of_arrays = [name for name in _OF_ARRAYS if given[name] is not None and given[name] is not False]
+    if of_arrays and whole:
+        raise UnsupportedError(f"files of {format} are written as a whole: no {', '.join(of_arrays)} can be asked for")
     if of_arrays:
         raise UnsupportedError(f"only conversions of arrays take {', '.join(of_arrays)}, not those of points and lines")
     sharding = {} if given["sharding"] is None else {"sharding": given["sharding"]}
@@ -204,7 +222,8 @@ def _in_one_piece(source: Any, to_there: Mapping[str, Any] | None, given: Mappin
         get_format(format)  # says what is wrong with its name
         store = _destination(to_there, given)
     fsync = chosen_durability(given["durability"], given["fsync"]) == "fsync"
-    what = source if lines is None else lines
+    if what is None:
+        what = replace(whole_image(source), threads=given["threads"])
     return OnePiece(what, given["dst"], store, format, options, given["overwrite"], given["strict"], fsync)
 
 

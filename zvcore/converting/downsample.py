@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
 from zvcore.converting.convert import DEFAULT_MEMORY, Path, convert
-from zvcore.stores import Store, open_store
+from zvcore.format import Node
+from zvcore.stores import open_store
+from zvcore.stores.objects import is_place
 from zvcore.stores.opening import shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from distributed import Client
 
     from zvcore.report import ConversionReport
 
@@ -29,7 +32,7 @@ def downsample(
     verify: bool = False,
     progress: bool | Callable[[int, int], Any] = False,
     threads: int | None = None,
-    client: Any = None,
+    client: Client | None = None,
     memory: int = DEFAULT_MEMORY,
     storage_options: Mapping[str, Any] | None = None,
     part: tuple[int, int] | str | None = None,
@@ -47,7 +50,7 @@ def downsample(
     """
     if dst is not None:
         from_there, to_there = shared_options(storage_options, src, dst)
-        source = opening.open(src, storage_options=from_there) if isinstance(src, str | os.PathLike | Store) else src
+        source = opening.open(src, storage_options=from_there) if not isinstance(src, Node) and is_place(src) else src
         options.setdefault("format", _format_of(source))
         return convert(
             source, dst, levels=levels, method=method, factors=factors, verify=verify, progress=progress,
@@ -64,7 +67,7 @@ def downsample(
     from zvcore.converting.sharing import Sharing
 
     started = time.monotonic()
-    store = open_store(src, "r+", storage_options) if isinstance(src, str | os.PathLike | Store) else src.store
+    store = src.store if isinstance(src, Node) else open_store(src, "r+", storage_options)
     store = store.durable(fsync)
     source = opening.open_silently(store, "r+")
     growing = Growing(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from zvcore import opening
 from zvcore.converting.convert import writable
 from zvcore.converting.making import Made, make, path_in
 from zvcore.converting.planning import Request, draft_conversion
 from zvcore.converting.sources import collect
-from zvcore.converting.verbatim import Verbatim
+from zvcore.converting.verbatim import Verbatim, same_fill
 from zvcore.documents import parse_any
 from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.exchange import Target
@@ -111,8 +109,7 @@ def _unlike(store: Store, draft: DraftArray, array: Array) -> str | None:
     places = [(0,) * array.ndim, tuple(range(9, 9 + array.ndim))]
     if theirs.sharded or any(ours.chunk_name(place) != theirs.chunk_name(place) for place in places):
         return "its chunks have other names"
-    fills = [np.asarray(one.fill_value, one.form.dtype).tobytes() for one in (ours, theirs)]
-    return None if fills[0] == fills[1] else "what is missing would read as another value"
+    return None if same_fill(ours, theirs) else "what is missing would read as another value"
 
 
 def _add(store: Store, documents: Mapping[str, bytes], report: Report) -> None:

@@ -15,7 +15,9 @@ __all__ = ["lines_of"]
 def lines_of(source: Any, format: str) -> Lines | None:
     """The lines of something open, if the destination's format takes such from another."""
     name = getattr(source, "format", None)
-    # Within a format, its objects are copied as they are.
-    if not isinstance(name, str) or name == format or format not in formats() or not get_format(format).takes_lines:
+    if not isinstance(name, str) or format not in formats() or not get_format(format).takes_lines:
+        return None
+    # Within a format of several objects, these are copied as they are.
+    if name == format and not get_format(format).suffixes:
         return None
     return get_format(name).read_lines(source)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import documents
 from zvcore.converting.part_notes import waiting_for
 from zvcore.converting.spans import checked_spans, checked_units
-from zvcore.errors import MetadataError, ZvcoreError
+from zvcore.errors import InvalidKeyError, MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "unfinished_above",
     "unfinished_around",
     "unfinished_at",
+    "unfinished_member",
 ]
 
 KEY = ".zvcore-convert.json"
@@ -107,11 +108,20 @@ def unfinished_at(store: Store) -> UnfinishedConversion | None:
         return UnfinishedConversion(store.root, damaged=True)
 
 
+def unfinished_member(store: Store, path: str) -> UnfinishedConversion | None:
+    """The unfinished conversion into this member of a store, if there is one."""
+    try:
+        return unfinished_at(store.child(path))
+    except InvalidKeyError:
+        return None  # a document names a member that no object can have as its name
+
+
 def unfinished_around(
-    path: str | os.PathLike[str] | Store, storage_options: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str] | Store | Any, storage_options: Mapping[str, Any] | None = None
 ) -> UnfinishedConversion | None:
     """The unfinished conversion that a place is the destination of, or lies in the destination of."""
-    if isinstance(path, Store):
+    if not isinstance(path, str | os.PathLike):
+        path = open_store(path)
         if path.local_root is None:
             return unfinished_at(path) or unfinished_above(path)
         path = os.fsdecode(path.local_root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.plan import Plan, PlannedObjects
@@ -14,7 +14,9 @@ from zvcore.converting.tables import ending_of
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.exchange.rows import Rows
 from zvcore.format import get_format
+from zvcore.images.whole import WholeImage
 from zvcore.report import ConversionReport, Problem, Report
+from zvcore.stores.whole_files import file_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +40,7 @@ class OnePiece:
     fsync    whether a table is on the disk when it is done
     """
 
-    what: Rows | Lines
+    what: Rows | Lines | WholeImage
     dst: Any
     store: Store | None
     format: str
@@ -53,10 +55,24 @@ class OnePiece:
             raise UnsupportedError("something would be lost", found="; ".join(self.what.losses))
         if self.store is None:
             self._refuse_table()
+        elif isinstance(self.what, WholeImage):
+            self._refuse_image(self.store)
         elif isinstance(self.what, Rows):
             get_format(self.format).refuse_rows(self.store, self.what, self.options, self.overwrite)
         else:
             get_format(self.format).refuse_lines(self.store, self.options, self.overwrite)
+
+    def _refuse_image(self, store: Store) -> None:
+        name = store.file
+        if name is None or not get_format(self.format).names_written(name):
+            raise ValueError(f"{get_format(self.format).title} is not written into a file of this name: {store.root}")
+        if store.exists(name) and not self.overwrite:
+            raise ConflictError("there is a file already; overwrite=True replaces it", key=store.root)
+
+    def _write_image(self, image: WholeImage, store: Store) -> Report:
+        format, name = get_format(self.format), str(store.file)
+        with file_for(store, name) as file:
+            return format.write_image(file, image, {**format.options_for(name), **self.options})
 
     def _refuse_table(self) -> None:
         if self.options:
@@ -71,7 +87,15 @@ class OnePiece:
         """Write all of it."""
         self.refuse()
         report = ConversionReport()
-        if not isinstance(self.what, Rows):
+        if isinstance(self.what, WholeImage):
+            assert self.store is not None
+            read: list[int] = []
+            done = self._write_image(replace(self.what, watch=read.append), self.store)
+            report.values = sum(read) * self.what.array.dtype.itemsize
+            report.bytes_out = self.store.size(str(self.store.file)) or 0
+            for loss in self.what.losses:
+                report.lose("", loss)
+        elif not isinstance(self.what, Rows):
             assert self.store is not None
             done = get_format(self.format).write_lines(self.store, self.what, self.options, self.overwrite)
             for loss in self.what.losses:
@@ -95,10 +119,18 @@ class OnePiece:
         """What `run` would do."""
         self.refuse()
         name = _SEVERAL.get(self.what.type, f"{self.what.type}s") if isinstance(self.what, Rows) else "lines"
+        if isinstance(self.what, WholeImage):
+            name = "levels of an image"
         if self.store is None:
             there = os.path.exists(self.dst)
         else:
-            there = any(self.store.exists(mark) for mark in get_format(self.format).marks)
+            marks = get_format(self.format).marks if self.store.file is None else (self.store.file,)
+            there = any(self.store.exists(mark) for mark in marks)
         losses = [Problem("", loss) for loss in self.what.losses]
         where = os.fspath(self.dst) if self.store is None else self.store.root
-        return Plan(where, self.format, there, losses=losses, objects=[PlannedObjects(name, self.what.count)])
+        return Plan(where, self.format, there, losses=losses, objects=[PlannedObjects(name, _count(self.what))])
+
+
+def _count(what: Rows | Lines | WholeImage) -> int | None:
+    """How many things there are to write."""
+    return len(what.levels) if isinstance(what, WholeImage) else what.count

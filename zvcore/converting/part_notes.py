@@ -99,22 +99,20 @@ def with_parts(store: Store, found: Mapping[str, Any], parts: Parts) -> tuple[di
     def read(number: int) -> dict[str, Any] | None:
         return documents.read(store, note_key(parts.mark, number, parts.count, number in parts.done))
 
-    units = dict(found.get("units") or {})
-    begun = {step for step, spans in (found.get("done") or {}).items() if spans}
-    spans: dict[str, list[Spans]] = {
-        step: [one] for step, one in checked_spans(found.get("done") or {}, FOLDER).items()
-    }
+    units = _checked(found.get("units"))
+    before = checked_spans(found.get("done") or {}, FOLDER)
+    begun = {step for step, one in before.items() if one}
+    spans: dict[str, list[Spans]] = {step: [one] for step, one in before.items()}
     failed = {}
     for number, note in zip(numbers, store.each(read, numbers), strict=True):
         if note is None or note.get("mark") != parts.mark:
             continue  # done in the meantime, and its other note is not read: nothing is lost by doing it again
         if isinstance(note.get("failed"), str) and number in parts.begun:
             failed[number] = f"failed: {note['failed'][:_WORDS]}"
-        own = note.get("units") or {}
-        checked_units(own, FOLDER)
+        own = _checked(note.get("units"))
         for step, done in checked_spans(note.get("done"), FOLDER).items():
             known = units.get(step)
-            if not done or not isinstance(known, dict) or known.get("cut") != own.get(step, {}).get("cut"):
+            if not done or known is None or step not in own or known.get("cut") != own[step].get("cut"):
                 continue
             if step not in begun:
                 begun.add(step)
@@ -123,6 +121,14 @@ def with_parts(store: Store, found: Mapping[str, Any], parts: Parts) -> tuple[di
                 spans.setdefault(step, []).append(done)
     merged = {step: joined(several) for step, several in spans.items()}
     return {**found, "units": units, "done": merged}, failed
+
+
+def _checked(units: Any) -> dict[str, Any]:
+    """What a note says of the units of each step; nothing yet is nothing."""
+    if not units:
+        return {}
+    checked_units(units, FOLDER)
+    return dict(units)
 
 
 def waiting_for(store: Store, found: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:

@@ -119,6 +119,8 @@ def _draft_array(carrying: Carrying, leaf: Leaf, request: Request, around: Mappi
     attrs = {**(around or {}), **carrying.array(leaf, exact)}
     if not (exact and carrying.within_format):
         attrs.update(request.exchange.placing_attributes(axes))
+        carrying.units(leaf.path, axes)
+        carrying.names(leaf.path, axes)
     carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
     carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
     carrying.notes(leaf.path, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -13,20 +14,24 @@ import zvcore.codecs
 from zvcore.array import Array
 from zvcore.boxes import box_of, slices
 from zvcore.converting.reference_tables import write_tables
+from zvcore.converting.virtual_chunks import takes_virtual_chunks, write_virtual_chunks
 from zvcore.documents.values import as_json
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.format import Node, get_format
 from zvcore.opening import open as open_path
+from zvcore.stores import open_store
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from zvcore.exchange.virtual import Piece, Virtual
+    from zvcore.stores import Store
 
 __all__ = ["references", "write_references"]
 
 _DEEPEST = 64
+_ASKED_AT_ONCE = 1000
 _GROUP = {"zarr_format": 2}
 # What an array is called in tables, which hold only groups of arrays.
 _ALONE = "data"
@@ -48,10 +53,17 @@ def references(
     return {"version": 1, "refs": dict(_entries(path, inline, format, storage_options))}
 
 
-def write_references(path: Any, out: str | os.PathLike[str], **options: Any) -> int:
+def write_references(path: Any, out: Any, **options: Any) -> int:
     """Write `references` to a file, as Parquet if its name ends in .parquet (a single array is then the member "data"
     of a group); returns how many chunks are referred to.
+
+    `out` may also be a session of Icechunk: then it gets Zarr v3 with virtual chunks, to be committed by who opened it.
     """
+    if not isinstance(out, str | os.PathLike):
+        store = open_store(out, "w")
+        if not takes_virtual_chunks(store):
+            raise UnsupportedError("references go into files, and into sessions of Icechunk", key=store.root)
+        return write_virtual_chunks(_entries(path, sized=True, **options), store)
     text = os.fsdecode(out)
     if text.lower().endswith((".parquet", ".parq")):
         return write_tables(_entries(path, alone=_ALONE, **options), text)
@@ -73,19 +85,23 @@ def _entries(
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     alone: str = "",
+    sized: bool = False,
 ) -> Iterator[tuple[str, Any]]:
-    """Documents and chunks, by their keys in Zarr v2; `alone` names an array that is in no group."""
+    """Documents and chunks, by their keys in Zarr v2; `alone` names an array that is in no group.
+
+    `sized`: the length of every chunk is said, also of those that are all of an object.
+    """
     top = open_path(path, "r", format, storage_options=storage_options)
     if isinstance(top, Array):
         if alone:
             yield ".zgroup", json.dumps(_GROUP)
-        yield from _array(top, f"{alone}/" if alone else "", inline)
+        yield from _array(top, f"{alone}/" if alone else "", inline, sized)
         return
     waiting = [("", top)]
     while waiting:
         name, node = waiting.pop()
         if isinstance(node, Array):
-            yield from _array(node, f"{name}/", inline)
+            yield from _array(node, f"{name}/", inline, sized)
             continue
         if name.count("/") >= _DEEPEST:
             raise UnsupportedError("groups nested as deeply as this", key=name, expected=f"at most {_DEEPEST}")
@@ -99,13 +115,13 @@ def _entries(
         waiting += [(f"{name}/{one}".lstrip("/"), members[one]) for one in reversed([*members])]
 
 
-def _array(array: Array, below: str, inline: bool) -> Iterator[tuple[str, Any]]:
+def _array(array: Array, below: str, inline: bool, sized: bool) -> Iterator[tuple[str, Any]]:
     format = get_format(array.format)
     virtual = format.virtual(array)
     yield f"{below}.zarray", json.dumps(_document(virtual))
     yield f"{below}.zattrs", json.dumps(_attributes(array, virtual))
     root = _address(array)
-    for piece in virtual.pieces:
+    for piece in _sized(array, virtual.pieces) if sized else virtual.pieces:
         place = [piece.place[axis] for axis in virtual.axes or range(len(piece.place))]
         key = below + (".".join(map(str, place)) or "0")
         if piece.unlike:
@@ -119,6 +135,19 @@ def _array(array: Array, below: str, inline: bool) -> Iterator[tuple[str, Any]]:
             yield key, [f"{root}{piece.key}"]
         else:
             yield key, [f"{root}{piece.key}", piece.offset, piece.length]
+
+
+def _sized(array: Array, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Pieces with their lengths; sizes of objects are asked for many at once."""
+    store, left = _holder(array), iter(pieces)
+    while some := [*itertools.islice(left, _ASKED_AT_ONCE)]:
+        whole = [piece.key for piece in some if piece.length is None]
+        sizes = dict(zip(whole, store.sizes(whole), strict=True))
+        for piece in some:
+            if piece.length is not None or piece.unlike:
+                yield piece
+            elif (size := sizes[piece.key]) is not None:
+                yield piece._replace(length=size - piece.offset)
 
 
 def _document(virtual: Virtual) -> dict[str, Any]:
@@ -162,9 +191,14 @@ def _attributes(array: Array, virtual: Virtual) -> dict[str, Any]:
     return {**attrs, "_ARRAY_DIMENSIONS": named}
 
 
+def _holder(array: Array) -> Store:
+    """The store whose keys those of the chunks are."""
+    return array.store.folder if isinstance(array.store, SingleFileStore) else array.layout.store
+
+
 def _address(array: Array) -> str:
     """What a reader elsewhere needs before the key of an object."""
-    store = array.store.folder if isinstance(array.store, SingleFileStore) else array.layout.store
+    store = _holder(array)
     if store.local_root is not None:
         return f"file://{os.fsdecode(store.local_root).rstrip('/')}/"
     if "://" in store.root and store.remote:

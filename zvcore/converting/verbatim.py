@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.codecs.variable_items import VariableItems
 from zvcore.converting.outcome import slices
 from zvcore.converting.parts import nbytes_of
 from zvcore.converting.view import View
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from zvcore.converting.coarse import CoarseView
     from zvcore.report import Outcome
 
-__all__ = ["TakenOver", "Verbatim"]
+__all__ = ["TakenOver", "Verbatim", "same_fill"]
 
 
 @dataclass
@@ -112,7 +113,9 @@ class Verbatim(Way):
         if not (self.source.regular and self.target.regular):
             return False
         view, source, target = self.view, self.source.form, self.target.form
-        if view.dtype is not None or source.dtype != target.dtype or source.dtype.hasobject:
+        if view.dtype is not None or source.dtype != target.dtype:
+            return False
+        if source.dtype.hasobject and not isinstance(self.source.value_codec, VariableItems):
             return False
         for place, axis in enumerate(view.axes):
             if axis is None:
@@ -206,7 +209,7 @@ class Verbatim(Way):
                 column, sources.chain = sources.chain, None
                 stored = fetch(self.source.store, sources, count=len(chosen), max_size=1 << 62, threads=threads)
         theirs = self.target.chain_column(positions[chosen])
-        absent_alike = _same_fill(self.source, self.target)
+        absent_alike = same_fill(self.source, self.target)
         picked: list[int] = []
         unchanged = True
         absent = stored.sizes == ABSENT
@@ -295,7 +298,7 @@ class Verbatim(Way):
             all(one.store.local_root is not None and _is_plain(one) for one in (self.source, self.target))
             and len(self.source.chains) == 1
             and self._chains_alike(0, 0)
-            and _same_fill(self.source, self.target)
+            and same_fill(self.source, self.target)
             and not self.target.store_empty
         )
 
@@ -342,7 +345,10 @@ def _effort(codec: Codec) -> Any:
     return {name: value for name, value in codec.config().items() if name in codec.encoding_only}
 
 
-def _same_fill(source: Layout, target: Layout) -> bool:
+def same_fill(source: Layout, target: Layout) -> bool:
+    """Whether what neither of them has stored is the same value."""
+    if source.form.dtype.hasobject:
+        return bool(source.fill_value == target.fill_value)
     mine = np.asarray(source.fill_value, source.form.dtype)
     theirs = np.asarray(target.fill_value, target.form.dtype)
     return mine.tobytes() == theirs.tobytes()

@@ -14,7 +14,7 @@ cdef class Chunks:
     cdef readonly Py_ssize_t count
     cdef Form form
     cdef object _chain
-    cdef const int64_t *places          # the positions, chunk after chunk; NULL where they have no axes
+    cdef const int64_t *places          # the positions, chunk after chunk; NULL where there are none
     cdef const uint8_t *chain           # NULL: the first
     cdef int first_chain                # the number of the array's first chain among those that the threads run
 

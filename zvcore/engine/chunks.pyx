@@ -19,6 +19,10 @@ class StaleSourcesError(Exception):
     """An object was replaced between the reading of its index and of its chunks: locate them again."""
 
 
+# Where the positions of chunks without axes lie: to add 0 to NULL is undefined in C.
+cdef int64_t nowhere = 0
+
+
 @cython.final
 cdef class Chunks:
     """Some chunks of one array, with columns that are checked once.
@@ -52,7 +56,9 @@ cdef class Chunks:
             return 0
         if self.positions.ndim != 2 or self.positions.shape[1] != self.form.ndim:
             raise ValueError("positions and form must have the same rank")
-        if self.count and self.form.ndim:
+        if self.form.ndim == 0:
+            self.places = &nowhere
+        elif self.count:
             view = self.positions
             self.places = &view[0, 0]
         return 0

@@ -5,10 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
 #include <sys/mman.h>
-
 #ifndef MAP_ANONYMOUS
 #define MAP_ANONYMOUS MAP_ANON
+#endif
 #endif
 
 #define ZV_HUGE_PAGE ((size_t)2 << 20)
@@ -17,6 +21,31 @@ typedef struct {
     char *data;
     size_t size;
 } zv_large;
+
+#if defined(_WIN32)
+
+/* NULL when memory is short. */
+static zv_large *zv_large_new(size_t size) {
+    zv_large *large = (zv_large *)malloc(sizeof(zv_large));
+    if (large == NULL) return NULL;
+    large->size = (size + ZV_HUGE_PAGE - 1) & ~(ZV_HUGE_PAGE - 1);
+    large->data = (char *)VirtualAlloc(NULL, large->size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    if (large->data == NULL) {
+        free(large);
+        return NULL;
+    }
+    return large;
+}
+
+static void zv_large_free(zv_large *large) {
+    VirtualFree(large->data, 0, MEM_RELEASE);
+    free(large);
+}
+
+/* What is in it is not needed any more: the system may have its pages if it is short of them. */
+static void zv_large_rest(zv_large *large) { VirtualAlloc(large->data, large->size, MEM_RESET, PAGE_READWRITE); }
+
+#else
 
 /* NULL when memory is short. */
 static zv_large *zv_large_new(size_t size) {
@@ -50,5 +79,7 @@ static void zv_large_rest(zv_large *large) {
     madvise(large->data, large->size, MADV_FREE);
 #endif
 }
+
+#endif
 
 #endif

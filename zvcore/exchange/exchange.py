@@ -48,6 +48,7 @@ class Exchange:
                     neither is an attribute
     documents       names of the objects in a group's folder that are its documents; none: what else lies there is not
                     asked
+    names_all_axes  whether axes have names all together, or none has one
     keeps_fill      whether what is missing in an array may stand for another value than 0
     keeps_no_fill   whether what is missing in an array may stand for no value at all
     keeps_kind      whether it says itself that an image is a segmentation
@@ -68,6 +69,7 @@ class Exchange:
     nan: ClassVar[bool] = True
     understood: ClassVar[frozenset[str] | None] = None
     documents: ClassVar[frozenset[str]] = frozenset()
+    names_all_axes: ClassVar[bool] = False
     keeps_fill: ClassVar[bool] = False
     keeps_no_fill: ClassVar[bool] = False
     keeps_kind: ClassVar[bool] = False
@@ -246,6 +248,10 @@ class Exchange:
 
     def placing_attributes(self, axes: Axes) -> dict[str, Any]:
         """The attributes by which an array says itself where its voxels lie."""
+        return {}
+
+    def placing_options(self, axes: Axes) -> dict[str, Any]:
+        """The options of the format's `create` by which an array says what its axes are called and where voxels lie."""
         return {}
 
     def spatial_axes(self, axes: Axes, order: str) -> tuple[int, ...]:

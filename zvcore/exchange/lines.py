@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -16,7 +16,7 @@ __all__ = ["LineBatch", "Lines"]
 
 @dataclass
 class LineBatch:
-    """Some lines: the vertices of the i-th are positions[offsets[i] : offsets[i + 1]], in nanometers."""
+    """Some lines: the vertices of the i-th are positions[offsets[i] : offsets[i + 1]]."""
 
     ids: npt.NDArray[np.int64]
     positions: npt.NDArray[Any]
@@ -34,6 +34,9 @@ class Lines:
     attributes   {name: (type of its numbers, how many each vertex has)}
     of_objects   {name: a value for each line}, in the order of the batches
     losses       what could not be given
+    nanometers   how many there are in one unit of the coordinates
+    groups       {name: ids of lines}
+    attrs        what the source tells of all lines together, as JSON has it; formats take of it what they know
     """
 
     count: int
@@ -41,5 +44,16 @@ class Lines:
     attributes: dict[str, tuple[np.dtype[Any], int]]
     vertices: int | None = None
     bounds: tuple[Any, Any] | None = None
-    of_objects: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    of_objects: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
+    nanometers: float = 1.0
+    groups: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def position_type(self) -> np.dtype[Any]:
+        """Of which type coordinates are; the first batch is read for it."""
+        import numpy as np
+
+        for batch in self.batches():
+            return batch.positions.dtype
+        return np.dtype(np.float32)

@@ -10,6 +10,8 @@ from zvcore.forging.forge import Manner
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from distributed import Client
+
     from zvcore.forging.destination import Path
     from zvcore.precomputed.sharding_spec import ShardingSpec
 
@@ -38,7 +40,7 @@ class Question:
     dry_run: bool = False
     progress: bool | Callable[[int, int], Any] = False
     threads: int | None = None
-    client: Any = None
+    client: Client | None = None
     part: tuple[int, int] | str | None = None
     finish: bool = False
     storage_options: Mapping[str, Any] | None = None

@@ -85,11 +85,11 @@ class ForgingReport(Report):
     share: str | None = None
     waiting: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, limit: int | None = None) -> dict[str, Any]:
         """Everything in it, as JSON values, for programs."""
         names = ("done", "objects", "seconds", "units", "resumed", "already_finished", "share", "waiting")
         plan = None if self.plan is None else self.plan.to_json()
-        return {**super().to_json(), **{name: getattr(self, name) for name in names}, "plan": plan}
+        return {**super().to_json(limit), **{name: getattr(self, name) for name in names}, "plan": plan}
 
     def __str__(self) -> str:
         if not self.done:

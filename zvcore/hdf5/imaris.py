@@ -13,6 +13,7 @@ from zvcore.borrowed.array import BorrowedArray, BorrowedGroup
 from zvcore.borrowed.file import reading
 from zvcore.borrowed.stacked import Members, stacked_layout
 from zvcore.errors import CorruptDataError, NotFoundError
+from zvcore.hdf5.links import inner
 from zvcore.images import Axis, Image, Level
 from zvcore.images.axes import long_unit
 
@@ -35,7 +36,7 @@ def imaris_image(file: Any, place: SingleFileStore, open_at: Callable[[SingleFil
     Its groups and data sets have their names all the same: `x.ims:/DataSet/...`.
     """
     with reading(place.root, _TITLE):
-        if "DataSet" not in file or "DataSetInfo" not in file or "ResolutionLevel 0" not in file["DataSet"]:
+        if inner(file, "DataSet/ResolutionLevel 0") is None or inner(file, "DataSetInfo") is None:
             return None
     return _Imaris(file, place, open_at).group()
 
@@ -44,10 +45,10 @@ class _Imaris:
     def __init__(self, file: Any, place: SingleFileStore, open_at: Callable[[SingleFileStore], Any]) -> None:
         self.file, self.place, self.open_at = file, place, open_at
         with reading(place.root, _TITLE):
-            levels = _counted(file["DataSet"], "ResolutionLevel")
-            first = file["DataSet/ResolutionLevel 0"]
+            levels = _counted(inner(file, "DataSet"), "ResolutionLevel")
+            first = inner(file, "DataSet/ResolutionLevel 0")
             self.times = _counted(first, "TimePoint")
-            self.channels = _counted(first["TimePoint 0"], "Channel") if self.times else 0
+            self.channels = _counted(inner(first, "TimePoint 0"), "Channel") if self.times else 0
             if not self.times or not self.channels:
                 raise NotFoundError("there are no time points or no channels here", key=place.root)
             self.shapes = [self._shape(level) for level in range(levels)]
@@ -58,8 +59,11 @@ class _Imaris:
 
     def _shape(self, level: int) -> tuple[int, ...]:
         """Data sets are larger than the image, so that they are whole chunks."""
-        group = self.file[self._path(level, 0, 0)]
-        stored = tuple(int(n) for n in group["Data"].shape)
+        group = inner(self.file, self._path(level, 0, 0))
+        data = None if group is None else inner(group, "Data")
+        if data is None:
+            raise NotFoundError("a level without its first channel", key=f"{self.place.root}:/{level}")
+        stored = tuple(int(n) for n in data.shape)
         if len(stored) != 3:
             raise CorruptDataError("a channel is a volume", key=f"{self.place.root}:/{group.name}", found=stored)
         said = [_number(group.attrs.get(f"ImageSize{axis}")) for axis in _SPATIAL]
@@ -67,7 +71,7 @@ class _Imaris:
 
     def _placed(self) -> tuple[list[float | None], list[float], str | None]:
         """(sizes of voxels of the finest level, where it begins, unit)."""
-        about = self.file["DataSetInfo"].get("Image")
+        about = inner(self.file, "DataSetInfo/Image")
         attrs = {} if about is None else about.attrs
         sizes: list[float | None] = []
         origin = []
@@ -108,7 +112,7 @@ class _Imaris:
     def _member(self, level: int, number: int) -> Array | None:
         path = self._path(level, *divmod(number, self.channels))
         with reading(self.place.root, _TITLE):
-            if path not in self.file:
+            if inner(self.file, path) is None:
                 return None
         found: Array = self.open_at(self.place.within(f"{path}/Data"))
         return found
@@ -117,13 +121,13 @@ class _Imaris:
         levels = [Level(name, node[name], self._axes(int(name))) for name in node]
         with reading(self.place.root, _TITLE):
             channels = [self._channel(number) for number in range(self.channels)]
-            about = self.file["DataSetInfo"].get("Image")
+            about = inner(self.file, "DataSetInfo/Image")
             name = _text(about.attrs.get("Name")) if about is not None else ""
         words = {"omero": {"channels": channels}} if any(one["label"] for one in channels) else {}
         return Image("", levels, name=name or None, convention=_TITLE, words=words)
 
     def _channel(self, number: int) -> dict[str, Any]:
-        about = self.file["DataSetInfo"].get(f"Channel {number}")
+        about = inner(self.file, f"DataSetInfo/Channel {number}")
         attrs: Any = {} if about is None else about.attrs
         found = [float(one) for one in re.findall(r"[0-9.]+", _text(attrs.get("Color"))) if _number(one) is not None]
         rgb = found if len(found) == 3 and all(0 <= one <= 1 for one in found) else [1.0, 1.0, 1.0]
@@ -133,7 +137,7 @@ class _Imaris:
 def _counted(group: Any, name: str) -> int:
     """How many members are called so, with the numbers from 0 on."""
     count = 0
-    while f"{name} {count}" in group:
+    while inner(group, f"{name} {count}") is not None:
         count += 1
     return count
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.hdf5.links import inner
 from zvcore.images import Axis, Image, Level
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def image_of(group: Any) -> Callable[[BorrowedGroup], Image] | None:
     names = [name for name in group if re.fullmatch("[0-9]{1,3}", name)]
     if not names or len(names) != len(group) or not re.fullmatch(r".*/t[0-9]{5,}/s[0-9]{2,}", group.name):
         return None
-    if not all(_CELLS in group[name] for name in names):
+    if any(inner(group, f"{name}/{_CELLS}") is None for name in names):
         return None
     factors = _factors(group)
     return lambda node: _image(node, sorted(names, key=int), factors)
@@ -32,11 +33,17 @@ def image_of(group: Any) -> Callable[[BorrowedGroup], Image] | None:
 
 def _factors(group: Any) -> Any:
     """How much coarser the levels are along x, y and z, as the setup says it."""
-    setup = group.file.get(group.name.rpartition("/")[2])
-    found = None if setup is None else setup.get("resolutions")
-    if found is None or found.ndim != 2 or found.shape[0] > 64 or found.shape[1] != 3:
+    found = inner(group.file, f"{group.name.rpartition('/')[2]}/resolutions")
+    # Not of other types or files, and as few as there can be levels.
+    if getattr(getattr(found, "dtype", None), "kind", "") not in ("i", "u", "f") or found.is_virtual or found.external:
+        return None
+    if found.ndim != 2 or found.shape[0] > 64 or found.shape[1] != 3:
         return None
     return np.asarray(found[...], float)
+
+
+def _sound(size: Any) -> float | None:
+    return float(size) if size is not None and 0 < size < np.inf else None
 
 
 def _image(node: BorrowedGroup, names: list[str], factors: Any) -> Image:
@@ -48,10 +55,10 @@ def _image(node: BorrowedGroup, names: list[str], factors: Any) -> Image:
             Axis(
                 axis,
                 None,
-                None if size is None or not size > 0 else float(size),
-                0.0 if size is None else (float(size) - 1) / 2,
+                size,
+                0.0 if size is None else (size - 1) / 2,
             )
-            for axis, size in zip("zyx", sizes, strict=True)
+            for axis, size in zip("zyx", map(_sound, sizes), strict=True)
         )
         levels.append(Level(f"{name}/{_CELLS}", array, axes if array.ndim == 3 else array.axes))
     return Image("", levels, node.attrs, convention="BigDataViewer")

@@ -15,6 +15,7 @@ from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.hdf5.chunks import stored_layout
 from zvcore.hdf5.imaris import imaris_image
+from zvcore.hdf5.links import child
 from zvcore.hdf5.pyramids import image_of
 from zvcore.stores.single_file import SingleFileStore
 
@@ -60,11 +61,9 @@ def _node(file: Any, place: SingleFileStore) -> Node:
     with reading(place.root, _TITLE):
         here = file["/"]
         for part in parts:
-            if not isinstance(here, h5py.Group) or here.get(part, getlink=True) is None:
+            here = child(here, part, place.root)
+            if here is None:
                 raise NotFoundError("there is nothing of this name in the file", key=place.root)
-            if isinstance(here.get(part, getlink=True), h5py.ExternalLink):
-                raise UnsupportedError("a link into another file, which is not followed", key=place.root)
-            here = here[part]
             if isinstance(here, h5py.Group) and h5py.h5o.get_info(here.id).rc > 1:
                 raise UnsupportedError("a group with several names, which may lie in itself", key=place.root)
         if isinstance(here, h5py.Dataset):

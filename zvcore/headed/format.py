@@ -14,6 +14,7 @@ from zvcore.errors import ConflictError, MetadataError, NotFoundError, Unsupport
 from zvcore.format import Care, Format, get_format
 from zvcore.headed.header import Header, HeaderAttributes, HeaderDocument, read_header
 from zvcore.headed.layout import HeadedLayout
+from zvcore.typed import Item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["HeadedArray", "HeadedFormat"]
 
 
-class HeadedArray(Array):
+class HeadedArray(Array[Item]):
     def __init__(self, format: HeadedFormat, store: Store, header: Header, read_only: bool = False) -> None:
         document = HeaderDocument(format, store, header, read_only=read_only)
         layout = HeadedLayout(format, store, header)

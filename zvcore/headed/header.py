@@ -87,16 +87,20 @@ class HeaderDocument(Document):
         if self.read_only:
             raise ReadOnlyError("opened for reading; open it with mode='r+' to change attributes", key=self.store.root)
 
+        made: dict[str, Any] = {}
+
         def changed(raw: bytes | None) -> bytes:
+            nonlocal made
             content = self.parse(raw)
             assert raw is not None
-            made = make(content)
-            spelled = self._format.spell(replace(content["header"], attributes=made["attributes"]))
-            self.content = self.parse(spelled)
+            attributes = make(content)["attributes"]
+            spelled = self._format.spell(replace(content["header"], attributes=attributes))
+            made = self.parse(spelled)
             return spelled + bytes(raw[content["header"].start :])
 
         self.store.change(self.key, changed)
-        return self.content
+        self.content = made
+        return made
 
 
 class HeaderAttributes(Attributes):

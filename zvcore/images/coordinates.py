@@ -10,16 +10,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from zvcore.images.axes import default_names, long_unit, short_unit, unit_ratio
 from zvcore.images.coordinate_texts import Bound, Extent, parse_extent
+from zvcore.typed import Item
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from zvcore.array import Array
     from zvcore.images.axes import Axes
+    from zvcore.typed import Box, Spot
 
 __all__ = ["Coordinates", "Span", "spans_of"]
 
@@ -88,14 +92,14 @@ def _cleaned(number: Fraction) -> Fraction:
     return Fraction(whole) if abs(number - whole) <= max(_NOISE, _NOISE_OF_LARGE * abs(whole)) else number
 
 
-class Coordinates:
+class Coordinates(Generic[Item]):
     """`array.at`: `a.at[x0:x1, y]` in voxels, `a.at["1030:1040nm", ...]` in units; what lies outside is an error.
 
     A range in units has to begin and end where voxels do; `a.at.touching[...]` takes every voxel that a range touches.
     A place in units is the voxel in which it lies.
     """
 
-    def __init__(self, array: Array, spans: Sequence[Span], touching: bool = False) -> None:
+    def __init__(self, array: Array[Item], spans: Sequence[Span], touching: bool = False) -> None:
         self._array = array
         self.spans = tuple(spans)
         self._touching = touching
@@ -109,10 +113,14 @@ class Coordinates:
         return tuple(span.bounds for span in self.spans)
 
     @property
-    def touching(self) -> Coordinates:
+    def touching(self) -> Coordinates[Item]:
         """The same, for ranges in units that begin or end within a voxel: these are taken whole."""
         return Coordinates(self._array, self.spans, True)
 
+    @overload
+    def __getitem__(self, key: Spot) -> Any: ...
+    @overload
+    def __getitem__(self, key: Box) -> npt.NDArray[Item]: ...
     def __getitem__(self, key: Any) -> Any:
         return self._array[self.region(key)]
 

@@ -36,6 +36,7 @@ __all__ = [
     "read_words",
     "type_by_name",
     "with_types",
+    "with_version",
 ]
 
 # The attribute that has them all since version 0.5.
@@ -119,6 +120,17 @@ def attributes_of(members: Mapping[str, Any], version: str) -> dict[str, Any]:
     return said
 
 
+def with_version(attrs: dict[str, Any], version: str) -> dict[str, Any]:
+    """Attributes of a group, whose words say their version where they have a place for it that is empty.
+
+    ome-zarr-py leaves it out of groups of labels; validators refuse these, and what they lie in.
+    """
+    inside = attrs.get(ATTRIBUTE)
+    if version == "0.4" or not isinstance(inside, dict) or "version" in inside or not inside.keys() & _WORDS.keys():
+        return attrs
+    return {**attrs, ATTRIBUTE: {"version": version, **inside}}
+
+
 # --- images
 
 
@@ -128,6 +140,7 @@ class OmeSet:
 
     rest     members of the entry that say nothing of where voxels lie, such as `metadata`
     untold   members further inside that are not known here, by their paths
+    sized    whether it says how large pixels are: before version 0.4 there was no place for it
     """
 
     paths: tuple[str, ...]
@@ -136,8 +149,11 @@ class OmeSet:
     method: str | None
     rest: dict[str, Any] = field(default_factory=dict)
     untold: tuple[str, ...] = ()
+    sized: bool = True
 
 
+# The axes of all images before version 0.3, which do not name any.
+_UNSAID_AXES = ["t", "c", "z", "y", "x"]
 _TRANSFORM = {"type": True, "scale": True, "translation": True}
 # What is understood of an entry.
 _ENTRY: dict[str, Any] = {
@@ -156,7 +172,7 @@ def read_set(members: Mapping[str, Any], where: str) -> OmeSet | None:
     datasets = entry.get("datasets")
     if not isinstance(datasets, list) or not datasets or not all(isinstance(one, dict) for one in datasets):
         raise MetadataError("multiscales names datasets", key=where, found=repr(datasets)[:80])
-    named = read_axes(entry.get("axes", []), where)
+    named = read_axes(entry.get("axes", _UNSAID_AXES), where)
     around = _transforms(entry.get("coordinateTransformations"), len(named), where)
     paths = []
     axes = []
@@ -176,7 +192,8 @@ def read_set(members: Mapping[str, Any], where: str) -> OmeSet | None:
     name, method, rest = read_about(entry)
     inside = {name: entry[name] for name in _ENTRY if name in entry}
     untold = tuple(f"multiscales[0].{path}" for path in [*remainder(inside, _ENTRY), *beyond])
-    return OmeSet(tuple(paths), tuple(axes), name, method, rest, untold)
+    sized = any("coordinateTransformations" in one for one in [entry, *datasets])
+    return OmeSet(tuple(paths), tuple(axes), name, method, rest, untold, sized)
 
 
 def first_entry(members: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

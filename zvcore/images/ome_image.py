@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
@@ -11,7 +12,7 @@ from zvcore.images.image import Image, Level, kind_said
 from zvcore.images.ome import first_entry, read_set, read_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from zvcore.images.axes import Axes
     from zvcore.stores import Store
@@ -28,7 +29,7 @@ def read_image(group: Any, document: str) -> Image | None:
     found = read_set(words.members, where)
     if found is None:
         return None
-    levels = []
+    levels: list[Level] = []
     for path, axes in zip(found.paths, found.axes, strict=True):
         array = group[path]
         if not isinstance(array, Array):
@@ -38,12 +39,21 @@ def read_image(group: Any, document: str) -> Image | None:
                 "multiscales has another number of axes than its arrays", key=f"{group.store.root}/{path}",
                 expected=array.ndim, found=len(axes),
             )  # fmt: skip
-        levels.append(Level(path, array, axes))
+        levels.append(Level(path, array, axes if found.sized else _by_shape(axes, array, levels)))
     _, others = first_entry(words.members)
     return Image(
         "", levels, group.attrs, kind_said(others, found.method, found.rest), found.name, found.method, "OME-Zarr",
         others, found.rest, words.taken, found.untold,
     )  # fmt: skip
+
+
+def _by_shape(axes: Axes, array: Array, finer: Sequence[Level]) -> Axes:
+    """The axes of a level of which nobody says how large its pixels are: as many times as there are fewer of them."""
+    finest = finer[0].array.shape if finer else array.shape
+    return tuple(
+        replace(axis, scale=float(max(1, round(most / here))) if here else 1.0)
+        for axis, most, here in zip(axes, finest, array.shape, strict=True)
+    )
 
 
 def described_places(

@@ -9,8 +9,6 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
-import numpy as np
-
 from zvcore.kernels.arguments cimport integers
 
 cnp.import_array()
@@ -48,7 +46,7 @@ cdef bytes literal_bytes(object literal):
 cdef cnp.ndarray int64_table(object columns):
     """C-ordered, aligned int64[n, k]."""
     cdef cnp.ndarray table = integers(columns, "columns", 2)
-    if table.dtype == np.uint64 and table.size and table.max() > INT64_MAX:
+    if cnp.PyArray_ISUNSIGNED(table) and cnp.PyArray_SIZE(table) and table.max() > INT64_MAX:
         raise ValueError(f"columns holds {table.max()}, but at most 2**63 - 1 can be rendered")
     return cnp.PyArray_FROM_OTF(table, cnp.NPY_INT64, cnp.NPY_ARRAY_IN_ARRAY | cnp.NPY_ARRAY_FORCECAST)
 
@@ -67,15 +65,19 @@ cpdef tuple format_keys(columns, literals):
         raise ValueError(f"there must be one literal more than there are columns, not {len(parts)} for {k}")
     cdef bytes joined = b"".join(parts) + bytes(ZV_OVERSHOOT)
     cdef int64_t fixed = PyBytes_GET_SIZE(joined) - ZV_OVERSHOOT
-    if n * (int(fixed) + ZV_LONGEST_NUMBER * int(k) + 1) > INT64_MAX:
-        raise ValueError(f"{n} keys of up to {int(fixed) + ZV_LONGEST_NUMBER * int(k)} bytes are too many")
-    cdef cnp.ndarray ends = np.empty(n, np.int64)
+    # Neither can overflow: the literals and the columns of a row are in memory.
+    cdef int64_t longest = fixed + ZV_LONGEST_NUMBER * k
+    if n > INT64_MAX // (longest + 1):
+        raise ValueError(f"{n} keys of up to {longest} bytes are too many")
+    cdef cnp.npy_intp count = n
+    cdef cnp.ndarray ends = cnp.PyArray_SimpleNew(1, &count, cnp.NPY_INT64)
     cdef const int64_t *values = <const int64_t *> cnp.PyArray_DATA(table)
     cdef int64_t *stops = <int64_t *> cnp.PyArray_DATA(ends)
     cdef int64_t size
     with nogil:
         size = measure_keys(values, n, k, fixed, stops)
-    cdef cnp.ndarray pool = np.empty(size, np.uint8)
+    cdef cnp.npy_intp nbytes = size
+    cdef cnp.ndarray pool = cnp.PyArray_SimpleNew(1, &nbytes, cnp.NPY_UINT8)
     cdef Py_ssize_t *lengths = <Py_ssize_t *> malloc((k + 1) * sizeof(Py_ssize_t))
     if lengths == NULL:
         raise MemoryError

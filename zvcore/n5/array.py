@@ -19,16 +19,18 @@ from zvcore.n5.blocks import Block, decode_block, encode_block, mode_of
 from zvcore.n5.documents import ATTRIBUTES, AttributesFile
 from zvcore.n5.layout import BlockLayout
 from zvcore.n5.metadata import DatasetMetadata, check_version, is_dataset
+from zvcore.typed import Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from zvcore.codecs import Codec
     from zvcore.stores import Store
 
 __all__ = ["N5Array"]
 
 
-class N5Array(WithAttributes, Array):
+class N5Array(WithAttributes, Array[Item]):
     """A dataset of an N5 container.
 
     order               "F": axes as N5 has them, the fastest first; "C": the reversed view of the same data
@@ -80,8 +82,13 @@ class N5Array(WithAttributes, Array):
         return self._layout.metadata
 
     @property
-    def codec(self) -> Any:
+    def codec(self) -> Codec:
         return self._layout.codec
+
+    @property
+    def attrs(self) -> Attributes:
+        attrs: Attributes = self._attrs
+        return attrs
 
     @property
     def data_type(self) -> str:

@@ -41,6 +41,7 @@ class N5Exchange(Exchange):
     common_codecs = ("gzip", "zstd", "blosc", "bzip2", "xz", "lz4")
     default_codec = "zstd"
     has_attributes = True
+    names_all_axes = True
     reserved = RESERVED
     placing = frozenset({
         "axes", "units", "resolution", "offset", "transform", "pixelResolution", "downsamplingFactors", "scales",
@@ -99,7 +100,10 @@ class N5Exchange(Exchange):
 
     def placing_attributes(self, axes: Axes) -> dict[str, Any]:
         if not known(axes):
-            return {}
+            # Without any, the first three are x, y and z.
+            names = [axis.name for axis in axes]
+            told = all(names) and names != ["x", "y", "z"][: len(names)]
+            return {"axes": names} if told else {}
         said: dict[str, Any] = {"resolution": [size_of(axis) for axis in axes]}
         said["units"] = ["" if axis.unit is None else short_unit(axis.unit) for axis in axes]
         if all(axis.name for axis in axes):
@@ -125,6 +129,7 @@ class N5Writer(ImageWriter):
     def create(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
         if path and not self.store.exists("attributes.json"):
             self.folder("", {})
+        self.format.check_creation(options)
         return create_dataset(self.child(path), attrs=dict(attrs), member=bool(path), **options)
 
     def image(self, path: str, image: Described) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
@@ -18,7 +18,11 @@ from zvcore.n5.paths import group_path
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from typing_extensions import Unpack
+
+    from zvcore.n5.options import DatasetOptions
     from zvcore.stores import Store
+    from zvcore.typed import DTypeOf, Scalar
 
 __all__ = ["N5Group"]
 
@@ -138,7 +142,13 @@ class N5Group(WithAttributes, Group):
         document = create_group(store, attrs, overwrite, member=True)
         return N5Group(store, document, **self._options)
 
-    def create_dataset(self, path: str, **options: Any) -> N5Array:
+    @overload
+    def create_dataset(
+        self, path: str, *, dtype: DTypeOf[Scalar], **options: Unpack[DatasetOptions]
+    ) -> N5Array[Scalar]: ...
+    @overload
+    def create_dataset(self, path: str, *, dtype: Any, **options: Unpack[DatasetOptions]) -> N5Array[Any]: ...
+    def create_dataset(self, path: str, **options: Any) -> N5Array[Any]:
         """A new dataset in this group; the arguments are those of `zvcore.create`."""
         get_format(self.format).check_creation(options)
         self._check_writable()

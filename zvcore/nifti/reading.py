@@ -7,14 +7,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from zvcore.borrowed.array import BorrowedArray, reopened_blocks
+from zvcore.borrowed.array import BorrowedArray
 from zvcore.borrowed.blocks import BlockLayout, slabs
 from zvcore.borrowed.file import library, reading
 from zvcore.borrowed.flat import FlatLayout, Values
+from zvcore.borrowed.reading import check_items
+from zvcore.borrowed.scaled import ScaledValues
 from zvcore.borrowed.unpacking import Unpacked
-from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.images import Axis
 
 if TYPE_CHECKING:
@@ -44,13 +45,14 @@ def read(store: Store) -> BorrowedArray:
             "intent": list(map(_text, header.get_intent()[::2])),
         }  # fmt: skip
         axes = _axes(header, len(values.shape))
+    check_items(store.file, values.dtype)
     # Colours are never scaled, the standard says.
     plain = slope is None or (slope, inter) == (1, 0) or values.dtype.names is not None
     scale = None if plain else (float(slope), float(inter))
     if source is None and scale is None:
         layout: Any = FlatLayout(store, store.file, values)
     else:
-        blocks = Volume(store, values, source, scale)
+        blocks = ScaledValues(_FORMAT, store, values, source, scale)
         chunk = slabs(values.shape, blocks.dtype.itemsize, range(len(values.shape))[::-1])
         layout = BlockLayout(store.root, blocks, chunk, order="F")
     return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE})
@@ -94,44 +96,3 @@ def _axes(header: Any, rank: int) -> tuple[Axis, ...]:
         known = float(size) if math.isfinite(size) and size > 0 else None
         axes.append(Axis(name, time if name == "t" else space, known, type="time" if name == "t" else "space"))
     return tuple([*axes, *[Axis()] * rank][:rank])
-
-
-class Volume:
-    """The blocks of a volume whose values are compressed, or scaled."""
-
-    parallel = False
-
-    def __init__(
-        self, store: Store, values: Values, source: Unpacked | None, scale: tuple[float, float] | None
-    ) -> None:
-        self.store, self.values, self.scale = store, values, scale
-        self.source = source
-        self.shape = values.shape
-        self.dtype: np.dtype[Any] = values.dtype.newbyteorder("=") if scale is None else np.dtype("f8")
-        self._flat = None if source is not None else BorrowedArray(
-            FlatLayout(store, store.file or "", values), format=_FORMAT, store=store
-        )  # fmt: skip
-        self._strides = np.cumprod([values.dtype.itemsize, *values.shape[:-1]], dtype=object)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (reopened_blocks, (_FORMAT, self.store))
-
-    def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
-        raw = self._flat[region] if self._flat is not None else self._unpacked(region)
-        if self.scale is None:
-            return np.asarray(raw)
-        slope, inter = self.scale
-        return np.asarray(raw) * slope + inter
-
-    def _unpacked(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """A block lies in one piece."""
-        assert self.source is not None
-        start = self.values.start + int(
-            sum(one.start * int(step) for one, step in zip(region, self._strides, strict=True))
-        )
-        shape = [one.stop - one.start for one in region]
-        length = math.prod(shape) * self.values.dtype.itemsize
-        data = self.source.read(start, length)
-        if len(data) != length:
-            raise CorruptDataError("the values are cut off", key=self.store.root, offset=start, expected=length)
-        return np.frombuffer(data, self.values.dtype).reshape(shape, order="F")

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any
 from zvcore.borrowed.format import ReadOnlyFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import BinaryIO
+
+    from zvcore.images.whole import WholeImage
+    from zvcore.report import Report
     from zvcore.stores import Store
 
 __all__ = ["Npy"]
@@ -18,8 +23,19 @@ class Npy(ReadOnlyFormat):
     suffixes = (".npy", ".npz")
     signatures = ((0, b"\x93NUMPY"), (0, b"PK\x03\x04"), (0, b"PK\x05\x06"))
     inner_paths = True
+    takes_images = True
+
+    def names_written(self, name: str) -> bool:
+        return name.lower().endswith(".npy")
 
     def read(self, store: Store) -> Any:
         from zvcore.npy.reading import read
 
         return read(store)
+
+    def write_image(self, file: BinaryIO, image: WholeImage, options: Mapping[str, Any]) -> Report:
+        from zvcore.npy.writing import write_npy
+
+        if options:
+            raise TypeError(f"npy has no option {min(options)!r}")
+        return write_npy(file, image)

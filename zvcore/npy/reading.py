@@ -86,7 +86,9 @@ def _values(head: bytes, key: str) -> Values:
             raise UnsupportedError("the header is of another version", key=key, expected="1.0 or 2.0", found=version)
         parse = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = parse(file, max_header_size=_LARGEST_HEADER)
-    except (ValueError, TypeError, SyntaxError, EOFError, RecursionError, MemoryError) as error:
+    except UnsupportedError:
+        raise
+    except Exception as error:  # whatever Python's own parser makes of a header, which is an expression
         raise MetadataError(f"the header is no header of numpy: {error}", key=key, offset=0) from error
     if not all(type(n) is int and 0 <= n < 1 << 62 for n in shape):
         raise MetadataError("the header has no shape", key=key, found=shape)

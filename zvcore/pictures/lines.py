@@ -1,4 +1,4 @@
-"""Draws the points and lines of a Zarr Vectors store as they look along one axis."""
+"""Draws points and lines as they look along one axis."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from zvcore.pictures.colours import label_colours
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from zvcore.exchange.lines import Lines
     from zvcore.zvf.vector_store import Level, VectorStore
 
-__all__ = ["draw_vectors", "sample_of"]
+__all__ = ["draw_lines", "draw_vectors", "sample_of"]
 
 # Of stores that are larger, so many objects (or chunks, where there are no objects) are shown.
 _MOST_VERTICES = 4_000_000
@@ -35,6 +36,31 @@ def draw_vectors(store: VectorStore, axis: int | None = None, size: int = 1024) 
     positions, offsets, ids = sample_of(level)
     if not len(positions):
         raise UnsupportedError("there is nothing to draw", key=f"{store.store.root}/{level.path}")
+    return draw(positions, offsets, ids, store.is_lines, f"{store.store.root}/{level.path}", axis, size)
+
+
+def draw_lines(lines: Lines, key: str, axis: int | None = None, size: int = 1024) -> npt.NDArray[np.uint8]:
+    """A picture of lines that a format gives: of many, of some that are spread evenly."""
+    step = max(1, -(-lines.count // _MOST_OBJECTS), -(-(lines.vertices or 0) // _MOST_VERTICES))
+    parts: list[Any] = []
+    ids: list[int] = []
+    for batch in lines.batches():
+        bounds = batch.offsets.tolist()
+        for row, id in enumerate(batch.ids.tolist()):
+            if id % step == 0:
+                parts.append(batch.positions[bounds[row] : bounds[row + 1]])
+                ids.append(id)
+    if not any(len(part) for part in parts):
+        raise UnsupportedError("there is nothing to draw", key=key)
+    offsets = np.cumsum([0, *map(len, parts)])
+    return draw(np.concatenate(parts), offsets, np.array(ids), True, key, axis, size)
+
+
+def draw(
+    positions: npt.NDArray[Any], offsets: npt.NDArray[Any], ids: Any, is_lines: bool, key: str, axis: int | None,
+    size: int,
+) -> npt.NDArray[np.uint8]:  # fmt: skip
+    """Objects, each in a colour of its own, seen along an axis."""
     positions = np.asarray(positions, np.float64)
     ndim = positions.shape[1]
     along = ndim - 1 if axis is None else axis
@@ -42,7 +68,7 @@ def draw_vectors(store: VectorStore, axis: int | None = None, size: int = 1024) 
     flat = positions[:, shown] if len(shown) == 2 else np.c_[positions[:, shown], np.zeros(len(positions))]
     good = np.isfinite(flat).all(1)
     if not good.any():
-        raise UnsupportedError("no position is a number", key=f"{store.store.root}/{level.path}")
+        raise UnsupportedError("no position is a number", key=key)
     low, high = flat[good].min(0), flat[good].max(0)
     extent = np.maximum(high - low, 1e-12)
     scale = (size - 5) / extent.max()
@@ -50,7 +76,7 @@ def draw_vectors(store: VectorStore, axis: int | None = None, size: int = 1024) 
     places = np.where(good[:, None], (flat - low) * scale + 2, -1)
     colours = label_colours(np.asarray(ids).astype(np.int64) + 1)
     picture = np.zeros((rows, columns, 3), np.uint8)
-    if store.is_lines:
+    if is_lines:
         _draw_lines(picture, places, offsets, colours)
     else:
         of_row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
 
-__all__ = ["View", "axis_names", "plane", "view_of"]
+__all__ = ["View", "plane", "view_of"]
 
 # A projection reads no more than this at a time.
 _SLAB = 64 << 20
@@ -39,25 +39,16 @@ class View:
     others: tuple[tuple[int, int], ...]
 
 
-def axis_names(array: Array) -> list[str]:
-    """The axes' names: their own, or x, y, z from the fastest on."""
-    format = get_format(array.format)
-    names = [axis.name for axis in format.read_axes(array)]
-    if all(names):
-        return [str(name) for name in names]
-    usual = ["x", "y", "z", "t"][: array.ndim] + [f"d{axis}" for axis in range(4, array.ndim)]
-    return usual if format.fastest_first(array) else usual[::-1]
-
-
 def view_of(array: Array, axis: str | int | None = None) -> View:
     """The view along `axis` (a name or a number); by default the one in which a chunk's rows become the picture's."""
     if array.ndim == 0:
         raise UnsupportedError("an array without axes has no picture")
-    names = axis_names(array)
+    format = get_format(array.format)
+    names = format.axis_names(array)
     spatial = [a for a in range(array.ndim) if names[a].lower() not in ("c", "channel", "t", "time")]
     if len(spatial) < 2:
         spatial = list(range(array.ndim))
-    if get_format(array.format).fastest_first(array):
+    if format.fastest_first(array):
         spatial = spatial[::-1]
     # From slowest to fastest now, whatever the format.
     spatial = spatial[-3:]

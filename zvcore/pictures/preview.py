@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.format import get_format
 from zvcore.pictures.colours import contrast, grey, label_colours
-from zvcore.pictures.lines import draw_vectors
+from zvcore.pictures.lines import draw_lines, draw_vectors
 from zvcore.pictures.planes import plane, view_of
 
 if TYPE_CHECKING:
@@ -58,8 +58,11 @@ def preview(node: Any, *, threads: int | None = None, **look: Any) -> npt.NDArra
         return draw_vectors(node, _axis_of_vectors(wanted.axis, node.ndim), wanted.size)
     image = image_of(node)
     if image is None:
+        lines = get_format(node.format).read_lines(node)
+        if lines is not None:
+            return draw_lines(lines, _where(node) or "", _axis_of_vectors(wanted.axis, 3), wanted.size)
         raise UnsupportedError(
-            "only arrays, image pyramids, volumes and Zarr Vectors stores have a picture", key=_where(node)
+            "only arrays, image pyramids, volumes, lines and Zarr Vectors stores have a picture", key=_where(node)
         )
     return picture(image, wanted, threads)[0]
 

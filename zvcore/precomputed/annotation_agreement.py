@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.precomputed.annotation_places import Places
 from zvcore.precomputed.annotation_records import RecordForm, Records
 from zvcore.precomputed.annotation_values import IndexValues, readable
 from zvcore.precomputed.part import Part
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.report import Report
     from zvcore.stores import Store
 
-__all__ = ["AnnotationAgreement", "LostAnnotations"]
+__all__ = ["AnnotationAgreement", "Findings", "LostAnnotations", "compared"]
 
 U64 = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
@@ -35,19 +36,23 @@ Flags = npt.NDArray[np.bool_]
 _COMPARED = 1 << 16
 # How many annotations are put back by one repair: they are gathered in memory.
 _MOST_RESTORED = 1 << 20
+_MOST_DISPUTED = 1 << 20
 
 
 class AnnotationAgreement(Part):
     """Every annotation that a relationship or a level lists is in the index by id, with the same record, and, where a
-    relationship lists it, related to that segment.
+    relationship lists it, related to that segment; what a cell lists lies in it.
 
     Values that cannot be read are passed over: the check of their own index reports them.
     """
 
-    def __init__(self, store: Store, info: AnnotationInfo, index: Index, threads: int | None = None) -> None:
+    def __init__(
+        self, store: Store, info: AnnotationInfo, index: Index, findings: Findings, threads: int | None = None
+    ) -> None:
         super().__init__(store, index.folder, threads)
         self.info = info
         self.index = index
+        self.findings = findings
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         """Compare all of it. With `only` nothing: then files are looked at, and not what they say together."""
@@ -55,15 +60,42 @@ class AnnotationAgreement(Part):
             return
         lists = IndexValues(self.store, self.index, self.threads)
         telling = _Telling(report, lists)
-        for one in _compared(self.store, self.info, self.index, self.threads):
+        for one in compared(self.store, self.info, self.index, self.threads):
             telling.tell(one, one.missing, "is not in the index by id")
             telling.tell(one, one.different, "has another record in the index by id")
             telling.tell(one, one.unrelated, "is not related to the segment by the index by id")
+            telling.tell(one, one.misplaced, "lies outside of the cell")
+            self.findings.dispute(one.ids[one.different | one.unrelated])
+            if one.misplaced.any():
+                self.findings.misplaced.add(self.index.folder)
         telling.finish()
 
     def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
-        """Tell of it: which of two records is right cannot be seen from them. What is missing is put back later."""
+        """Tell of it: which of two records is right cannot be seen from them. The rest is put in order later."""
         self.verify(report, only, fast=False)
+
+
+class Findings:
+    """What the parts of a set say to each other.
+
+    misplaced  the folders of levels with annotations that lie outside of their cells
+    """
+
+    def __init__(self) -> None:
+        self.misplaced: set[str] = set()
+        self._disputed = np.empty(0, np.uint64)
+        self._all = False
+
+    def dispute(self, ids: U64) -> None:
+        """Note annotations of which lists and the index by id say something else: nobody can see which is right."""
+        if len(ids) and not self._all:
+            self._disputed = np.union1d(self._disputed, ids)
+            if len(self._disputed) > _MOST_DISPUTED:
+                self._disputed, self._all = self._disputed[:0], True
+
+    def disputed(self, ids: U64) -> Flags:
+        """Which of the ids are in dispute; with too many to be remembered, all."""
+        return np.ones(len(ids), np.bool_) if self._all else _among(ids, self._disputed)
 
 
 class LostAnnotations(Part):
@@ -108,7 +140,7 @@ class LostAnnotations(Part):
 
     def _gather(self, index: Index, lost: dict[int, _Lost]) -> None:
         """Add what an index has of annotations that are not in the index by id."""
-        for one in _compared(self.store, self.info, index, self.threads):
+        for one in compared(self.store, self.info, index, self.threads):
             for row in np.flatnonzero(one.missing).tolist():
                 id = int(one.ids[row])
                 if id not in lost and len(lost) == _MOST_RESTORED:
@@ -135,6 +167,7 @@ class _Compared:
     missing    which of them are not in the index by id
     different  which have another record there
     unrelated  which are not related to their segment there
+    misplaced  which lie outside of the cell that lists them
     """
 
     ids: U64
@@ -143,13 +176,15 @@ class _Compared:
     missing: Flags
     different: Flags
     unrelated: Flags
+    misplaced: Flags
 
 
-def _compared(store: Store, info: AnnotationInfo, index: Index, threads: int | None) -> Iterator[_Compared]:
+def compared(store: Store, info: AnnotationInfo, index: Index, threads: int | None) -> Iterator[_Compared]:
     """The annotations of all lists of an index that can be read, some at a time."""
     form = RecordForm.of(info)
     lists, by_id = IndexValues(store, index, threads), IndexValues(store, info.by_id, threads)
     relationship = info.relationships.index(index) if index in info.relationships else None
+    places = None if index.grid is None else Places(info, index, form)
     for found in lists.all_of_them(form.listed):
         ids, records, counts = found.values
         owners = np.repeat(found.keys[found.rows], counts, axis=0)
@@ -158,11 +193,13 @@ def _compared(store: Store, info: AnnotationInfo, index: Index, threads: int | N
             one = _unlike_nothing(ids[rows], records.take(rows), owners[rows])
             for known in readable(by_id, np.unique(one.ids), form.singles):
                 _compare(one, known, relationship)
+            if places is not None:
+                one.misplaced = places.misplaced(one.records, one.owners)
             yield one
 
 
 def _unlike_nothing(ids: U64, records: Records, owners: npt.NDArray[Any]) -> _Compared:
-    return _Compared(ids, records, owners, *(np.zeros(len(ids), np.bool_) for _ in range(3)))
+    return _Compared(ids, records, owners, *(np.zeros(len(ids), np.bool_) for _ in range(4)))
 
 
 def _compare(one: _Compared, known: Read[Single], relationship: int | None) -> None:

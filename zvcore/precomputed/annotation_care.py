@@ -49,11 +49,10 @@ class AnnotationJudge(Judge):
 class AnnotationFiles(FilePart):
     """One index whose files are named after ids or cells."""
 
-    loss = "the annotations of the file are left out"
-
     def __init__(self, store: Store, form: RecordForm, index: Index, threads: int | None = None) -> None:
         super().__init__(store, index.folder, threads)
         self.index = index
+        self.loss = "the annotation is left out" if index.single else "the list is left out, and made again"
         self._check = form.check_one if index.single else form.check_list
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:

@@ -7,17 +7,21 @@ where they differ, or where an annotation may be in several cells, are the pairs
 
 from __future__ import annotations
 
-import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.errors import ZvcoreError
+from zvcore.precomputed.annotation_places import Places
+from zvcore.precomputed.annotation_rebuilding import ListRebuilding
 from zvcore.precomputed.annotation_records import RecordForm
+from zvcore.precomputed.annotation_standing import Standing, standing, standings
 from zvcore.precomputed.annotation_values import IndexValues
 from zvcore.precomputed.entries import Entries, nothing_before
 from zvcore.precomputed.external_sort import ExternalSort
+from zvcore.precomputed.mixing import SECRET, mixed
 from zvcore.precomputed.part import Part
 from zvcore.precomputed.shard_check import MOST_TOLD
 from zvcore.report import What
@@ -26,7 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from zvcore.care.rewriting import Patient
+    from zvcore.precomputed.annotation_agreement import Findings
     from zvcore.precomputed.annotation_info import AnnotationInfo, Index
+    from zvcore.precomputed.annotation_records import Listed
     from zvcore.report import Report
     from zvcore.stores import Store
 
@@ -37,22 +43,32 @@ I64 = npt.NDArray[np.int64]
 # Segments, and annotations that are related to them; of the spatial index, the segment is 0.
 Pairs = tuple[U64, U64]
 
+# How many annotations of a level are looked at at once.
+_ROWS = 1 << 17
 # How much is sorted in memory; the rest goes through a temporary file.
 _MEMORY = 32 << 20
 _LISTED, _KNOWN = 0, 1
 
 
 class AnnotationCompleteness(Part):
-    """Every annotation stands in the list of each segment that it is related to, or in the cells of one level.
+    """Every annotation stands in the list of each segment that it is related to, or in all the cells of one level in
+    which it lies. A repair puts it there.
 
     indexes  one relationship, or all levels of the spatial index
     """
 
     def __init__(
-        self, store: Store, info: AnnotationInfo, indexes: Sequence[Index], threads: int | None = None
+        self,
+        store: Store,
+        info: AnnotationInfo,
+        indexes: Sequence[Index],
+        findings: Findings,
+        threads: int | None = None,
     ) -> None:
         super().__init__(store, info.by_id.folder, threads)
+        self.info = info
         self.indexes = indexes
+        self.findings = findings
         self.form = RecordForm.of(info)
         self.by_id = IndexValues(store, info.by_id, threads)
         self.lists = [IndexValues(store, one, threads) for one in indexes]
@@ -60,23 +76,53 @@ class AnnotationCompleteness(Part):
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         """Compare all of it. With `only` nothing: then files are looked at, and not what they say together."""
-        if fast or only is not None:
-            return
+        if not fast and only is None:
+            with suppress(_Unreadable):
+                self._verify(report)
+
+    def _verify(self, report: Report) -> bool:
+        """Whether all is as it must be."""
         telling = _Telling(report, self)
-        try:
-            if self._may_repeat or _tally(self._known()) != _tally(self._listed()):
-                for segments, ids, listed, known in self._compared():
-                    for row in np.flatnonzero((known > 0) & (listed == 0)).tolist():
-                        telling.missing(int(segments[row]), ids[row])
-                    for row in np.flatnonzero(listed > np.maximum(known, 1)).tolist():
-                        telling.repeated(int(segments[row]), ids[row], int(listed[row]))
-        except _Unreadable:
-            return
+        if self._may_repeat:
+            for level, values in enumerate(self.lists):
+                for one in self._standing(values):
+                    telling.torn(level, one.ids[one.torn])
+                    telling.repeated_in_a_cell(level, one.ids[one.repeated])
+        if self._may_repeat or _tally(self._known()) != _tally(self._listed()):
+            for segments, ids, listed, known in self._compared():
+                for row in np.flatnonzero((known > 0) & (listed == 0)).tolist():
+                    telling.missing(int(segments[row]), ids[row])
+                for row in np.flatnonzero(listed > np.maximum(known, 1)).tolist():
+                    telling.repeated(int(segments[row]), ids[row], int(listed[row]))
         telling.finish()
+        return not telling.told
 
     def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
-        """Tell of it: which level an annotation belongs to, only those who write all of them can say."""
-        self.verify(report, only, fast=False)
+        """Put into lists what the index by id has, and tell of what was missing."""
+        if only is None:
+            with suppress(_Unreadable):
+                self._repair(report)
+
+    def _repair(self, report: Report) -> None:
+        misplaced = any(one.folder in self.findings.misplaced for one in self.indexes)
+        if self._verify(report) and not misplaced:
+            return
+        rebuilding = ListRebuilding(self.store, self.info, self.form, self.findings, report, self.threads)
+        if self.relationship is not None:
+            rebuilding.relationship(self.indexes[0], self._lost())
+        else:
+            rebuilding.spatial(self._torn, (ids for _, ids in self._lost()))
+
+    def _lost(self) -> Iterator[Pairs]:
+        """What the index by id has, and lists have not."""
+        for segments, ids, listed, known in self._compared():
+            rows = np.flatnonzero((known > 0) & (listed == 0))
+            yield segments[rows], ids[rows]
+
+    def _torn(self, values: IndexValues) -> Iterator[U64]:
+        """The annotations of a level that stand in some of the cells that they meet."""
+        for one in self._standing(values) if self._may_repeat else ():
+            yield one.ids[one.torn]
 
     @property
     def _may_repeat(self) -> bool:
@@ -99,23 +145,30 @@ class AnnotationCompleteness(Part):
         """What the lists have; of a level, each annotation that may be in several cells once."""
         for values in self.lists:
             if self._may_repeat:
-                with ExternalSort(_MEMORY) as sort:
-                    for pairs in self._listed_by(values):
-                        sort.add(_entries(pairs, _LISTED))
-                    for segments, ids, _, _ in _counted(sort):
-                        yield segments, ids
+                for one in self._standing(values):
+                    yield np.zeros(len(one.ids), np.uint64), one.ids
             else:
-                yield from self._listed_by(values)
+                for owners, listed in self._read(values):
+                    yield np.zeros(len(owners), np.uint64) if owners.ndim > 1 else owners, listed.ids
 
-    def _listed_by(self, values: IndexValues) -> Iterator[Pairs]:
+    def _read(self, values: IndexValues) -> Iterator[tuple[npt.NDArray[Any], Listed]]:
+        """(key of the list of each annotation, annotations) of all lists of an index."""
         try:
             for one in values.all_of_them(self.form.listed, damaged=False):
-                ids, _, counts = one.values
-                owners = one.keys[one.rows]
-                segments = np.zeros(len(owners), np.uint64) if owners.ndim > 1 else owners
-                yield np.repeat(segments, counts), ids
+                yield np.repeat(one.keys[one.rows], one.values.counts, axis=0), one.values
         except ZvcoreError as error:
             raise _Unreadable from error
+
+    def _standing(self, values: IndexValues) -> Iterator[Standing]:
+        """The annotations of a level, each once, with whether they stand where they must."""
+        places = Places(self.info, values.index, self.form)
+        with ExternalSort(_MEMORY) as sort:
+            for owners, one in self._read(values):
+                for first in range(0, len(one.ids), _ROWS):
+                    rows = np.arange(first, min(len(one.ids), first + _ROWS))
+                    for entries in standings(places, owners[rows], one.ids[rows], one.records.take(rows)):
+                        sort.add(entries)
+            yield from standing(sort)
 
     def _compared(self) -> Iterator[tuple[U64, U64, I64, I64]]:
         """(segments, ids, how often they are listed, how often known), each pair once."""
@@ -162,26 +215,15 @@ def _counted(sort: ExternalSort) -> Iterator[tuple[U64, U64, I64, I64]]:
         yield held[0], held[1], held[2], held[3]
 
 
-_SEED = int.from_bytes(os.urandom(8), "little")
-
-
 def _tally(all_pairs: Iterator[Pairs]) -> tuple[int, int, int]:
     """How many pairs there are, and two sums of hashes that nobody can foresee."""
     count = first = second = 0
     for segments, ids in all_pairs:
-        mixed = _mixed(ids ^ _mixed(segments, _SEED), _SEED)
+        first_hash = mixed(ids ^ mixed(segments, SECRET), SECRET)
         count += len(ids)
-        first += int(mixed.sum(dtype=np.uint64))
-        second += int(_mixed(mixed, _SEED + 1).sum(dtype=np.uint64))
+        first += int(first_hash.sum(dtype=np.uint64))
+        second += int(mixed(first_hash, SECRET + 1).sum(dtype=np.uint64))
     return count, first % 2**64, second % 2**64
-
-
-def _mixed(values: U64, seed: int) -> U64:
-    with np.errstate(over="ignore"):
-        mixed = values + np.uint64((seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mixed ^ (mixed >> np.uint64(31))
 
 
 class _Telling:
@@ -192,33 +234,38 @@ class _Telling:
         self.part = part
         self.told = 0
         self.more = 0
-        self.more_is_fatal = False
 
     def missing(self, segment: int, id: np.uint64) -> None:
         if self.part.relationship is None:
-            self._tell(id, "is in no cell of the spatial index", fatal=False)
+            self._tell(id, "is in no cell of the spatial index")
         else:
-            self._tell(id, f"is not in the list of {self._segment(segment)}, to which it is related", fatal=False)
+            self._tell(id, f"is not in the list of {self._segment(segment)}, to which it is related")
+
+    def torn(self, level: int, ids: U64) -> None:
+        for id in ids:
+            self._tell(id, f"is not in all cells of {self.part.indexes[level].folder} in which it lies")
+
+    def repeated_in_a_cell(self, level: int, ids: U64) -> None:
+        for id in ids:
+            self._tell(id, f"stands more than once in a cell of {self.part.indexes[level].folder}")
 
     def repeated(self, segment: int, id: np.uint64, count: int) -> None:
         where = "the spatial index" if self.part.relationship is None else f"the list of {self._segment(segment)}"
-        self._tell(id, f"stands {count} times in {where}", fatal=True)
+        self._tell(id, f"stands {count} times in {where}")
 
     def _segment(self, segment: int) -> str:
         return f"segment {segment} in {self.part.indexes[0].folder}"
 
-    def _tell(self, id: np.uint64, what: str, fatal: bool) -> None:
-        # What is only not listed is there, and found by its id; so it is where repair has left out a broken list.
+    def _tell(self, id: np.uint64, what: str) -> None:
         if self.told == MOST_TOLD:
             self.more += 1
-            self.more_is_fatal = self.more_is_fatal or fatal
             return
         self.told += 1
         place = self.part.by_id.place(id)
         where = {name: value for name, value in place.items() if name != "key"}
-        self.report.add(place["key"], f"annotation {id} {what}", fatal=fatal, kind=What.DISAGREEMENT, **where)
+        self.report.add(place["key"], f"annotation {id} {what}", kind=What.DISAGREEMENT, **where)
 
     def finish(self) -> None:
         if self.more:
             what = f"{self.more} more annotations are not listed as they must be"
-            self.report.add(self.part.indexes[0].folder, what, fatal=self.more_is_fatal, kind=What.DISAGREEMENT)
+            self.report.add(self.part.indexes[0].folder, what, kind=What.DISAGREEMENT)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from zvcore.precomputed.annotation_boxes import bounds_of, meet_box
 from zvcore.precomputed.annotation_records import taken
+from zvcore.precomputed.mixing import mixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,20 +25,22 @@ if TYPE_CHECKING:
     from zvcore.precomputed.annotation_records import Columns, RecordForm
     from zvcore.precomputed.annotation_spool import Block
 
-__all__ = ["Frame", "Level", "chances", "members_of", "name_of", "numbers_of", "plan_levels"]
+__all__ = [
+    "MARGIN", "MOST_CELLS", "Frame", "Level", "expanded", "members_of", "name_of", "numbers_of", "plan_levels", "ranks",
+]  # fmt: skip
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
 # An annotation that meets more cells than that stays on the level above.
-_MOST_CELLS = 64
+MOST_CELLS = 64
 # How often an axis is halved, and all axes together.
 _MOST_BITS = 20
 _MOST_BITS_TOGETHER = 60
 # After so many levels on which the fullest cell stayed as full, a look is taken whether it can be split at all.
 _PATIENCE = 3
-_MARGIN = 1e-6
+MARGIN = 1e-6
 # Above every chance.
 _CERTAIN = 2.0
 # How many cells are listed at once.
@@ -46,12 +49,7 @@ _ROWS = 1 << 16
 
 def chances(ids: U64, seed: int) -> F64:
     """A number from 0 to 1 for each id: as good as random, and always the same."""
-    with np.errstate(over="ignore"):
-        mixed = ids + np.uint64((seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (mixed(ids, seed) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def _remaining(frame: Frame, block: Block, since: float, bits: Sequence[int], un
 
 def _small(counts: I64) -> npt.NDArray[np.bool_]:
     """Whose bounds meet few cells."""
-    found: npt.NDArray[np.bool_] = counts.astype(np.float64).prod(axis=1) <= _MOST_CELLS
+    found: npt.NDArray[np.bool_] = counts.astype(np.float64).prod(axis=1) <= MOST_CELLS
     return found
 
 
@@ -169,20 +167,20 @@ def _cells(frame: Frame, found: _Remaining, bits: Sequence[int]) -> Iterator[tup
         return
     size = frame.cell_size(bits)
     many = found.counts.prod(axis=1)
-    for rows, cells in _expanded(found.first, found.counts, many):
+    for rows, cells in expanded(found.first, found.counts, many):
         meets = many[rows] == 1
         several = np.flatnonzero(~meets)
         if len(several) and frame.form.type != "axis_aligned_bounding_box":
             # Somewhat more, so that nothing falls between two cells by rounding.
-            low = frame.lower + (cells[several] - _MARGIN) * size
-            high = frame.lower + (cells[several] + 1 + _MARGIN) * size
+            low = frame.lower + (cells[several] - MARGIN) * size
+            high = frame.lower + (cells[several] + 1 + MARGIN) * size
             meets[several] = meet_box(frame.form.type, taken(found.columns, rows[several]), low, high)
         else:
             meets[several] = True
         yield rows[meets], cells[meets]
 
 
-def _expanded(first: I64, counts: I64, many: I64) -> Iterator[tuple[npt.NDArray[np.intp], I64]]:
+def expanded(first: I64, counts: I64, many: I64) -> Iterator[tuple[npt.NDArray[np.intp], I64]]:
     """Every cell of every box of cells."""
     ends = np.cumsum(many)
     bounds = np.searchsorted(ends, np.arange(0, int(ends[-1]) if len(ends) else 0, _ROWS), "left").tolist()
@@ -230,6 +228,11 @@ class _Counter:
     @property
     def most(self) -> int:
         return int(self.counts.max(initial=0))
+
+
+def ranks(ids: U64, seed: int = 0) -> U64:
+    """The order in which the lists of cells have annotations: that of their chances."""
+    return (chances(ids, seed) * 2.0**53).astype(np.uint64)
 
 
 def plan_levels(frame: Frame, blocks: Iterable[Block], limit: int, count: int) -> list[Level]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.annotation_info import Index
     from zvcore.stores import Store
 
-__all__ = ["IndexWriter"]
+__all__ = ["IndexWriter", "whole_lists"]
 
 U64 = npt.NDArray[np.uint64]
 
@@ -107,23 +107,29 @@ class IndexWriter:
 
 
 def grouped(pieces: Iterable[Entries], rank: Callable[[U64], U64] | None) -> Iterator[tuple[U64, Records]]:
-    """(keys, lists) of members that come in order of their keys; a list is held until its key is past."""
+    """(keys, lists) of members that come in order of their keys."""
+    for entries in whole_lists(pieces):
+        yield _lists(entries, rank)
+
+
+def whole_lists(pieces: Iterable[Entries]) -> Iterator[Entries]:
+    """Entries that come in order of their ids, cut so that those of one id come together: they are held until then."""
     waiting: list[Entries] = []
     for entries in pieces:
         if not len(entries):
             continue
         starts = group_starts(entries.ids)
         if waiting and waiting[-1].ids[-1] != entries.ids[0]:
-            yield _lists(join(waiting), rank)
+            yield join(waiting)
             waiting = []
         if len(starts) == 1:
             waiting.append(entries)
             continue
         last = int(starts[-1])
-        yield _lists(join([*waiting, entries.slice(0, last)]), rank)
+        yield join([*waiting, entries.slice(0, last)])
         waiting = [entries.slice(last, len(entries))]
     if waiting:
-        yield _lists(join(waiting), rank)
+        yield join(waiting)
 
 
 def _lists(entries: Entries, rank: Callable[[U64], U64] | None) -> tuple[U64, Records]:

@@ -69,7 +69,7 @@ class IndexValues:
     def fetch(self, keys: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], I64, npt.NDArray[np.intp]]:
         """(bytes, where each value begins, rows of `keys` that they are of). What is not stored is left out."""
         try:
-            found = self._files(keys) if self.shards is None else self.shards.fetch(self._ids(keys))
+            found = self._files(keys) if self.shards is None else self.shards.fetch(self.numbers(keys))
         except ZvcoreError as error:
             raise self._located(error)
         data, starts = found.joined()
@@ -84,7 +84,7 @@ class IndexValues:
             found = next((one for one in (name, f"{name}{_GZIP}") if self.store.exists(one)), name)
             return {"key": f"{self.index.folder}/{found}", "chunk": chunk, "offset": 0}
         try:
-            name, offset, size = self.shards.locate(int(self._ids(key[None])[0]))
+            name, offset, size = self.shards.locate(int(self.numbers(key[None])[0]))
         except NotFoundError:
             return {"key": self.index.folder, "chunk": chunk}
         return {"key": f"{self.index.folder}/{name}", "chunk": chunk, "offset": offset, "length": size}
@@ -97,7 +97,7 @@ class IndexValues:
         if self.shards is None:
             return self._keys_of(self.store.list_dir()[1])
         try:
-            return self._of_ids(self.shards.ids())
+            return self.keys_of(self.shards.ids())
         except ZvcoreError as error:
             raise self._located(error)
 
@@ -116,7 +116,7 @@ class IndexValues:
             for ids in self.shards.id_batches():
                 # Short values take far more memory as columns than they do as they are stored.
                 for first in range(0, len(ids), _BATCH_VALUES):
-                    yield self._of_ids(ids[first : first + _BATCH_VALUES])
+                    yield self.keys_of(ids[first : first + _BATCH_VALUES])
         except ZvcoreError as error:
             raise self._located(error)
 
@@ -136,16 +136,18 @@ class IndexValues:
 
     # --- in shards
 
-    def _ids(self, keys: npt.NDArray[Any]) -> U64:
+    def numbers(self, keys: npt.NDArray[Any]) -> U64:
+        """A number for each key: the id of its value in shards."""
         grid = self.index.grid
         return keys if grid is None else kernels.compressed_morton(keys, grid)
 
-    def _of_ids(self, ids: U64) -> npt.NDArray[Any]:
+    def keys_of(self, numbers: U64) -> npt.NDArray[Any]:
+        """The keys that have these numbers; those of no cell are left out."""
         grid = self.index.grid
         if grid is None:
-            return ids
-        inside = kernels.compressed_morton_valid(ids, grid)
-        return kernels.compressed_morton_inverse(ids[inside], grid)
+            return numbers
+        inside = kernels.compressed_morton_valid(numbers, grid)
+        return kernels.compressed_morton_inverse(numbers[inside], grid)
 
     # --- in files
 

@@ -19,11 +19,11 @@ from zvcore.precomputed.annotation_info import AnnotationInfo, Index
 from zvcore.precomputed.annotation_levels import (
     Frame,
     Level,
-    chances,
     members_of,
     name_of,
     numbers_of,
     plan_levels,
+    ranks,
 )
 from zvcore.precomputed.annotation_lists import IndexWriter
 from zvcore.precomputed.annotation_schema import Schema
@@ -344,7 +344,7 @@ def _write_indexes(
         writer = IndexWriter(store, index, name=_Names(level.bits), **manner)
         writer.write_lists(
             _by_cell(spool, frame, level, index.sharding is not None),
-            lambda ids: (chances(ids, frame.seed) * 2.0**53).astype(np.uint64),
+            lambda ids: ranks(ids, frame.seed),
         )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.array import Array
 from zvcore.precomputed.attributes import ScaleAttributes
 from zvcore.precomputed.layout import ScaleLayout, UnshardedLayout, layout_of
 from zvcore.precomputed.metadata import Scale, VolumeInfo
+from zvcore.typed import Item
 
 if TYPE_CHECKING:
     from zvcore.codecs import Codec
@@ -19,23 +21,28 @@ if TYPE_CHECKING:
     from zvcore.images.coordinates import Coordinates
     from zvcore.precomputed.encodings import ChunkEncoding
     from zvcore.precomputed.sharding_spec import ShardingSpec
+    from zvcore.typed import Box, Spot
 
 __all__ = ["Nanometers", "ScaleArray"]
 
 _CHANNELS = 3
 
 
-class Nanometers:
+class Nanometers(Generic[Item]):
     """`array.nm`: a scale by places in nanometers along x, y and z, and by the numbers of channels."""
 
-    def __init__(self, coordinates: Coordinates) -> None:
+    def __init__(self, coordinates: Coordinates[Item]) -> None:
         self._coordinates = coordinates
 
     @property
-    def touching(self) -> Nanometers:
+    def touching(self) -> Nanometers[Item]:
         """The same, for ranges that begin or end within a voxel: these are taken whole."""
         return Nanometers(self._coordinates.touching)
 
+    @overload
+    def __getitem__(self, key: Spot) -> Any: ...
+    @overload
+    def __getitem__(self, key: Box) -> npt.NDArray[Item]: ...
     def __getitem__(self, key: Any) -> Any:
         return self._coordinates[self._with_units(key)]
 
@@ -66,7 +73,7 @@ def _decimal(number: Any) -> str:
     return f"{Decimal(repr(number.item() if isinstance(number, np.generic) else number)):f}"
 
 
-class ScaleArray(Array):
+class ScaleArray(Array[Item]):
     """One scale of a volume, indexed [x, y, z, channel] from zero; `at` takes the volume's own coordinates."""
 
     _layout: ScaleLayout
@@ -131,7 +138,7 @@ class ScaleArray(Array):
         return self.scale.resolution
 
     @property
-    def nm(self) -> Nanometers:
+    def nm(self) -> Nanometers[Item]:
         """The scale in nanometers: `a.nm[8080:8160, 16000:16080, 200]`. What is no voxel's border is an error."""
         return Nanometers(self.at)
 

@@ -46,7 +46,7 @@ class ChunkFiles(FilePart):
         self.layout = layout
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
-        files = stored = 0
+        files = stored = packed = 0
         found = self._files(only, report)
         while batch := list(itertools.islice(found, _FILES_AT_ONCE)):
             keys = [key for key, _ in batch]
@@ -54,8 +54,12 @@ class ChunkFiles(FilePart):
             files += len(keys)
             # Readers prefer the file that is not packed: the two are one chunk.
             stored += sum(not key.endswith(PACKED) or not self.store.exists(key[:-3]) for key in keys)
+            packed += sum(key.endswith(PACKED) for key in keys)
             self._check(keys, places, report, fast)
             report.looked_at(len(keys))
+        if 0 < packed < files and not self.store.of_files:
+            what = "some chunks are packed and some are not: in object stores the first that is found tells of all"
+            report.add(self.prefix, what, expected="names that all end alike", found=f"{packed} of {files} packed")
         report.count("files", files)
         if only is None:
             report.count("chunks not stored", math.prod(self.layout.grid) - stored)

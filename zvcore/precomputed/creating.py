@@ -81,7 +81,8 @@ def create_volume(
     overwrite    replace a scale of this key and all its chunks
     """
     store = open_store(path, "w")
-    kind = np.dtype(dtype)
+    # Volumes say the name of a type, and no order of bytes: theirs is little-endian.
+    kind = np.dtype(dtype).newbyteorder("=")
     if kind.name not in DATA_TYPES:
         raise MetadataError("volumes do not hold this data type", expected=", ".join(DATA_TYPES), found=kind)
     if fill_value not in (AUTO, 0, None):

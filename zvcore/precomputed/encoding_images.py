@@ -16,6 +16,7 @@ import numpy as np
 import simplejpeg
 
 from zvcore.codecs import Codec, param
+from zvcore.documents.picture_headers import jpeg_header, png_header
 from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
 
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["Jpeg", "JpegChunk", "PictureChunk", "Png", "PngChunk", "decoded"]
-
-_PNG_CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}
-# Markers of JPEG that start a frame, but those that say huffman tables, extensions and arithmetic coding.
-_START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 
 
 class PictureChunk(Codec):
@@ -93,7 +90,7 @@ class JpegChunk(PictureChunk):
         return encoded
 
     def _decode(self, data: memoryview, max_size: int) -> bytes:
-        height, width, channels = _jpeg_header(data)
+        height, width, channels, *_ = jpeg_header(data)
         self._check_header(width, height, channels, max_size)
         picture = decoded(
             lambda: simplejpeg.decode_jpeg(bytes(data), colorspace="GRAY" if channels == 1 else "RGB", fastdct=False)
@@ -113,16 +110,12 @@ class PngChunk(PictureChunk):
         return bytes(imagecodecs.png_encode(picture[..., 0] if self.shape[3] == 1 else picture, level=self.level))
 
     def _decode(self, data: memoryview, max_size: int) -> bytes:
-        if bytes(data[:8]) != b"\x89PNG\r\n\x1a\n" or bytes(data[12:16]) != b"IHDR" or len(data) < 33:
-            raise CorruptDataError("not a PNG picture")
-        width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-        depth, kind = data[24], data[25]
-        if kind not in _PNG_CHANNELS or depth != 8 * self.itemsize:
+        height, width, channels, depth, palette, _ = png_header(data)
+        if palette or depth != 8 * self.itemsize:
             raise CorruptDataError(
                 "the picture has another kind of pixel", expected=f"{8 * self.itemsize} bits without a palette",
-                found=f"{depth} bits of colour type {kind}",
+                found=f"{depth} bits{' of a palette' if palette else ''}",
             )  # fmt: skip
-        channels = _PNG_CHANNELS[kind]
         self._check_header(width, height, channels, max_size)
         picture = np.empty(
             (height, width) if channels == 1 else (height, width, channels), self._dtype.newbyteorder("=")
@@ -137,33 +130,6 @@ def decoded(decode: Callable[[], Any]) -> Any:
         return decode()
     except (ValueError, RuntimeError, TypeError, OSError) as error:
         raise CorruptDataError(f"not a valid picture: {error}") from error
-
-
-def _jpeg_header(data: memoryview) -> tuple[int, int, int]:
-    """(height, width, components), found before any memory is taken for the picture."""
-    if bytes(data[:2]) != b"\xff\xd8":
-        raise CorruptDataError("not a JPEG picture")
-    at = 2
-    while at + 4 <= len(data):
-        if data[at] != 0xFF:
-            break
-        marker = data[at + 1]
-        if marker == 0xFF:  # padding
-            at += 1
-            continue
-        length = int.from_bytes(data[at + 2 : at + 4], "big")
-        if marker in _START_OF_FRAME:
-            if at + 10 > len(data) or data[at + 4] != 8:
-                break
-            return (
-                int.from_bytes(data[at + 5 : at + 7], "big"),
-                int.from_bytes(data[at + 7 : at + 9], "big"),
-                data[at + 9],
-            )
-        if length < 2 or marker == 0xDA:
-            break
-        at += 2 + length
-    raise CorruptDataError("the JPEG picture has no readable header", offset=at)
 
 
 class Jpeg(ChunkEncoding):

@@ -9,7 +9,7 @@ from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
 from zvcore.exchange.target import carried_shards, chunk_shape
 from zvcore.exchange.writer import ImageWriter
-from zvcore.images.axes import is_length, nanometers, plain
+from zvcore.images.axes import Axis, is_length, known, nanometers, plain
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.creating import create_volume, make_encoding
 from zvcore.precomputed.encodings import get_encoding
@@ -45,8 +45,7 @@ class VolumeExchange(Exchange):
 
     def codecs_of(self, array: Array) -> list[Codec]:
         """What follows the chunk encoding."""
-        codec = array.codec
-        return [] if codec is None or codec.identity else [codec]
+        return [codec for codec in array.codecs if not codec.identity]
 
     def spare_axes(self, array: Array) -> Collection[int]:
         return (_CHANNELS,) if array.shape[_CHANNELS] == 1 else ()
@@ -115,12 +114,8 @@ class VolumeExchange(Exchange):
         chunks = chunk_shape(view, asked)
         if asked is None:
             chunks = (*chunks[:_CHANNELS], view.shape[_CHANNELS])
-        offset, _ = _voxel_offset(place.axes, place.finest)
         options: dict[str, Any] = {
-            "shape": view.shape, "dtype": view.value_dtype, "chunks": chunks, "voxel_offset": offset,
-            "resolution": tuple(
-                plain((1.0 if axis.scale is None else axis.scale) * nanometers(axis.unit)) for axis in place.axes[:3]
-            ),
+            "shape": view.shape, "dtype": view.value_dtype, "chunks": chunks, **_places(place.axes, place.finest),
         }  # fmt: skip
         if place.kind is not None:
             options["type"] = place.kind
@@ -137,6 +132,10 @@ class VolumeExchange(Exchange):
         options.update(target.options)
         options.setdefault("key", "_".join(f"{plain(float(n)):.15g}" for n in options["resolution"]))
         return options if place.shape is None else _smaller({**options, "shape": place.shape})
+
+    def placing_options(self, axes: Axes) -> dict[str, Any]:
+        three = (*axes, Axis(), Axis(), Axis())[:3]
+        return _places(three, three) if known(three) else {}
 
     def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
         return {} if view.array.codec is None else {"codec": view.array.codec}
@@ -189,6 +188,8 @@ class VolumeExchange(Exchange):
                 lost.append(f"the axis {axis.name!r} is called {expected!r} in a volume")
             if axis.unit is not None and not is_length(axis.unit):
                 lost.append(f"the unit {axis.unit!r} of the axis {axis.name!r} has no place: volumes have nanometers")
+        if any(axis.unit is None and axis.scale not in (None, 1) for axis in image.axes[0][:3]):
+            lost.append("the sizes of voxels have no unit, and are taken for nanometers")
         return lost + [
             f"the offset of level {number} is not a whole number of voxels, and is rounded"
             for number, axes in enumerate(image.axes)
@@ -222,6 +223,12 @@ def _linked(value: Any) -> str | None:
         return resolve_key(value, INFO)
     except ZvcoreError:
         return None
+
+
+def _places(axes: Axes, finest: Axes) -> dict[str, Any]:
+    """The size of voxels in nanometers, and where the first one lies."""
+    sizes = [(1.0 if axis.scale is None else axis.scale) * nanometers(axis.unit) for axis in axes[:3]]
+    return {"voxel_offset": _voxel_offset(axes, finest)[0], "resolution": tuple(map(plain, sizes))}
 
 
 def _voxel_offset(axes: Axes, finest: Axes) -> tuple[tuple[int, ...], bool]:

@@ -118,9 +118,8 @@ class UnshardedLayout(ScaleLayout):
 
     def _storing(self) -> list[CodecChain]:
         self._prefix = f"{self.scale.folder}/"
-        self._may_be_packed = self.store.of_files
-        if not self._may_be_packed:
-            return [CodecChain(())]
+        # None: nobody knows yet. In object stores, only copies of folders have such names.
+        self._may_be_packed: bool | None = True if self.store.of_files else None
         return [CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),))]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -156,7 +155,7 @@ class UnshardedLayout(ScaleLayout):
         """How chunks are stored that are not there yet."""
         if not self._may_be_packed:
             return _PLAIN
-        if self.scale.gzipped:
+        if self.scale.gzipped and self.store.of_files:
             return _GZIP
         there = self._suffixes_there
         return _GZIP if ".gz" in there and "" not in there else _PLAIN
@@ -184,7 +183,7 @@ class UnshardedLayout(ScaleLayout):
 
     def _kinds(self, positions: Positions) -> Kinds | None:
         """As which file each chunk is stored, or would be; None: all under their plain names."""
-        if not self._may_be_packed:
+        if not self._packed(positions):
             return None
         store = self.store
         names = list(self._plain(positions))
@@ -203,6 +202,17 @@ class UnshardedLayout(ScaleLayout):
                 if SUFFIXES[kind] in self._suffixes_there:
                     kinds[[row for row in left if store.exists(names[row] + SUFFIXES[kind])]] = kind
         return kinds if kinds.any() else None
+
+    def _packed(self, positions: Positions) -> bool:
+        """Whether names may end with `.gz`. Of object stores the first chunk that is found tells it of all others."""
+        if self._may_be_packed is None and len(positions):
+            name = self._plain(positions[:1])[0]
+            plain, *packed = self.store.sizes([name + suffix for suffix in SUFFIXES])
+            if any(size is not None for size in packed):
+                self._may_be_packed = True
+            elif plain is not None:
+                self._may_be_packed = False
+        return bool(self._may_be_packed)
 
     def place_of(self, name: str) -> tuple[int, int, int, int] | None:
         """The chunk that a file of this name holds; None if it is none of the grid."""

@@ -49,6 +49,10 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
         declared.append(VertexAttribute(name, kind, components))
     for name in lines.of_objects:
         report.lose("", f"the attribute {name!r} of whole lines has no place in skeletons")
+    for name in lines.groups:
+        report.lose("", f"the group {name!r} of lines has no place in skeletons")
+    for name in lines.attrs:
+        report.lose("", f"the header of the {name} has no place in skeletons")
     given = dict(options)
     sharding = given.pop("sharding", "advise" if lines.count > _MANY else None)
     if sharding == "advise":
@@ -63,7 +67,12 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
                 span = slice(bounds[row], bounds[row + 1])
                 first = np.arange(max(bounds[row + 1] - bounds[row] - 1, 0), dtype=np.uint32)
                 values = {name: _as(batch.attributes[name][span], kinds[name]) for name in kinds}
-                yield id, Skeleton(_in_space(batch.positions[span]), np.stack([first, first + 1], -1), values)
+                yield (
+                    id,
+                    Skeleton(
+                        _in_space(batch.positions[span], lines.nanometers), np.stack([first, first + 1], -1), values
+                    ),
+                )
 
     count = write_skeletons(
         store, skeletons(), vertex_attributes=declared, sharding=sharding, overwrite=overwrite, **given
@@ -83,11 +92,11 @@ def _as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         return values.astype(dtype)
 
 
-def _in_space(positions: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Positions with three coordinates, whatever they had."""
+def _in_space(positions: npt.NDArray[Any], nanometers: float) -> npt.NDArray[np.float32]:
+    """Positions with three coordinates, whatever they had, in nanometers."""
     values = np.zeros((len(positions), 3), np.float32)
     shared = min(3, positions.shape[1])
-    values[:, :shared] = positions[:, :shared]
+    values[:, :shared] = positions[:, :shared] if nanometers == 1 else positions[:, :shared] * nanometers
     return values
 
 

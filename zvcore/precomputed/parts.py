@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
-from zvcore.precomputed.annotation_agreement import AnnotationAgreement, LostAnnotations
+from zvcore.precomputed.annotation_agreement import AnnotationAgreement, Findings, LostAnnotations
 from zvcore.precomputed.annotation_care import AnnotationFiles, AnnotationJudge
 from zvcore.precomputed.annotation_completeness import AnnotationCompleteness
 from zvcore.precomputed.annotation_info import AnnotationInfo
@@ -104,12 +104,13 @@ def parts_of(store: Store, info: Mapping[str, Any], threads: int | None, report:
             else:
                 reader = ShardReader(store, index.sharding, f"{index.folder}/")
                 yield Shards(AnnotationJudge(reader, form, index, threads))
+        findings = Findings()
         for index in annotations.indexes[1:]:
-            yield AnnotationAgreement(store, annotations, index, threads)
+            yield AnnotationAgreement(store, annotations, index, findings, threads)
         yield LostAnnotations(store, annotations, threads)
         for lists in [(one,) for one in annotations.relationships] + [annotations.levels]:
             if lists:
-                yield AnnotationCompleteness(store, annotations, lists, threads)
+                yield AnnotationCompleteness(store, annotations, lists, findings, threads)
     elif kind == SEGMENT_PROPERTIES:
         report.count("segments", check_segment_properties(info, INFO, report))
     else:

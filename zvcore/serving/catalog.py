@@ -4,44 +4,48 @@ from __future__ import annotations
 
 import itertools
 import os
-import stat
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore.converting.note import KEY, UnfinishedConversion, unfinished_around, unfinished_at
-from zvcore.errors import ZvcoreError
+from zvcore.converting.note import KEY, unfinished_at
+from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.format import formats
+from zvcore.format import marks as documents_of
 from zvcore.opening import detect, open_silently, unreadable
 from zvcore.pictures.preview import image_of
-from zvcore.serving.paths import is_shown
+from zvcore.serving.paths import is_shown, told
 from zvcore.stores import open_store
+from zvcore.stores.fenced import without_credentials
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from zvcore.format import ViewerSource
     from zvcore.images import Image
-    from zvcore.serving.paths import Root
+    from zvcore.serving.place import Place
     from zvcore.stores import Store
 
 __all__ = [
     "Catalog",
     "Dataset",
     "dataset_at",
+    "fault_of",
     "find_datasets",
     "is_dataset_file",
     "marks",
     "open_dataset",
-    "stored_size",
 ]
 
 _DEEPEST = 12
 _MOST_FOLDERS = 20_000
 _MOST_DATASETS = 500
 _SECONDS = 5.0
+# Far away, each folder takes several requests, of which some are made at once.
+_SECONDS_FAR = 20.0
+_AT_ONCE = 16
 _NOTE = KEY.encode()
 
 
@@ -94,62 +98,83 @@ class Catalog:
     cut: str | None = None
 
 
-def find_datasets(root: Root) -> Catalog:
+def find_datasets(root: Place) -> Catalog:
     """Every array, pyramid, volume and set of vectors below the root, sorted by path."""
     catalog = Catalog()
-    deadline = time.monotonic() + _SECONDS
+    search = _Search(root, time.monotonic() + (_SECONDS_FAR if root.far else _SECONDS))
     seen = 0
-    known, endings = marks(), suffixes()
     # A folder, and what there is to say of the unfinished conversion that it lies in.
-    pending: list[tuple[list[bytes], str | None]] = [([], _told(unfinished_around(os.fsdecode(root.path))))]
+    pending: list[_Folder] = [_Folder([], root.unfinished())]
     while pending:
-        names, unfinished = pending.pop()
-        seen += 1
-        if seen > _MOST_FOLDERS or time.monotonic() > deadline or len(catalog.datasets) >= _MOST_DATASETS:
-            catalog.cut = f"The search ended after {seen} folders; serve a smaller folder to see the rest."
+        if seen >= _MOST_FOLDERS or search.is_over() or len(catalog.datasets) >= _MOST_DATASETS:
+            catalog.cut = f"The search ended after {seen + 1} folders; serve a smaller folder to see the rest."
             break
-        folders: list[bytes] = []
-        files: set[bytes] = set()
-        try:
-            # What links lead to is listed where it is.
-            for entry in root.entries(names):
-                (folders.append if entry.is_dir(follow_symlinks=False) else files.add)(os.fsencode(entry.name))
-        except OSError:
-            continue
-        if _NOTE in files:
-            unfinished = _told(unfinished_at(root.store(names)))
-        here = sorted(name for name in files if name.lower().endswith(endings))
-        catalog.datasets += itertools.islice(
-            _files(root, names, here, deadline), _MOST_DATASETS - len(catalog.datasets)
-        )
-        if files & known:
-            found = open_dataset(root.store(names), names)
-            if found is not None:
-                found.unfinished = unfinished
-                catalog.datasets.append(found)
-                if found.kind != "group":
-                    continue
-                catalog.datasets.pop()
-        if len(names) < _DEEPEST:
-            pending += [([*names, name], unfinished) for name in sorted(folders, reverse=True) if is_shown(name)]
+        some = [pending.pop() for _ in range(min(len(pending), _AT_ONCE if root.far else 1))]
+        seen += len(some)
+        for datasets, below in root.each(search.visit, some):
+            catalog.datasets += itertools.islice(datasets, _MOST_DATASETS - len(catalog.datasets))
+            pending += below
     catalog.datasets.sort(key=lambda dataset: dataset.names)
     return catalog
 
 
-def _files(root: Root, names: list[bytes], files: list[bytes], deadline: float) -> Iterator[Dataset]:
-    """Data sets that are files of a folder: there may be a stack of thousands."""
-    for name in files:
-        if time.monotonic() > deadline:
-            return
-        found = open_dataset(file_store(root, [*names, name]), [*names, name]) if is_shown(name) else None
-        if found is not None:
-            found.unfinished = _told(unfinished_at(found.store))
-            yield found
+class _Folder(NamedTuple):
+    names: list[bytes]
+    unfinished: str | None
 
 
-def _told(found: UnfinishedConversion | None) -> str | None:
-    """Not why it failed: that may name what lies elsewhere on this machine."""
-    return None if found is None else str(replace(found, failed=None))
+class _Search:
+    """One look through a place, which ends when its time has passed."""
+
+    def __init__(self, root: Place, deadline: float) -> None:
+        self._root = root
+        self._deadline = deadline
+        self._known = marks()
+        self._endings = suffixes()
+
+    def is_over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def visit(self, folder: _Folder) -> tuple[Iterable[Dataset], list[_Folder]]:
+        """(the data sets in a folder, the folders in it where there may be more)."""
+        root, (names, unfinished) = self._root, folder
+        here: Dataset | None = None
+        if root.far:
+            # To ask for its documents is cheaper than to list what may hold a million chunks.
+            here = open_dataset(root.store(names), names)
+            if here is not None and here.kind != "group":
+                here.unfinished = told(unfinished_at(root.store(names))) or unfinished
+                return [here], []
+        try:
+            # What links lead to is listed where it is.
+            folders, listed = root.listing(names)
+        except (OSError, UnsupportedError):
+            return [], []
+        files = set(listed)
+        together = not root.far and gathered(listed)
+        if _NOTE in files:
+            unfinished = told(unfinished_at(root.store(names)))
+        named = sorted(name for name in files if name.lower().endswith(self._endings))
+        found = self._files(names, named)
+        if (files & self._known and not root.far) or together:
+            here = open_dataset(root.store(names), names)
+            if here is not None and here.kind != "group":
+                here.unfinished = unfinished
+                return ([here] if together else itertools.chain(found, [here])), []
+        if len(names) >= _DEEPEST:
+            return found, []
+        return found, [_Folder([*names, name], unfinished) for name in sorted(folders, reverse=True) if is_shown(name)]
+
+    def _files(self, names: list[bytes], files: list[bytes]) -> Iterator[Dataset]:
+        """Data sets that are files of a folder: there may be a stack of thousands."""
+        for name in files:
+            if self.is_over():
+                return
+            way = [*names, name]
+            found = open_dataset(file_store(self._root, way), way) if is_shown(name) else None
+            if found is not None:
+                found.unfinished = told(unfinished_at(found.store))
+                yield found
 
 
 def marks() -> set[bytes]:
@@ -157,48 +182,69 @@ def marks() -> set[bytes]:
     return {mark.encode() for one in formats().values() for mark in one.marks}
 
 
+def gathered(files: Sequence[bytes]) -> bool:
+    """Whether files of these names, in one folder, may together be a data set."""
+    names = [os.fsdecode(name) for name in files]
+    return any(one.gathers(names) for one in formats().values())
+
+
 def suffixes() -> tuple[bytes, ...]:
     """How the names of files end that may be datasets by themselves, in lower case."""
     return tuple(suffix.encode() for one in formats().values() for suffix in one.suffixes)
 
 
-def is_dataset_file(root: Root, names: list[bytes]) -> bool:
+def is_dataset_file(root: Place, names: list[bytes]) -> bool:
     """Whether this is a file that may be a dataset by itself."""
     if not names or not names[-1].lower().endswith(suffixes()):
         return False
     found = root.look(names)
-    return found is not None and stat.S_ISREG(found.st_mode)
+    return found is not None and not found.is_folder
 
 
-def file_store(root: Root, names: list[bytes]) -> Store:
+def file_store(root: Place, names: list[bytes]) -> Store:
     """The store of a dataset that is a file."""
     return SingleFileStore(root.store(names[:-1]), os.fsdecode(names[-1]))
 
 
-def dataset_at(root: Root, names: list[bytes]) -> Dataset | None:
+def dataset_at(root: Place, names: list[bytes]) -> Dataset | None:
     """The data set in a folder, or that a file is; None if there is none of either."""
-    if any(root.look([*names, name]) is not None for name in marks()):
-        return open_dataset(root.store(names), names)
+    if root.far or any(root.look([*names, name]) is not None for name in marks()):
+        found = open_dataset(root.store(names), names)
+        if found is not None or not root.far:
+            return found
     if is_dataset_file(root, names):
         return open_dataset(file_store(root, names), names)
-    return None
+    return open_dataset(root.store(names), names) if not root.far and _is_gathered(root, names) else None
+
+
+def _is_gathered(root: Place, names: list[bytes]) -> bool:
+    seen = root.look(names) if names else None
+    if names and (seen is None or not seen.is_folder):
+        return False
+    try:
+        return gathered(root.listing(names)[1])
+    except (OSError, UnsupportedError):
+        return False
 
 
 def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
     """What the documents in this folder describe; None if they describe nothing that is known."""
     format = None
     try:
-        format = detect(store)
-        if format is None:
-            return _unreadable_file(store, names) if isinstance(store, SingleFileStore) else None
-        seen = format.glimpse(store)
-        if seen is not None:
-            name = seen.format or format.name
-            return Dataset(names, store, name, seen.kind, viewer=seen.viewer, format_title=seen.title, error=seen.error)
-        node = open_silently(open_store(store), format=format.name)
+        with store.looking_at(*documents_of(formats().values())) if store.file is None else nullcontext():
+            format = detect(store)
+            if format is None:
+                return _unreadable_file(store, names) if isinstance(store, SingleFileStore) else None
+            seen = format.glimpse(store)
+            if seen is not None:
+                return Dataset(
+                    names, store, seen.format or format.name, seen.kind, viewer=seen.viewer, format_title=seen.title,
+                    error=seen.error,
+                )  # fmt: skip
+            node = open_silently(open_store(store), format=format.name)
     except (ZvcoreError, ValueError, OSError, RecursionError) as error:
         name = next(iter(formats())) if format is None else format.name
-        return Dataset(names, store, name, "broken", error=f"{type(error).__name__}: {error}")
+        return Dataset(names, store, name, "broken", error=fault_of(error))
     if node.kind == "vectors":
         return Dataset(names, store, format.name, ", ".join(node.geometry_types) or "vectors", node)
     image = image_of(node)
@@ -210,37 +256,15 @@ def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
     return Dataset(names, store, format.name, kind, node, image)
 
 
+def fault_of(error: Exception) -> str:
+    """What clients learn of an error."""
+    return without_credentials(f"{type(error).__name__}: {error}")
+
+
 def _unreadable_file(store: SingleFileStore, names: list[bytes]) -> Dataset | None:
     """A file that is called as one of a format, and is none."""
     error = unreadable(store)
     if error is None:
         return None
     name = next(one.name for one in formats().values() if store.file.lower().endswith(tuple(one.suffixes) or "\0"))
-    return Dataset(names, store, name, "broken", error=f"{type(error).__name__}: {error}")
-
-
-def stored_size(root: Root, names: list[bytes], seconds: float) -> tuple[int, int, bool]:
-    """(bytes, files, whether all were counted in time) below a folder; links are not followed."""
-    deadline = time.monotonic() + seconds
-    size = count = 0
-    here = root.look(names)
-    if here is not None and stat.S_ISREG(here.st_mode):
-        return here.st_size, 1, True
-    pending = [names]
-    while pending:
-        folder = pending.pop()
-        try:
-            for place, entry in enumerate(root.entries(folder)):
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append([*folder, os.fsencode(entry.name)])
-                else:
-                    with suppress(FileNotFoundError):
-                        size += entry.stat(follow_symlinks=False).st_size
-                        count += 1
-                if place % 1000 == 999 and time.monotonic() > deadline:
-                    return size, count, False
-        except OSError:
-            continue
-        if pending and time.monotonic() > deadline:
-            return size, count, False
-    return size, count, True
+    return Dataset(names, store, name, "broken", error=fault_of(error))

@@ -14,10 +14,11 @@ __all__ = ["Conditions"]
 class Conditions:
     """Those of one request, about a file with this tag that was changed at this time."""
 
-    def __init__(self, headers: Message, tag: str, changed: float) -> None:
+    def __init__(self, headers: Message, tag: str | None, changed: float | None) -> None:
+        """`tag` and `changed` are None if nothing is known of the file's versions."""
         self._headers = headers
         self._tag = tag
-        self._changed = int(changed)
+        self._changed = None if changed is None else int(changed)
 
     def _tags(self, header: str) -> list[str] | None:
         value = self._headers.get(header)
@@ -36,7 +37,7 @@ class Conditions:
         if known is not None:
             return "*" in known or self._tag in [item.removeprefix("W/") for item in known]
         since = _time(self._headers.get("If-Modified-Since"))
-        return since is not None and self._changed <= since
+        return since is not None and self._changed is not None and self._changed <= since
 
     @property
     def range_holds(self) -> bool:
@@ -46,7 +47,7 @@ class Conditions:
             return True
         if condition.strip().startswith(('"', "W/")):
             return condition.strip() == self._tag
-        return _time(condition) == self._changed
+        return self._changed is not None and _time(condition) == self._changed
 
 
 def _time(text: str | None) -> int | None:

@@ -6,18 +6,25 @@ import errno
 import os
 import re
 import stat
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from zvcore.converting.note import unfinished_around
 from zvcore.errors import InvalidKeyError
 from zvcore.serving.limits import LARGEST_READ
+from zvcore.serving.place import Found, Place, Seen, Want
 from zvcore.stores.confined import ConfinedStore, Confinement
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Found", "Root", "is_shown", "split_path"]
+    from zvcore.converting.note import UnfinishedConversion
+
+__all__ = ["Root", "is_shown", "may_be_read", "split_path", "told"]
 
 # Names that begin with a dot are not served, except the metadata of Zarr v2.
 _SHOWN = (b".zarray", b".zgroup", b".zattrs", b".zmetadata")
@@ -42,24 +49,53 @@ def is_shown(name: bytes) -> bool:
     return _NAME.fullmatch(name) is not None and (not name.startswith(b".") or name in _SHOWN)
 
 
-@dataclass
-class Found:
-    """An open file or folder. `encoding`: the file holds what was asked for in this content coding."""
+def told(found: UnfinishedConversion | None) -> str | None:
+    """What clients learn of an unfinished conversion: not why it failed, which may name what lies elsewhere."""
+    return None if found is None else str(replace(found, failed=None))
 
-    descriptor: int
-    status: os.stat_result
-    encoding: str | None = None
 
-    @property
-    def is_folder(self) -> bool:
-        return stat.S_ISDIR(self.status.st_mode)
+class LocalFound(Found):
+    """A file or folder of this machine."""
+
+    def __init__(self, root: Root, names: Sequence[bytes], descriptor: int, status: os.stat_result) -> None:
+        self._root = root
+        self._names = names
+        self._descriptor = descriptor
+        self.is_folder = stat.S_ISDIR(status.st_mode)
+        self.size = status.st_size
+        self.tag = f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
+        self.changed = status.st_mtime
+
+    def begin(self, start: int, stop: int) -> None: ...
+
+    def send(self, connection: socket.socket, start: int, stop: int) -> int:
+        with open(self._descriptor, "rb", closefd=False, buffering=0) as file:
+            return connection.sendfile(file, start, stop - start)
+
+    def file(self) -> IO[bytes]:
+        # Parts of it may be read one after the other, each time from the beginning.
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        return os.fdopen(self._descriptor, "rb", closefd=False)
+
+    def entries(self, most: int) -> list[tuple[bytes, bool]]:
+        entries = []
+        with os.scandir(self._descriptor) as listing:
+            for entry in listing:
+                # The entries of an open folder have their names as text.
+                name = os.fsencode(entry.name)
+                seen = self._root.look([*self._names, name]) if is_shown(name) else None
+                if seen is not None:
+                    entries.append((name, seen.is_folder))
+                if len(entries) >= most:
+                    break
+        return sorted(entries)
 
     def close(self) -> None:
-        os.close(self.descriptor)
+        os.close(self._descriptor)
 
 
-class Root:
-    """The folder that is served: its files and folders by name, and the stores in it."""
+class Root(Place):
+    """A folder of this machine: its files and folders by name, and the stores in it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._folder = Confinement(path)
@@ -69,20 +105,18 @@ class Root:
         self._folder.close()
 
     def store(self, names: Sequence[bytes]) -> ConfinedStore:
-        """What lies below a folder, as a store."""
         return ConfinedStore(self._folder, names, may_be_read, LARGEST_READ)
 
-    def look(self, names: Sequence[bytes]) -> os.stat_result | None:
-        """What is known of a file or folder; None if there is none that may be seen."""
+    def look(self, names: Sequence[bytes]) -> Seen | None:
         try:
-            return self._folder.look(names, is_shown)
+            found = self._folder.look(names, is_shown)
         except (OSError, InvalidKeyError):
             return None
+        return Seen(stat.S_ISDIR(found.st_mode), (found.st_ino, found.st_size, found.st_mtime_ns))
 
-    def open(self, names: Sequence[bytes]) -> Found | None:
-        """The file or folder; None if there is none that may be seen."""
+    def open(self, names: Sequence[bytes], want: Want) -> LocalFound | None:
         try:
-            return Found(*self._folder.open(names, is_shown))
+            return LocalFound(self, names, *self._folder.open(names, is_shown))
         except InvalidKeyError:
             return None
         except OSError as error:
@@ -90,7 +124,14 @@ class Root:
                 raise
             return None
 
-    def entries(self, names: Sequence[bytes]) -> Iterator[os.DirEntry[str]]:
+    def listing(self, names: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
+        folders: list[bytes] = []
+        files: list[bytes] = []
+        for entry in self._entries(names):
+            (folders if entry.is_dir(follow_symlinks=False) else files).append(os.fsencode(entry.name))
+        return folders, files
+
+    def _entries(self, names: Sequence[bytes]) -> Iterator[os.DirEntry[str]]:
         """The entries of a folder itself, not reached through links; OSError if there is no such folder."""
         descriptor, _ = self._folder.open_here(names)
         try:
@@ -99,16 +140,33 @@ class Root:
         finally:
             os.close(descriptor)
 
-    def open_data(self, names: Sequence[bytes]) -> Found | None:
-        """Like `open`; for a file that is not there, one named .gz beside it is taken: CloudVolume stores chunks so."""
-        found = self.open(names)
-        if found is not None or not names:
-            return found
-        packed = self.open([*names[:-1], names[-1] + b".gz"])
-        if packed is None:
-            return None
-        if packed.is_folder:
-            packed.close()
-            return None
-        packed.encoding = "gzip"
-        return packed
+    def stored_size(self, names: Sequence[bytes], seconds: float) -> tuple[int, int, bool]:
+        deadline = time.monotonic() + seconds
+        size = count = 0
+        try:
+            here = self._folder.look(names, is_shown)
+        except (OSError, InvalidKeyError):
+            here = None
+        if here is not None and stat.S_ISREG(here.st_mode):
+            return here.st_size, 1, True
+        pending = [names]
+        while pending:
+            folder = pending.pop()
+            try:
+                for place, entry in enumerate(self._entries(folder)):
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append([*folder, os.fsencode(entry.name)])
+                    else:
+                        with suppress(FileNotFoundError):
+                            size += entry.stat(follow_symlinks=False).st_size
+                            count += 1
+                    if place % 1000 == 999 and time.monotonic() > deadline:
+                        return size, count, False
+            except OSError:
+                continue
+            if pending and time.monotonic() > deadline:
+                return size, count, False
+        return size, count, True
+
+    def unfinished(self) -> str | None:
+        return told(unfinished_around(os.fsdecode(self.path)))

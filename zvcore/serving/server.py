@@ -5,30 +5,36 @@ from __future__ import annotations
 import os
 import socket
 import socketserver
-import stat
 import sys
 from email.utils import formatdate
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError, ZvcoreError
+from zvcore.serving.catalog import fault_of
 from zvcore.serving.conditions import Conditions
 from zvcore.serving.content import content_type_of, laid_out
-from zvcore.serving.paths import Found, Root, is_shown, split_path
+from zvcore.serving.paths import Root, split_path
+from zvcore.serving.place import Want
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
 from zvcore.serving.requests import Hosts, body_length, framing_fault
 from zvcore.serving.site import Site, folder_page
 from zvcore.serving.turns import Busy
 from zvcore.serving.unpacking import Unpacked
+from zvcore.stores import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from zvcore.serving.place import Found, Place
 
 __all__ = ["DataServer", "make_server"]
 
 _EXPOSED = "Accept-Ranges, Content-Encoding, Content-Length, Content-Range, Content-Type, Date, ETag, Last-Modified"
+# What says that a client may not want the whole of a file.
+_ABOUT_PARTS = ("Range", "If-None-Match", "If-Modified-Since", "If-Match")
 _METHODS = "GET, HEAD, OPTIONS"
 _MOST_LISTED = 10_000
 # Bodies mean nothing to a server that only reads. Short ones are skipped, after others the connection ends.
@@ -43,8 +49,19 @@ _FILE_POLICY = "sandbox"
 Header = tuple[str, str]
 
 
+def place_at(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> Place:
+    """What is served: a folder of this machine, with its links and files, or what lies at any other address."""
+    text = os.fsdecode(path)
+    if "://" not in text and not storage_options:
+        return Root(path)
+    from zvcore.serving.remote_place import RemotePlace
+
+    store = open_store(text, "r", storage_options)
+    return RemotePlace(store) if store.local_root is None else Root(os.fsdecode(store.local_root))
+
+
 class DataServer(ThreadingHTTPServer):
-    """Serves the files below a folder, read only, and pages about them."""
+    """Serves the files below a folder, or the objects at an address, read only, and pages about them."""
 
     daemon_threads = True
     # Browsers and benchmarks open many connections at once.
@@ -61,12 +78,13 @@ class DataServer(ThreadingHTTPServer):
         hosts: Sequence[str] = (),
         log: Callable[[str], Any] | None = None,
         threads: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.origin = origin
         self.log = log
         self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         self._host, self._more_hosts = host, hosts
-        self.root = Root(path)
+        self.root = place_at(path, storage_options)
         self.site = Site(self.root, neuroglancer=neuroglancer, threads=threads)
         try:
             super().__init__((host, port), Handler)
@@ -179,18 +197,32 @@ class Handler(BaseHTTPRequestHandler):
             if path == "/" or path.startswith("/.zvcore/"):
                 return self._send_made(path, query)
             names = split_path(path) if path.startswith("/") else None
-            found = None if names is None else self.server.root.open_data(names)
-            if found is None or names is None:
+            if names is None:
                 return self._send_text(HTTPStatus.NOT_FOUND, "not found")
             try:
-                return self._send_found(found, names, path)
-            finally:
-                found.close()
+                return self._send_named(names, path)
+            except ConflictError:
+                # It was replaced meanwhile, and nothing has been sent yet.
+                self.server.root.forget(names)
+                return self._send_named(names, path)
         except (ConnectionError, TimeoutError):
             self.close_connection = True
             return None
         except Busy:
             return self._send_text(HTTPStatus.SERVICE_UNAVAILABLE, "too much is asked for", [("Retry-After", "5")])
+        except ZvcoreError as error:
+            self._log(f"{path}: {type(error).__name__}: {error}")
+            return self._send_text(HTTPStatus.BAD_GATEWAY, fault_of(error))
+
+    def _send_named(self, names: list[bytes], path: str) -> None:
+        whole = self._body and not any(name in self.headers for name in _ABOUT_PARTS)
+        found = self.server.root.open_data(names, Want(folder=path.endswith("/"), whole=whole))
+        if found is None:
+            return self._send_text(HTTPStatus.NOT_FOUND, "not found")
+        try:
+            return self._send_found(found, names, path)
+        finally:
+            found.close()
 
     def _base(self) -> str:
         """What stands before the path in this server's URLs, as the client knows it."""
@@ -221,7 +253,7 @@ class Handler(BaseHTTPRequestHandler):
             raise
         except Exception as error:
             self._log(f"{path}: {type(error).__name__}: {error}")
-            return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
+            return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, fault_of(error))
         if made is None:
             return self._send_text(HTTPStatus.NOT_FOUND, "not found")
         return self._send_data(*made)
@@ -262,16 +294,15 @@ class Handler(BaseHTTPRequestHandler):
     def _send_found(self, found: Found, names: list[bytes], path: str) -> None:
         if found.is_folder:
             return self._send_folder(found, names, path)
-        if found.encoding is not None and not self._takes(found.encoding):
-            try:
-                unpacked = Unpacked(found.descriptor)
-            except UnsupportedError as error:
-                return self._send_text(HTTPStatus.NOT_ACCEPTABLE, error.told)
-            except CorruptDataError as error:
-                return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, error.told)
-            return self._send_file(unpacked, unpacked.size, found, names)
-        with open(found.descriptor, "rb", closefd=False, buffering=0) as file:
-            return self._send_file(file, found.status.st_size, found, names)
+        if found.encoding is None or self._takes(found.encoding):
+            return self._send_file(found, found, names)
+        try:
+            unpacked = Unpacked(found)
+        except UnsupportedError as error:
+            return self._send_text(HTTPStatus.NOT_ACCEPTABLE, error.told)
+        except CorruptDataError as error:
+            return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, error.told)
+        return self._send_file(unpacked, found, names)
 
     def _send_folder(self, found: Found, names: list[bytes], path: str) -> None:
         if not path.endswith("/"):
@@ -279,29 +310,20 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", "".join(f"/{quote(name)}" for name in names) + "/")
             self.send_header("Content-Length", "0")
             return self.end_headers()
-        entries = []
-        with os.scandir(found.descriptor) as listing:
-            for entry in listing:
-                # The entries of an open folder have their names as text.
-                name = os.fsencode(entry.name)
-                status = self.server.root.look([*names, name]) if is_shown(name) else None
-                if status is not None:
-                    entries.append((name, stat.S_ISDIR(status.st_mode)))
-                if len(entries) >= _MOST_LISTED:
-                    break
-        return self._send_data("text/html; charset=utf-8", folder_page(names, sorted(entries)))
+        return self._send_data("text/html; charset=utf-8", folder_page(names, found.entries(_MOST_LISTED)))
 
-    def _send_file(self, file: IO[bytes] | Unpacked, size: int, found: Found, names: list[bytes]) -> None:
-        status = found.status
+    def _send_file(self, file: Found | Unpacked, found: Found, names: list[bytes]) -> None:
         unpacked = "-plain" if isinstance(file, Unpacked) else ""
-        tag = f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}{unpacked}"'
-        headers = [("ETag", tag), ("Last-Modified", formatdate(int(status.st_mtime), usegmt=True))]
+        tag = None if found.tag is None else f'"{found.tag}{unpacked}"'
+        headers = [] if tag is None else [("ETag", tag)]
+        if found.changed is not None:
+            headers.append(("Last-Modified", formatdate(int(found.changed), usegmt=True)))
         headers += [("Cache-Control", "no-cache"), ("Accept-Ranges", "bytes")]
         if not self.server.runs(names):
             headers.append(("Content-Security-Policy", _FILE_POLICY))
         if found.encoding is not None:
             headers.append(("Vary", "Accept-Encoding"))
-        conditions = Conditions(self.headers, tag, status.st_mtime)
+        conditions = Conditions(self.headers, tag, found.changed)
         if conditions.failed:
             return self._send_text(HTTPStatus.PRECONDITION_FAILED, "the file is another one now", headers)
         if conditions.unchanged:
@@ -311,20 +333,22 @@ class Handler(BaseHTTPRequestHandler):
             return self.end_headers()
         wanted = self.headers.get("Range") if conditions.range_holds else None
         try:
-            ranges = parse_ranges(wanted, size)
+            ranges = parse_ranges(wanted, file.size)
         except Unsatisfiable:
-            headers.append(("Content-Range", f"bytes */{size}"))
+            headers.append(("Content-Range", f"bytes */{file.size}"))
             return self._send_text(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there are no such bytes", headers)
         if isinstance(file, Unpacked) and ranges is not None and len(ranges) > 1:
             ranges = None  # each would be unpacked by itself
         if found.encoding is not None and not unpacked:
             headers.append(("Content-Encoding", found.encoding))
         content_type = content_type_of(names[-1])
-        parts, tail = laid_out(ranges, size, content_type)
+        parts, tail = laid_out(ranges, file.size, content_type)
         if ranges is not None and len(ranges) == 1:
-            headers.append(("Content-Range", f"bytes {ranges[0][0]}-{ranges[0][1] - 1}/{size}"))
+            headers.append(("Content-Range", f"bytes {ranges[0][0]}-{ranges[0][1] - 1}/{file.size}"))
         elif ranges is not None:
             content_type = f"multipart/byteranges; boundary={tail.strip().strip(b'-').decode()}"
+        if self._body and not isinstance(file, Unpacked):
+            file.begin(*parts[0][1:])
         length = sum(len(head) + stop - start for head, start, stop in parts) + len(tail)
         headers += [("Content-Type", content_type), ("Content-Length", str(length))]
         self.send_response(HTTPStatus.OK if ranges is None else HTTPStatus.PARTIAL_CONTENT)
@@ -333,29 +357,15 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         return self._send_parts(file, parts, tail) if self._body else None
 
-    def _send_parts(self, file: IO[bytes] | Unpacked, parts: list[tuple[bytes, int, int]], tail: bytes) -> None:
+    def _send_parts(self, file: Found | Unpacked, parts: list[tuple[bytes, int, int]], tail: bytes) -> None:
         for head, start, stop in parts:
             self.wfile.write(head)
             self.wfile.flush()
-            if stop > start and self._send_part(file, start, stop) != stop - start:
+            if stop > start and file.send(self.connection, start, stop) != stop - start:
                 # Somebody has cut the file off since. The client must not wait for what will never come.
                 self.close_connection = True
                 return
         self.wfile.write(tail)
-
-    def _send_part(self, file: IO[bytes] | Unpacked, start: int, stop: int) -> int:
-        """How many bytes of this range could be sent."""
-        if not isinstance(file, Unpacked):
-            by_the_system: int = self.connection.sendfile(file, start, stop - start)
-            return by_the_system
-        sent = 0
-        try:
-            for piece in file.part(start, stop):
-                self.wfile.write(piece)
-                sent += len(piece)
-        except (CorruptDataError, Busy):
-            pass  # what has been promised cannot be taken back
-        return sent
 
     # --- words
 
@@ -371,6 +381,8 @@ class Handler(BaseHTTPRequestHandler):
 def make_server(path: str | os.PathLike[str], host: str = "127.0.0.1", port: int = 0, **options: Any) -> DataServer:
     """A server that is bound to its port (0: any that is free) and waits for `serve_forever`.
 
+    path           a folder, or the address of one: s3://, gs://, http:// and whatever `zvcore.open` takes, read with
+                   the credentials that this process has, or those in `storage_options`
     origin         which pages in a browser may read the data: "*" or one origin, such as "https://example.org"
     neuroglancer   the URL of the Neuroglancer that the links open
     hosts          other names, with or without a port, under which clients know the server: those of a proxy or tunnel

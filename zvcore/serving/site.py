@@ -13,7 +13,7 @@ from urllib.parse import quote
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.format import get_format
 from zvcore.serving import neuroglancer
-from zvcore.serving.catalog import Dataset, dataset_at, find_datasets, is_dataset_file, marks, stored_size
+from zvcore.serving.catalog import Dataset, dataset_at, fault_of, find_datasets, is_dataset_file, marks
 from zvcore.serving.limits import refuse_if_too_large
 from zvcore.serving.paths import split_path
 from zvcore.serving.turns import Busy, Turns
@@ -22,7 +22,7 @@ from zvcore.wording import human_size
 
 if TYPE_CHECKING:
     from zvcore.serving.catalog import Catalog
-    from zvcore.serving.paths import Root
+    from zvcore.serving.place import Place
 
 __all__ = ["Site", "folder_page"]
 
@@ -46,7 +46,7 @@ _MOST_LAYERS = 24
 class Site:
     """Answers the requests that no file answers. Used by many threads."""
 
-    def __init__(self, root: Root, neuroglancer: str | None = None, threads: int | None = None) -> None:
+    def __init__(self, root: Place, neuroglancer: str | None = None, threads: int | None = None) -> None:
         self.root = root
         self.viewer = neuroglancer
         self.threads = threads
@@ -76,11 +76,8 @@ class Site:
     def _version(self, names: list[bytes]) -> Version:
         """Tells a data set as it is now from others: changes when its own document does."""
         ways = [names] if is_dataset_file(self.root, names) else [[*names, name] for name in sorted(marks())]
-        documents = [self.root.look(way) for way in ways]
-        stamps = tuple(
-            None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns) for found in documents
-        )
-        return tuple(names), stamps
+        documents = self.root.each(self.root.look, ways)
+        return tuple(names), tuple(None if found is None else found.version for found in documents)
 
     def _picture_at(self, rest: str) -> Made | None:
         path, _, name = f"/{rest}".rpartition("/")
@@ -169,7 +166,7 @@ class Site:
         return {"datasets": datasets, "incomplete": catalog.cut, "neuroglancer": together}
 
     def _facts(self, dataset: Dataset, base: str, seconds: float, until: float) -> dict[str, Any]:
-        size, files, complete = stored_size(self.root, dataset.names, seconds)
+        size, files, complete = self.root.stored_size(dataset.names, seconds) or (None, None, False)
         url = "".join(f"{quote(name)}/" for name in dataset.names)
         facts: dict[str, Any] = {
             "path": dataset.path, "format": dataset.format, "kind": dataset.kind, "error": dataset.error,
@@ -180,11 +177,10 @@ class Site:
         }  # fmt: skip
         if dataset.pyramid is not None:
             array = dataset.pyramid.arrays[0]
-            codec = array.codec if isinstance(array.codec, tuple) else (array.codec,)
             facts |= {
                 "shape": list(array.shape), "dtype": str(array.dtype), "chunks": list(array.chunks),
                 "shards": None if array.shards is None else list(array.shards),
-                "codec": ", ".join(str(item.name) for item in codec if hasattr(item, "name")) or "raw",
+                "codec": ", ".join(one.name for one in array.codecs) or "raw",
                 "levels": len(dataset.pyramid.arrays), "bytes": sum(a.nbytes for a in dataset.pyramid.arrays),
             }  # fmt: skip
         elif dataset.is_vectors:
@@ -203,13 +199,13 @@ class Site:
                 pass  # the picture comes when it is asked for
             except Exception as error:
                 facts["preview"] = None
-                facts["error"] = f"{type(error).__name__}: {error}"
+                facts["error"] = fault_of(error)
         try:
             links = self._links(dataset, base, url, limits)
         except Exception as error:
             # A data set that is broken inside shall not take the others' page with it.
             links = dict.fromkeys(("source", "neuroglancer", "view", "neuroglancer_view"))
-            facts["error"] = facts["error"] or f"{type(error).__name__}: {error}"
+            facts["error"] = facts["error"] or fault_of(error)
         facts["why"] = links.pop("why", None) or facts.get("why", "")
         return facts | links
 
@@ -223,7 +219,7 @@ class Site:
                 "objects": None if objects is None else len(objects.ids),
             }  # fmt: skip
         except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}"}
+            return {"error": fault_of(error)}
 
     def _links(self, dataset: Dataset, base: str, url: str, limits: tuple[float, float] | None) -> dict[str, Any]:
         """source: what Neuroglancer reads by itself; view: the same data as made by this server; why: why not."""
@@ -301,12 +297,8 @@ def _card(facts: dict[str, Any]) -> str:
     for name in ("objects", "vertices"):
         if facts.get(name) is not None:
             rows.append((name, f"{facts[name]:,}"))
-    stored = (
-        f"{'' if facts['counted_all'] else 'more than '}{human_size(facts['stored_bytes'])} in {facts['files']:,} files"
-    )
-    if facts.get("bytes") and facts["stored_bytes"] and facts["counted_all"]:
-        stored += f", ratio {ratio(facts['bytes'], facts['stored_bytes'])}"
-    rows.append(("stored", stored))
+    if facts["stored_bytes"] is not None:
+        rows.append(("stored", _stored(facts)))
     links = []
     if facts["neuroglancer"]:
         links.append(f"<a class=go href='{escape(facts['neuroglancer'])}'>Open in Neuroglancer</a>")
@@ -329,6 +321,14 @@ def _card(facts: dict[str, Any]) -> str:
     return (
         f"<section>{image}<div><h2>{title}</h2><table>{table}</table><p>{' '.join(links)}</p>{code}</div></section>\n"
     )
+
+
+def _stored(facts: dict[str, Any]) -> str:
+    more = "" if facts["counted_all"] else "more than "
+    stored = f"{more}{human_size(facts['stored_bytes'])} in {facts['files']:,} files"
+    if facts.get("bytes") and facts["stored_bytes"] and facts["counted_all"]:
+        stored += f", ratio {ratio(facts['bytes'], facts['stored_bytes'])}"
+    return stored
 
 
 def ratio(plain: int, stored: int) -> str:

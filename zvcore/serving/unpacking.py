@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
 from typing import TYPE_CHECKING
 
-from zvcore.errors import CorruptDataError, UnsupportedError
-from zvcore.serving.turns import Turns
+from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
+from zvcore.serving.turns import Busy, Turns
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
+
+    from zvcore.serving.place import Found
 
 __all__ = ["Unpacked"]
 
@@ -25,9 +27,9 @@ _turns = Turns(4)
 class Unpacked:
     """What a packed file holds. It is unpacked once for its size, and once more to be sent."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        if os.fstat(descriptor).st_size > _MOST:
+    def __init__(self, packed: Found) -> None:
+        self._packed = packed
+        if packed.size > _MOST:
             raise UnsupportedError("too large to be sent without gzip")
         self.size = 0
         for piece in self._pieces():
@@ -35,7 +37,18 @@ class Unpacked:
             if self.size > _MOST:
                 raise UnsupportedError("too large to be sent without gzip")
 
-    def part(self, start: int, stop: int) -> Iterator[bytes]:
+    def send(self, connection: socket.socket, start: int, stop: int) -> int:
+        """Send a range of it: how many bytes could be sent."""
+        sent = 0
+        try:
+            for piece in self._part(start, stop):
+                connection.sendall(piece)
+                sent += len(piece)
+        except (ZvcoreError, Busy):
+            pass  # what has been promised cannot be taken back
+        return sent
+
+    def _part(self, start: int, stop: int) -> Iterator[bytes]:
         """The bytes of this range, piece by piece."""
         at = 0
         for piece in self._pieces():
@@ -46,13 +59,13 @@ class Unpacked:
                 return
 
     def _pieces(self) -> Iterator[bytes]:
-        # With a place in the file of its own: parts of it may be sent one after the other.
-        with open(self._descriptor, "rb", closefd=False) as packed, gzip.GzipFile(fileobj=packed) as unpacked:
-            packed.seek(0)
+        with self._packed.file() as packed, gzip.GzipFile(fileobj=packed) as unpacked:
             while True:
                 try:
                     with _turns.take():
                         piece = unpacked.read(_PIECE)
+                except ZvcoreError:
+                    raise
                 except (OSError, EOFError, zlib.error) as error:
                     raise CorruptDataError(f"the stored gzip stream is broken: {error}") from error
                 if not piece:

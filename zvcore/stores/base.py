@@ -53,6 +53,7 @@ class Store(ABC):
                    code may then open directly; else None
     of_files       objects are files that others may name, pack or change as files are
     file           the name of the one object that there may be, where the store is a file and no folder
+    pattern        which objects of a folder there are, by the names that it stands for, where not all of them are meant
     largest        how many bytes of it may be read, or decoded, at once: for what others made; None: any number
     read_only      every write raises `ReadOnlyError`
     remote         every call is a request over a network: what can be asked at once should be, and nothing twice
@@ -68,6 +69,7 @@ class Store(ABC):
     local_root: bytes | None = None
     of_files: bool = False
     file: str | None = None
+    pattern: str | None = None
     largest: int | None = None
     read_only: bool = False
     remote: bool = False

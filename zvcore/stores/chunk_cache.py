@@ -7,11 +7,12 @@ kept. A hit takes no lock and writes nothing but a mark on the chunk, and that o
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
 from collections import deque
 from typing import Protocol
+
+from zvcore.stores import process_caches
+from zvcore.stores.process_caches import ProcessCache, bytes_from_environment
 
 __all__ = ["ChunkCache", "shared_cache"]
 
@@ -28,7 +29,7 @@ class KeptChunk(Protocol):
     def nbytes(self) -> int: ...
 
 
-class ChunkCache:
+class ChunkCache(ProcessCache):
     """Up to `max_bytes` of chunks. Those that were not used since they were last looked at are dropped first."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -38,7 +39,7 @@ class ChunkCache:
         self.nbytes = 0
         self._lock = threading.Lock()
         self._kept: deque[tuple[KeptChunk, dict[int, KeptChunk], int]] = deque()
-        _caches.add(self)
+        super().__init__()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -72,37 +73,21 @@ class ChunkCache:
             home.pop(place, None)
             self.nbytes -= chunk.nbytes + _ENTRY_BYTES
 
-    def _after_fork(self) -> None:
-        # Some other thread may have been in the middle of a change.
+    def after_fork(self) -> None:
         self._lock = threading.Lock()
         self.clear()
 
 
-_caches: weakref.WeakSet[ChunkCache] = weakref.WeakSet()
 _shared: ChunkCache | None = None
-_making = threading.Lock()
 
 
 def shared_cache() -> ChunkCache | None:
     """The cache of stores that were given none: one for the process, of as many bytes as ZVCORE_CACHE says."""
     global _shared
-    text = os.environ.get("ZVCORE_CACHE", "")
-    if not text:
+    max_bytes = bytes_from_environment("ZVCORE_CACHE", 0)
+    if not max_bytes:
         return None
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"ZVCORE_CACHE must be a number of bytes, not {text!r}")
-    max_bytes = int(text)
-    with _making:
-        if max_bytes and (_shared is None or _shared.max_bytes != max_bytes):
+    with process_caches.making:
+        if _shared is None or _shared.max_bytes != max_bytes:
             _shared = ChunkCache(max_bytes)
-    return _shared if max_bytes else None
-
-
-def _after_fork() -> None:
-    global _making
-    _making = threading.Lock()
-    for cache in [*_caches]:
-        cache._after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+        return _shared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore.errors import ZvcoreError
+from zvcore.errors import StoreError, ZvcoreError
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
@@ -113,6 +113,11 @@ class Client(ABC):
 
     @abstractmethod
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+
+def failure(error: Exception, key: str) -> StoreError:
+    """What a library raised. Each has errors of its own, which need not be of any kind that Python has."""
+    return StoreError(f"{type(error).__name__}: {first_line(error)}", key=key)
 
 
 def first_line(error: BaseException) -> str:

@@ -12,22 +12,21 @@ import os
 import stat as modes
 import struct
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
+from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.stores import files
 from zvcore.stores.again import changed
-from zvcore.stores.base import Snapshot, Stamp, Store, check_span, prefix_path
+from zvcore.stores.base import Snapshot, Stamp, check_span, prefix_path
 from zvcore.stores.locks import lock_path
 from zvcore.stores.partial_writes import Unfinished, unfinished_of
+from zvcore.stores.read_only import ReadOnlyStore
 from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.system.beneath import open_beneath
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Hashable, Iterator, Sequence
-
-    from typing_extensions import Buffer
 
 __all__ = ["ConfinedStore", "Confinement", "any_name"]
 
@@ -213,13 +212,12 @@ def _nothing() -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
-class ConfinedStore(Store):
+class ConfinedStore(ReadOnlyStore):
     """What lies in a folder, for reading, and never what lies outside of it, whatever links and names say.
 
     Native code gets no path to open by itself: every byte comes through `Confinement.open`.
     """
 
-    read_only = True
     of_files = True
 
     def __init__(
@@ -406,23 +404,6 @@ class ConfinedStore(Store):
         except InvalidKeyError:
             return modes.S_IFREG
         return 0 if found is None else modes.S_IFMT(found.st_mode)
-
-    # --- writing
-
-    def _refuse(self, key: str) -> NoReturn:
-        raise ReadOnlyError(f"{self.root} was opened for reading", key=key)
-
-    def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
-        self._refuse(key)
-
-    def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
-        self._refuse(key)
-
-    def delete(self, key: str) -> bool:
-        self._refuse(key)
-
-    def delete_prefix(self, prefix: str) -> int:
-        self._refuse(prefix)
 
     # --- the store itself
 

@@ -13,7 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from zvcore.errors import StoreError, ZvcoreError
-from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
+from zvcore.stores.clients import ChangedError, Client, Found, Version, failure
 from zvcore.stores.writing import Anything
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ class FsspecClient(Client):
                 data = filesystem.cat_file(path, first, last) if last > first else b""
         except FileNotFoundError:
             data = None
-        except (OSError, ValueError, RuntimeError) as error:
-            raise _failure(error, path) from error
+        except Exception as error:
+            raise failure(error, path) from error
         if data is not None and len(data) == found.size:
             # Some web servers give everything whatever part they are asked for.
             data = data if last - first == found.size else data[first:last]
@@ -121,8 +121,8 @@ class FsspecClient(Client):
                 found = filesystem.info(path)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
-        except (OSError, ValueError, RuntimeError) as error:
-            raise _failure(error, path) from error
+        except Exception as error:
+            raise failure(error, path) from error
         if found.get("type") == "directory":
             return None
         size = found.get("size")
@@ -147,8 +147,8 @@ class FsspecClient(Client):
                 self._put(path, data)
         except ZvcoreError:
             raise
-        except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
-            raise _failure(error, path) from error
+        except Exception as error:
+            raise failure(error, path) from error
 
     def _put(self, path: str, data: bytes) -> None:
         with self._using() as filesystem:
@@ -165,8 +165,8 @@ class FsspecClient(Client):
                     filesystem.rm_file(path)
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
-                raise _failure(error, path) from error
+            except Exception as error:
+                raise failure(error, path) from error
 
     def list(self, folder: str) -> builtins.list[str]:
         root = folder.rstrip("/")
@@ -178,8 +178,8 @@ class FsspecClient(Client):
                 return [path for path in found if path.startswith(folder)]
         except (FileNotFoundError, NotADirectoryError):
             return []
-        except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
-            raise _failure(error, folder) from error
+        except Exception as error:
+            raise failure(error, folder) from error
 
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         root = folder.rstrip("/")
@@ -189,17 +189,13 @@ class FsspecClient(Client):
                 found = filesystem.ls(root, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return [], []
-        except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
-            raise _failure(error, folder) from error
+        except Exception as error:
+            raise failure(error, folder) from error
         folders = [self._plain(one["name"]) for one in found if one["type"] == "directory"]
         return folders, [self._plain(one["name"]) for one in found if one["type"] != "directory"]
 
     def _plain(self, name: str) -> str:
         return str(self._filesystem._strip_protocol(name)).rstrip("/")
-
-
-def _failure(error: Exception, path: str) -> StoreError:
-    return StoreError(f"{type(error).__name__}: {first_line(error)}", key=path)
 
 
 def filesystem_of(url: str, options: dict[str, Any]) -> tuple[Any, str]:

@@ -7,15 +7,15 @@ announce changes. Stamps may be coarser than writes, so `Store.edit` has the val
 from __future__ import annotations
 
 import copy
-import os
 import threading
-import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.stores import process_caches
 from zvcore.stores.again import BEING_REPLACED, again, changed
+from zvcore.stores.process_caches import ProcessCache, bytes_from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -99,7 +99,7 @@ def _copied(error: Exception) -> Exception:
     return copy.copy(error) if isinstance(error, ZvcoreError) else error
 
 
-class IndexCache:
+class IndexCache(ProcessCache):
     """The most recently used values, as many as fit into `max_bytes`. 0 keeps nothing.
 
     All methods may be called from many threads at once. After a fork the child begins with nothing.
@@ -115,7 +115,7 @@ class IndexCache:
         self._entries: OrderedDict[Name, _Entry] = OrderedDict()
         self._parts: dict[Hashable, set[Hashable]] = {}
         self._flights: dict[Name, _Flight] = {}
-        _caches.add(self)
+        super().__init__()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -233,8 +233,8 @@ class IndexCache:
 
     # --- forks
 
-    def _after_fork(self) -> None:
-        # Some other thread may have been in the middle of a change, and those that were reading are not here.
+    def after_fork(self) -> None:
+        # Threads that were reading are not here.
         self._lock = threading.Lock()
         self._entries = OrderedDict()
         self._parts = {}
@@ -242,29 +242,14 @@ class IndexCache:
         self.nbytes = 0
 
 
-_caches: weakref.WeakSet[IndexCache] = weakref.WeakSet()
 _default: IndexCache | None = None
-_making = threading.Lock()
 
 
 def index_cache() -> IndexCache:
     """The cache of this process. `ZVCORE_INDEX_CACHE_BYTES` bounds it (256 MiB by default); 0 turns it off."""
     global _default
     if _default is None:
-        with _making:
+        with process_caches.making:
             if _default is None:
-                text = os.environ.get("ZVCORE_INDEX_CACHE_BYTES", "")
-                if text and not (text.isascii() and text.isdigit()):
-                    raise ValueError(f"ZVCORE_INDEX_CACHE_BYTES is a number of bytes, not {text!r}")
-                _default = IndexCache(int(text) if text else _DEFAULT_BYTES)
+                _default = IndexCache(bytes_from_environment("ZVCORE_INDEX_CACHE_BYTES", _DEFAULT_BYTES))
     return _default
-
-
-def _after_fork() -> None:
-    global _making
-    _making = threading.Lock()
-    for cache in [*_caches]:
-        cache._after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)

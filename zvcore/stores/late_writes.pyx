@@ -17,7 +17,7 @@ from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_RDONLY
 from posix.unistd cimport close, fsync, unlink
 
-from zvcore.stores.files cimport last_error
+from zvcore.stores.files cimport absent, last_error
 from zvcore.system.atomics cimport zv_load, zv_load64, zv_store, zv_store64
 from zvcore.system.files cimport (
     file_stamp, zv_begin_writing, zv_device_at, zv_fstat, zv_in_memory, zv_open,
@@ -69,6 +69,7 @@ cdef void begin_empty() noexcept nogil:
     first = last = NULL
     waiting_bytes = waiting_files = 0
     has_thread = False
+    zv_store(&failed, 0)
     pthread_cond_init(&something, NULL)
     pthread_mutex_init(&settling, NULL)
 
@@ -202,10 +203,15 @@ cdef int settle_these(Waiting *these) noexcept nogil:
 cdef int sync_file(const char *path) noexcept nogil:
     # Whatever has the name by now: if it is yet another version, the old one of that is beside it, too.
     cdef int fd = zv_open(path, O_RDONLY), code
+    cdef file_stamp found
     if fd < 0:
         code = last_error()
-        return 0 if code == ENOENT or code == ENOTDIR else code
-    code = last_error() if fsync(fd) != 0 else 0
+        return 0 if absent(code) else code
+    code = zv_fstat(fd, &found)
+    if code == 0:
+        code = last_error() if fsync(fd) != 0 else 0
+    elif absent(code):
+        code = 0                    # a pipe that others have put here: the object is gone
     close(fd)
     return code
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Opener", "check_options", "open_store", "register_scheme", "shared_options", "usual_options"]
 
 Opener: TypeAlias = Callable[[str, str, dict[str, Any]], Store]
-Path: TypeAlias = str | os.PathLike[str] | Store
+# Or what another library has for one of these.
+Path: TypeAlias = str | os.PathLike[str] | Store | Any
 Options: TypeAlias = Mapping[str, Any] | None
 
 # fsspec chains addresses by two colons: zip://inside::s3://bucket/data.zip, simplecache::https://host/data
@@ -35,6 +36,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)(://|::(?=.*://))", re.DOTALL)
 _OTHERS = "fsspec"
 _ZIP = "zip"
 # x.zip, x.zip/inside, and with the words of URL pipelines x.zip|zip:inside
+ARCHIVE_ENDINGS = (".zip", ".ozx")
 _ARCHIVE = re.compile(r"(.*?[^/]\.(?:zip|ozx))(?:\|zip:/*|/|$)(.*)", re.IGNORECASE | re.DOTALL)
 
 _usual_options: dict[str, Any] = {}
@@ -48,7 +50,8 @@ def register_scheme(scheme: str, opener: Opener) -> None:
 
 
 def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> Store:
-    """The store at a path or URL: a folder, `file://`, `memory://name`, an object store, or what a plugin opens.
+    """The store at a path or URL: a folder, `file://`, `memory://name`, an object store, or what a plugin opens; or
+    what another library has opened: a store of zarr-python or Icechunk, obstore's or fsspec's.
 
     Mode "r" reads, "r+" changes what is there, "w" may begin a new store. With the first two, something must be there;
     object stores are not asked whether that is so. `storage_options` are for what opens the URL: for object stores
@@ -61,10 +64,24 @@ def open_store(path: Path, mode: str = "r", storage_options: Options = None) -> 
         if options:
             raise ValueError(f"storage_options are for opening a store; {path.root} is already open")
         return path
+    if not isinstance(path, str | os.PathLike):
+        return _opened_elsewhere(path, mode, options)
     text = os.fsdecode(path)
     if _usual_options and not options and takes_options(text):
         options = dict(_usual_options)
     return _opener_of(text)(text, mode, options)
+
+
+def _opened_elsewhere(given: Any, mode: str, options: dict[str, Any]) -> Store:
+    """The store over an object of another library."""
+    from zvcore.stores.objects import store_of
+
+    store = store_of(given, mode)
+    if store is None:
+        raise TypeError(f"a path, an address or a store, not {type(given).__module__}.{type(given).__name__}")
+    if options:
+        raise ValueError(f"storage_options are for opening a store; {store.root} is already open")
+    return store
 
 
 @contextmanager
@@ -108,6 +125,21 @@ def open_beside(path: str, mode: str = "r", storage_options: Options = None) -> 
         return SingleFileStore(open_store(above or slash or ".", mode, storage_options), name)
     except NotFoundError:
         return None
+
+
+def open_matching(path: str, mode: str = "r", storage_options: Options = None) -> Store | None:
+    """The store over the objects of a folder that a pattern names: `folder/*.tif`; None where a path is no pattern, or
+    something is called so.
+    """
+    above, slash, name = path.rpartition("/")
+    url = _URL.match(path)
+    # In an address, these other signs have meanings of their own.
+    wild = "*" in name if url is not None else any(sign in name for sign in "*?[")
+    if not wild or mode != "r" or (url is None and os.path.lexists(path)):
+        return None
+    from zvcore.stores.matching import MatchingStore
+
+    return MatchingStore(open_store(above or slash or ".", mode, storage_options), name)
 
 
 def shared_options(storage_options: Options, *paths: object) -> list[Options]:

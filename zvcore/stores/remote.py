@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError
+from zvcore.errors import CorruptDataError, InvalidKeyError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, prefix_path
 from zvcore.stores.clients import ChangedError, Version
@@ -111,9 +111,10 @@ class _Shared:
 class _Near:
     """Objects that are asked for once; `beside` are those to fetch together with whatever comes first."""
 
-    def __init__(self, client: Client, beside: Sequence[str]) -> None:
+    def __init__(self, client: Client, beside: Sequence[str], largest: int | None) -> None:
         self._client = client
         self._beside = beside
+        self._largest = largest
         self._known: dict[str, Found | ZvcoreError | None] = {}
 
     def fetch(self, paths: Sequence[str]) -> bool:
@@ -124,11 +125,16 @@ class _Near:
         return any(self._known[path] is not None for path in paths)
 
     def _ask(self, path: str) -> Found | ZvcoreError | None:
+        most = self._largest
         try:
-            return self._client.get(path, 0, None, None)
+            found = self._client.get(path, 0, None if most is None else most + 1, None)
         except ZvcoreError as error:
             # This does not matter unless the object is needed: buckets that cannot be listed refuse absent objects.
             return error
+        if found is not None and most is not None and found.version.size > most:
+            allowed = f"at most {most} bytes"
+            return UnsupportedError("too much to be read at once", key=path, expected=allowed, found=found.version.size)
+        return found
 
     def look(self, path: str) -> Found | None:
         if path not in self._known:
@@ -412,7 +418,8 @@ class RemoteStore(Store):
         if me in self._shared.looking:
             yield
             return
-        near = _Near(self._client, [folder._path(key) for folder in (self, *self.above()) for key in around])
+        beside = [folder._path(key) for folder in (self, *self.above()) for key in around]
+        near = _Near(self._client, beside, self.largest)
         if keys and not near.fetch([self._path(key) for key in keys]):
             near.fetch([self._path(key) for key in otherwise])
         self._shared.looking[me] = near
@@ -493,6 +500,7 @@ class RemoteStore(Store):
         view._client = self._client
         view._prefix = prefix
         view.read_only = self.read_only
+        view.largest = self.largest
         view.root = root
         return view
 

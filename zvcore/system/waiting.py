@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -20,19 +21,22 @@ T = TypeVar("T")
 MOST = 64
 
 _pool: ThreadPoolExecutor | None = None
+_making = threading.Lock()
 
 
 def _workers() -> ThreadPoolExecutor:
     """Not asyncio's own threads: work that these calls wait for may itself run in those."""
     global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(MOST, thread_name_prefix="zvcore-waiting")
-    return _pool
+    with _making:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(MOST, thread_name_prefix="zvcore-waiting")
+        return _pool
 
 
 def _forget_workers() -> None:
-    global _pool
+    global _pool, _making
     _pool = None
+    _making = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget_workers)

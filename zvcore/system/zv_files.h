@@ -5,6 +5,11 @@
 #ifndef ZV_FILES_H
 #define ZV_FILES_H
 
+#if defined(_WIN32)
+#define _CRT_RAND_S
+#include "zv_files_windows.h"
+#include <string.h>
+#else
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -183,13 +188,20 @@ static inline int zv_device_at(int folder, const char *path, uint64_t *device) {
     return 0;
 }
 
+static inline int zv_entropy(uint64_t *value) { return getentropy(value, sizeof *value) != 0 ? errno : 0; }
+
+static inline int zv_make_folder(const char *path) { return mkdir(path, 0777) != 0 ? errno : 0; }
+
+#endif
+
 /* A name for a file that is being written; `LocalStore` knows what ends in .zvtmp. */
 /* Chance is asked once for each thread, and again where a name is `taken`, as by the twin of a thread that forked; else
  * names are counted. */
 static inline int zv_random_name(char out[24], int taken) {
     static __thread uint64_t value;
     if (value == 0 || taken) {
-        if (getentropy(&value, sizeof value) != 0) return errno;
+        const int failed = zv_entropy(&value);
+        if (failed) return failed;
     }
     (void)snprintf(out, 24, ".%016llx.zvtmp", (unsigned long long)value++);
     return 0;
@@ -206,7 +218,7 @@ static inline int zv_make_parents(char *path, size_t *made) {
         while (end > 0 && path[end - 1] != '/') end--;
         if (end <= 1) return 0; /* the root itself is there */
         path[--end] = '\0';
-        failed = mkdir(path, 0777) != 0 ? errno : 0;
+        failed = zv_make_folder(path);
         path[end] = '/';
         if (!failed) *made = end;
         if (failed == EEXIST) failed = 0;
@@ -215,7 +227,7 @@ static inline int zv_make_parents(char *path, size_t *made) {
     for (end++; !failed && end < length; end++) {
         if (path[end] != '/') continue;
         path[end] = '\0';
-        failed = mkdir(path, 0777) != 0 ? errno : 0;
+        failed = zv_make_folder(path);
         path[end] = '/';
         if (!failed && *made == 0) *made = end;
         if (failed == EEXIST) failed = 0;

@@ -12,10 +12,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "zv_thread.h"
 
 #define ZV_POOL_MAX_THREADS 256
 
@@ -77,16 +78,9 @@ static void zv_pool_start(zv_task *task, void (*run)(void *, int), void *context
     task->wanted = helpers;
     if (helpers <= 0) return;
     pthread_mutex_lock(&zv_pool.mutex);
-    if (zv_pool.count < helpers && !zv_pool.stopping) {
-        /* Signals belong to the interpreter: they must wake its main thread. */
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        while (zv_pool.count < helpers &&
-               pthread_create(&zv_pool.threads[zv_pool.count], NULL, zv_pool_thread, NULL) == 0)
-            zv_pool.count++;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
+    while (zv_pool.count < helpers && !zv_pool.stopping &&
+           zv_start_quietly(&zv_pool.threads[zv_pool.count], zv_pool_thread) == 0)
+        zv_pool.count++;
     zv_task **place = &zv_pool.queue;
     while (*place != NULL) place = &(*place)->next;
     *place = task;

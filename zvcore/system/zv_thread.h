@@ -1,20 +1,31 @@
-/* Threads of native code that live as long as the process and are waited for by nobody. */
+/* Threads of native code. */
 #ifndef ZV_THREAD_H
 #define ZV_THREAD_H
 
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 
-/* Starts a thread: 0 or an errno. */
-static int zv_start_thread(void *(*run)(void *)) {
-    pthread_t thread;
+#if defined(_WIN32)
+/* No signals arrive at threads here. */
+static inline int zv_start_quietly(pthread_t *thread, void *(*run)(void *)) { return pthread_create(thread, NULL, run, NULL); }
+#else
+#include <signal.h>
+
+/* Starts a thread at which no signals arrive, since they belong to the interpreter: they must wake its main thread. */
+static inline int zv_start_quietly(pthread_t *thread, void *(*run)(void *)) {
     sigset_t all, before;
-    /* Signals belong to the interpreter: they must wake its main thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&thread, NULL, run, NULL);
+    const int failed = pthread_create(thread, NULL, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+#endif
+
+/* Starts a thread that lives as long as the process and is waited for by nobody: 0 or an errno. */
+static inline int zv_start_thread(void *(*run)(void *)) {
+    pthread_t thread;
+    const int failed = zv_start_quietly(&thread, run);
     if (!failed) pthread_detach(thread);
     return failed;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from zvcore.borrowed.flat import FlatLayout, Values
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.images import Image, Level
 from zvcore.stores.single_file import SingleFileStore
+from zvcore.tiff.chunks import stored_layout
+from zvcore.tiff.directories import refuse_circles
 from zvcore.tiff.segments import Segments
 from zvcore.tiff.words import Words, words_of
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["read"]
 
 _FORMAT, _TITLE = "tiff", "TIFF"
+# Tiles of other sizes are not read one by one: the effort for each is the same, and large ones take much memory.
+_FEWEST, _MOST = 1 << 14, 64 << 20
 
 
 def read(store: Store) -> Any:
@@ -33,6 +38,7 @@ def read(store: Store) -> Any:
     with reading(store.root, _TITLE):
         # Other files that this one names are not opened.
         file = tifffile.TiffFile(stream(store), _multifile=False)
+        refuse_circles(file, store.root)
         series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
         if not series:
             raise UnsupportedError("there is no image in this TIFF", key=store.root)
@@ -86,9 +92,18 @@ def _layout(level: Any, place: SingleFileStore) -> tuple[Layout, tuple[int, ...]
     """(the layout of one level, the shape of its tiles)."""
     if level.dtype is None:
         raise UnsupportedError("samples of a type that is not known", key=place.root)
-    if level.dataoffset is not None and level.transform is None:
+    # What lies nowhere is not stored, and reads as zeros.
+    if level.dataoffset and level.transform is None:
         dtype = level.dtype.newbyteorder(level.keyframe.parent.byteorder)
         return FlatLayout(place, place.file, Values(level.dataoffset, tuple(level.shape), dtype)), None
     segments = Segments(level, place)
-    shape = block_shape(segments.shape, segments.dtype.itemsize, segments.tile)
-    return BlockLayout(place.root, segments, shape), segments.tile
+    layout = stored_layout(segments)
+    if layout is not None:
+        return layout, segments.tile
+    # Blocks are tiles, or several of one page where they are very small.
+    rank = len(segments.outer)
+    page, nbytes = segments.shape[rank:], math.prod(segments.tile) * segments.dtype.itemsize
+    inner = segments.tile[rank:]
+    if not _FEWEST <= nbytes <= _MOST:
+        inner = block_shape(page, segments.dtype.itemsize, inner)
+    return BlockLayout(place.root, segments, (*(1,) * rank, *inner)), segments.tile

@@ -40,28 +40,31 @@ class Segments:
         self.dtype: np.dtype[Any] = level.dtype.newbyteorder("=")
         page = self.keyframe = level.keyframe
         self.pages = list(level.pages)
-        self._frame = tuple(int(n) for n in page.shape)
-        self.outer = self.shape[: len(self.shape) - len(self._frame)]
-        unlike = self.shape[len(self.outer) :] != self._frame or math.prod(self.outer) != len(self.pages)
+        self.frame = tuple(int(n) for n in page.shape)
+        self.outer = self.shape[: len(self.shape) - len(self.frame)]
+        unlike = self.shape[len(self.outer) :] != self.frame or math.prod(self.outer) != len(self.pages)
         if unlike or level.transform is not None or any(one is None for one in self.pages):
             raise UnsupportedError("a series whose pages are not parts of its shape", key=place.root, found=self.shape)
         self._shaped = tuple(int(n) for n in page.shaped)
         self.axes = self._places(page)
         samples = self._shaped[4]
         if page.is_tiled:
-            self._extents = (1, page.tiledepth, page.tilelength, page.tilewidth, samples)
+            self.extents = (1, page.tiledepth, page.tilelength, page.tilewidth, samples)
         else:
-            self._extents = (1, 1, min(page.rowsperstrip, self._shaped[2]), self._shaped[3], samples)
-        nbytes = math.prod(self._extents) * self.dtype.itemsize
+            self.extents = (1, 1, min(page.rowsperstrip, self._shaped[2]), self._shaped[3], samples)
+        nbytes = math.prod(self.extents) * self.dtype.itemsize
         if not 0 < nbytes <= _LARGEST:
             raise UnsupportedError(
                 "tiles or strips of this size", key=place.root, expected=f"at most {_LARGEST} bytes", found=nbytes
             )
-        self.grid = tuple(-(-n // extent) for n, extent in zip(self._shaped, self._extents, strict=True))
+        self.grid = tuple(-(-n // extent) for n, extent in zip(self._shaped, self.extents, strict=True))
         self._decode = page.decode
         self._is_jpeg = int(page.compression) in _JPEG
         self._tables = {"jpegtables": page.jpegtables} if page.jpegtables else {}
-        self.tile = (*(1,) * len(self.outer), *(self._extents[axis] for axis in self.axes))
+        # Whether the values of a decoded tile lie as those of a chunk do.
+        unnamed = [extent for at, extent in enumerate(self.extents) if at not in self.axes]
+        self.in_order = self.axes == sorted(self.axes) and math.prod(unnamed) == 1
+        self.tile = (*(1,) * len(self.outer), *(self.extents[axis] for axis in self.axes))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (reopened_blocks, ("tiff", self.place))
@@ -70,7 +73,7 @@ class Segments:
         """Which axis of tifffile's own order each axis of a page is."""
         sample = 0 if self._shaped[0] > 1 else 4
         found = [sample if letter == "S" else _PLACES.get(letter, -1) for letter in page.axes]
-        if -1 in found or any(self._shaped[at] != n for at, n in zip(found, self._frame, strict=True)):
+        if -1 in found or any(self._shaped[at] != n for at, n in zip(found, self.frame, strict=True)):
             raise UnsupportedError("pages with such axes", key=self.place.root, found=page.axes)
         return found
 
@@ -109,7 +112,7 @@ class Segments:
     def _numbers(self, box: Sequence[tuple[int, int]]) -> Iterator[int]:
         """The segments that a box reaches into."""
         ranges = [
-            range(start // extent, -(-stop // extent)) for (start, stop), extent in zip(box, self._extents, strict=True)
+            range(start // extent, -(-stop // extent)) for (start, stop), extent in zip(box, self.extents, strict=True)
         ]
         for place in itertools.product(*ranges):
             yield int(np.ravel_multi_index(place, self.grid))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Self
 
@@ -46,7 +47,7 @@ class ShardWriter:
     without reading it; of an incomplete one only the chunks that were written to are changed. What is left is written
     when the `with` block ends; if it ends by an exception, it is thrown away, and what was written before stays.
 
-    Not to be used by several threads at once. Reads of the array do not see what is still kept; `flush` writes it.
+    Threads that share it take turns. Reads of the array do not see what is still kept; `flush` writes it.
     """
 
     def __init__(self, array: Array, memory: int = 1 << 30) -> None:
@@ -57,6 +58,7 @@ class ShardWriter:
         self._unit = array.shards or array.chunks
         self._gathered: OrderedDict[tuple[int, ...], _Gathered] = OrderedDict()
         self._held = 0
+        self._turn = threading.Lock()
         self.flushed = 0
 
     def __enter__(self) -> Self:
@@ -69,8 +71,9 @@ class ShardWriter:
         if kind is None:
             self.flush()
         else:
-            self._gathered.clear()
-            self._held = 0
+            with self._turn:
+                self._gathered.clear()
+                self._held = 0
 
     def __setitem__(self, key: Any, value: Any) -> None:
         array = self._array
@@ -83,7 +86,8 @@ class ShardWriter:
         spans = [range(start // unit, -(-stop // unit)) for (start, stop), unit in zip(region, self._unit, strict=True)]
         for place in np.ndindex(*(len(span) for span in spans)):
             shard = tuple(span[i] for span, i in zip(spans, place, strict=True))
-            self._put(shard, region, values)
+            with self._turn:
+                self._put(shard, region, values)
 
     def _put(self, shard: tuple[int, ...], region: Box, values: npt.NDArray[Any]) -> None:
         gathered = self._gathered.get(shard)
@@ -100,8 +104,9 @@ class ShardWriter:
 
     def flush(self) -> None:
         """Write everything that is kept."""
-        while self._gathered:
-            self._write(next(iter(self._gathered)))
+        with self._turn:
+            while self._gathered:
+                self._write(next(iter(self._gathered)))
 
     def _write(self, shard: tuple[int, ...]) -> None:
         gathered = self._gathered[shard]

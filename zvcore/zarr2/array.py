@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import transfer
 from zvcore.array import Array
 from zvcore.errors import MisplacedChunksWarning, UnsupportedError
+from zvcore.typed import Item
 from zvcore.zarr2.attributes import Attributes, AttributesFile, Described, dimension_names
 from zvcore.zarr2.layout import ChunkLayout
 from zvcore.zarr2.metadata import DOCUMENT, ArrayMetadata, parse_array
@@ -15,13 +16,14 @@ from zvcore.zarr2.metadata import DOCUMENT, ArrayMetadata, parse_array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from zvcore.codecs import Codec
     from zvcore.layout import Layout
     from zvcore.stores import Store
 
 __all__ = ["Zarr2Array", "misplaced", "warn_if_misplaced"]
 
 
-class Zarr2Array(Array):
+class Zarr2Array(Array[Item]):
     """An array of Zarr v2.
 
     through  the stores of the groups that it was opened through, which may tell of its documents
@@ -57,7 +59,7 @@ class Zarr2Array(Array):
         return self._layout.metadata
 
     @property
-    def codec(self) -> Any:
+    def codec(self) -> Codec | tuple[Codec, ...]:
         codecs = tuple(codec for codec in self._layout.chains[0].codecs if not codec.of_items)
         return codecs[0] if len(codecs) == 1 else codecs
 

@@ -7,10 +7,11 @@ import binascii
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from zvcore.codecs.small_numbers import kind_of, limits_of, small_number
 from zvcore.documents.values import shown
 from zvcore.errors import MetadataError, UnsupportedError
 
@@ -29,7 +30,16 @@ _SIMPLE = re.compile(
 )
 # What numpy takes besides, and old programs wrote.
 _WORDS = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|complex(64|128)")
+# Numbers that numpy does not have, by the names that tensorstore gives them. It has float8_e8m0fnu too, but reads other
+# fill values back than it wrote.
+_SMALL = frozenset({
+    "bfloat16", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float4_e2m1fn", "int2", "int4",
+})  # fmt: skip
+# What tensorstore tells as bytes, not as a number.
+_TOLD_AS_BYTES = frozenset({"float4_e2m1fn"})
 _NUMBER_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 _NAT = np.iinfo(np.int64).min
 _LARGEST_ITEM = 2**31 - 1
 # How deep records lie in records.
@@ -81,14 +91,13 @@ class DataType:
         if self.kind != "fixed":
             return self._parse_object(value)
         dtype = self.dtype
-        match dtype.kind:
+        match kind_of(dtype):
             case "b":
                 # 0 and 1 are what some programs write.
                 return np.bool_(_integer(value, 0, 1)) if not isinstance(value, bool) else np.bool_(value)
             case "i" | "u":
-                limits = np.iinfo(dtype)
-                return dtype.type(_integer(value, int(limits.min), int(limits.max)))
-            case "f":
+                return dtype.type(_integer(value, *limits_of(dtype)))
+            case "f" if dtype.name not in _TOLD_AS_BYTES or not isinstance(value, str) or value in _NUMBER_WORDS:
                 return _float(value, dtype)
             case "c":
                 part = np.dtype(f"f{dtype.itemsize // 2}")
@@ -103,7 +112,7 @@ class DataType:
                     raise TypeError(f"a text of at most {dtype.itemsize // 4} characters is needed")
                 return np.array(value, dtype)[()]
         raw = base64.b64decode(_text(value), validate=True)
-        if len(raw) > dtype.itemsize or (dtype.kind == "V" and len(raw) != dtype.itemsize):
+        if len(raw) > dtype.itemsize or (dtype.kind != "S" and len(raw) != dtype.itemsize):
             raise ValueError(f"{dtype.itemsize} bytes are needed, not {len(raw)}")
         return np.frombuffer(raw.ljust(dtype.itemsize, b"\0"), dtype)[0]
 
@@ -124,12 +133,12 @@ class DataType:
         if self.kind == "bytes":
             return base64.b64encode(bytes(value)).decode()
         item = np.asarray(value, self.dtype)[()]
-        match self.dtype.kind:
+        match kind_of(self.dtype):
             case "b":
                 return bool(item)
             case "i" | "u":
                 return int(item)
-            case "f":
+            case "f" if self.dtype.name not in _TOLD_AS_BYTES:
                 return _word(float(item))
             case "c":
                 return [_word(float(item.real)), _word(float(item.imag))]
@@ -191,6 +200,8 @@ def parse_data_type(json: Any, codecs: Sequence[str] = (), key: str | None = Non
 
 def _simple(json: Any, key: str | None) -> np.dtype[Any]:
     """The type of items that are no objects, in the byte order in which they are stored."""
+    if isinstance(json, str) and json in _SMALL:
+        return small_number(json, key)
     match = _SIMPLE.fullmatch(json) if isinstance(json, str) else None
     if match is None and not (isinstance(json, str) and _WORDS.fullmatch(json)):
         raise UnsupportedError("no data type that is known here", key=key, found=shown(json))
@@ -256,17 +267,19 @@ def data_type_of(dtype: Any, endian: str | None = None) -> tuple[DataType, dict[
     """
     if dtype in (str, bytes):
         return _variable("vlen-utf8" if dtype is str else "vlen-bytes")
-    wanted = np.dtype(dtype)
+    wanted = small_number(dtype) if isinstance(dtype, str) and dtype in _SMALL else np.dtype(dtype)
     if wanted.kind == "T":
         return _variable("vlen-utf8")
     if wanted.hasobject:
         raise UnsupportedError(
             "objects may be anything: use str for texts, bytes for byte strings, or name their codec in filters"
         )
-    if endian is not None:
-        wanted = wanted.newbyteorder({"little": "<", "big": ">"}[endian])
     if wanted.isbuiltin == 2:
-        raise UnsupportedError(f"Zarr v2 has no data type for {wanted}")
+        if wanted.name not in _SMALL or (endian == "big" and wanted.itemsize > 1):
+            raise UnsupportedError(f"Zarr v2 has no data type for {'big-endian ' if endian == 'big' else ''}{wanted}")
+        return parse_data_type(wanted.name), None
+    if endian is not None:
+        wanted = wanted.newbyteorder(_ORDERS[endian])
     if wanted.kind in "mM" and np.datetime_data(wanted)[0] == "generic":
         raise MetadataError("times need a unit, such as 'M8[ns]'", found=str(wanted))
     return parse_data_type(_spelled(wanted)), None

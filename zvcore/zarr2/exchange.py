@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
     from zvcore.exchange.writer import ImageWriter
+    from zvcore.images import Axes
     from zvcore.stores import Store
 
 __all__ = ["Zarr2Exchange"]
@@ -32,6 +33,7 @@ class Zarr2Exchange(AxesByPlace):
     common_codecs = ("gzip", "zstd", "blosc", "bzip2")
     placing = frozenset({"transform", "multiscales", DIMENSIONS})
     keeps_no_fill = True
+    names_all_axes = True
     ome_version = "0.4"
     documents = DOCUMENTS
     consolidated_member = CONSOLIDATED
@@ -66,15 +68,17 @@ class Zarr2Exchange(AxesByPlace):
         options: dict[str, Any] = {"dtype": given_dtype(view), "chunks": chunks, "fill_value": fill}
         options.update(self.codec_option(view, target))
         options.update(self.shard_option(view, target, chunks))
-        names = [axis.name for axis in place.axes]
-        if names and all(name is not None for name in names):
-            options["dimension_names"] = names
+        options.update(self.placing_options(place.axes))
         # What images demand; arrays of this format keep what they have.
         same = view.source.format is self.format
         options["dimension_separator"] = _metadata(view.array).separator if same else "/"
         options.update(target.options)
         options["shape"] = place.shape or view.shape
         return options
+
+    def placing_options(self, axes: Axes) -> dict[str, Any]:
+        names = [axis.name for axis in axes]
+        return {"dimension_names": names} if names and all(name is not None for name in names) else {}
 
     def arrangement(self, view: View, filters: list[Codec], big: bool) -> dict[str, Any]:
         axes = stored_axes(view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
@@ -28,7 +28,11 @@ from zvcore.zarr2.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from typing_extensions import Unpack
+
     from zvcore.stores import Store
+    from zvcore.typed import DTypeOf, Scalar
+    from zvcore.zarr2.options import ArrayOptions
 
 __all__ = ["Zarr2Group", "create_group"]
 
@@ -147,7 +151,13 @@ class Zarr2Group(Group):
             elif isinstance(found, ArrayMetadata):
                 raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
 
-    def create_dataset(self, path: str, **options: Any) -> Zarr2Array:
+    @overload
+    def create_dataset(
+        self, path: str, *, dtype: DTypeOf[Scalar], **options: Unpack[ArrayOptions]
+    ) -> Zarr2Array[Scalar]: ...
+    @overload
+    def create_dataset(self, path: str, *, dtype: Any, **options: Unpack[ArrayOptions]) -> Zarr2Array[Any]: ...
+    def create_dataset(self, path: str, **options: Any) -> Zarr2Array[Any]:
         """A new array in this group; the arguments are those of `zvcore.create`."""
         get_format(self.format).check_creation(options)
         self._check_writable()

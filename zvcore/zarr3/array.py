@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from zvcore import transfer
 from zvcore.array import Array
 from zvcore.documents import Document
-from zvcore.errors import NotFoundError
+from zvcore.errors import CorruptDataError, NotFoundError
 from zvcore.stores.request_threads import side_by_side
+from zvcore.typed import Item
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.inspection import chunk_keys, inspect_array, inspect_shard
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
@@ -17,6 +18,7 @@ from zvcore.zarr3.sharding import ShardLayout, layout_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from zvcore.codecs import Codec
     from zvcore.layout import Layout
     from zvcore.stores import Store
     from zvcore.zarr3.layout import ChunkLayout
@@ -33,7 +35,7 @@ def array_of(store: Store, metadata: ArrayMetadata, **options: Any) -> Zarr3Arra
     return RectilinearArray(store, metadata, **options)
 
 
-class Zarr3Array(Array):
+class Zarr3Array(Array[Item]):
     """An array of Zarr v3, in shards or not."""
 
     _layout: ChunkLayout | ShardLayout
@@ -68,7 +70,7 @@ class Zarr3Array(Array):
         return self._layout.metadata
 
     @property
-    def codec(self) -> Any:
+    def codec(self) -> Codec | tuple[Codec, ...]:
         codecs = tuple(codec for codec in self._layout.chains[0].codecs if not codec.of_items)
         return codecs[0] if len(codecs) == 1 else codecs
 
@@ -109,7 +111,11 @@ class Zarr3Array(Array):
         shards = list(self._shards())
 
         def inspected(shard: tuple[ShardLayout, str]) -> dict[str, Any]:
-            return inspect_shard(*shard)
+            try:
+                return inspect_shard(*shard)
+            except (CorruptDataError, NotFoundError) as error:
+                # The others can be told of; `verify` says what is wrong with this one.
+                return {"error": str(error), "dead": 0}
 
         store = self._layout.store
         found = store.each(inspected, shards) if threads is None else side_by_side(inspected, shards, threads)

@@ -128,7 +128,7 @@ class AsyncStore(Store):
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         """All keys that begin with this, which need not end where a folder does."""
         await self._ensure_open()
-        keys = self.objects.list(prefix.rpartition("/")[0])
+        keys = iter(self.objects.list(prefix.rpartition("/")[0]))
         while found := await asyncio.to_thread(lambda: [*itertools.islice(keys, _LISTED_AT_ONCE)]):
             for key in found:
                 if key.startswith(prefix):

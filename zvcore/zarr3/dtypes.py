@@ -233,4 +233,4 @@ def _field(records: np.dtype[Any], name: str) -> dict[str, Any]:
 
 
 def _no_object() -> str:
-    raise UnsupportedError("dtype object: use str for text or bytes for byte strings")
+    raise UnsupportedError("Zarr v3 has no data type for objects: use str for texts, or bytes for byte strings")

@@ -101,6 +101,11 @@ class Edges:
         run = self.run_of(self.length - 1)
         return run.first + (self.length - 1 - run.start) // run.extent + 1
 
+    @property
+    def declared(self) -> int:
+        """How many chunks there are, also behind the array."""
+        return self.runs[-1].first + self.runs[-1].chunks
+
     def resized(self, length: int) -> Edges:
         """The same chunks for another length; one more where they end before it, as zarr-python has it."""
         runs = [(run.extent, run.chunks) for run in self.runs]

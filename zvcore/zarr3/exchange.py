@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zvcore.converting.view import View
     from zvcore.exchange.target import Place, Target
     from zvcore.exchange.writer import ImageWriter
+    from zvcore.images import Axes
     from zvcore.stores import Store
 
 __all__ = ["ZarrExchange"]
@@ -49,12 +50,14 @@ class ZarrExchange(AxesByPlace):
         separator = view.source.separator_of(view.array) if target.in_place else None
         if separator is not None:
             options["chunk_key_encoding"] = {"name": "v2", "configuration": {"separator": separator}}
-        names = [axis.name for axis in place.axes]
-        if any(name is not None for name in names):
-            options["dimension_names"] = names
+        options.update(self.placing_options(place.axes))
         options.update(target.options)
         options["shape"] = place.shape or view.shape
         return options
+
+    def placing_options(self, axes: Axes) -> dict[str, Any]:
+        names = [axis.name for axis in axes]
+        return {"dimension_names": names} if any(name is not None for name in names) else {}
 
     def arrangement(self, view: View, filters: list[Codec], big: bool) -> dict[str, Any]:
         axes = stored_axes(view)

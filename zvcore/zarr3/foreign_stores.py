@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import zarr.abc.store as zarr_abc
 import zarr.storage
@@ -39,8 +40,19 @@ _COALESCING = (
 )
 _LARGEST_OBJECT = 1 << 62
 
-# Locks of objects in stores that only this process can lock: by store and key.
-_locks: defaultdict[tuple[int, str], threading.Lock] = defaultdict(threading.Lock)
+# Locks of objects in stores that only this process can lock, by store and key, while somebody holds or awaits them.
+_locks: WeakValueDictionary[tuple[int, str], threading.Lock] = WeakValueDictionary()
+_making = threading.Lock()
+
+
+def _after_fork() -> None:
+    # Threads that held them do not come along.
+    global _locks, _making
+    _locks = WeakValueDictionary()
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Manner(NamedTuple):
@@ -105,7 +117,12 @@ class _Foreign(Store):
         return (_Same(self._store), self._key(key))
 
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[Any]:
-        return _locks[id(self._store), self._key(key)]
+        place = id(self._store), self._key(key)
+        with _making:
+            lock = _locks.get(place)
+            if lock is None:
+                lock = _locks[place] = threading.Lock()
+            return lock
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Any = None) -> list[memoryview] | None:
         raw = self.get(key, stamp=stamp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.documents import Document
 from zvcore.errors import ConflictError, NotFoundError
@@ -25,7 +25,11 @@ from zvcore.zarr3.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from typing_extensions import Unpack
+
     from zvcore.stores import Store
+    from zvcore.typed import DTypeOf, Scalar
+    from zvcore.zarr3.options import ArrayOptions
     from zvcore.zarr3.told_members import ToldMembers
 
 __all__ = ["Zarr3Group"]
@@ -104,7 +108,13 @@ class Zarr3Group(Group):
             elif found.get("node_type") == "array":
                 raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
 
-    def create_dataset(self, path: str, **options: Any) -> Zarr3Array:
+    @overload
+    def create_dataset(
+        self, path: str, *, dtype: DTypeOf[Scalar], **options: Unpack[ArrayOptions]
+    ) -> Zarr3Array[Scalar]: ...
+    @overload
+    def create_dataset(self, path: str, *, dtype: Any, **options: Unpack[ArrayOptions]) -> Zarr3Array[Any]: ...
+    def create_dataset(self, path: str, **options: Any) -> Zarr3Array[Any]:
         """A new array in this group; the arguments are those of `zvcore.create`."""
         get_format(self.format).check_creation(options)
         self._check_writable()

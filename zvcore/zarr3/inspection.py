@@ -86,6 +86,8 @@ def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:
     size = layout.store.size(key)
     if position is None or size is None:
         raise NotFoundError("this is no chunk of the array", key=key)
+    if not array.metadata.has_edges(position):
+        raise NotFoundError("this lies outside of the array, where no chunk has a size", key=key, chunk=position)
     edges = array.metadata.edges
     if edges is None:
         extent, region = array.metadata.chunk_shape, box_of(position, array.metadata.chunk_shape, array.shape)

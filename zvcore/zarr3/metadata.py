@@ -183,6 +183,10 @@ class ArrayMetadata:
             if position is not None:
                 yield key, position
 
+    def has_edges(self, position: Sequence[int]) -> bool:
+        """Whether a chunk has a size: where sizes are listed, those behind the last have none."""
+        return self.edges is None or all(i < one.declared for i, one in zip(position, self.edges, strict=True))
+
     def resized(self, shape: Sequence[int]) -> ArrayMetadata:
         if self.edges is not None:
             edges = tuple(one.resized(n) for one, n in zip(self.edges, shape, strict=True))

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.array import OrthogonalIndex, PointIndex
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.errors import UnsupportedError
+from zvcore.indexers import OrthogonalIndex, PointIndex
 from zvcore.transfer.batches import Steps
+from zvcore.typed import Item
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
 from zvcore.zarr3.pieces import Piece, Pieces, pieces_of
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["RectilinearArray"]
 
 
-class RectilinearArray(Zarr3Array):
+class RectilinearArray(Zarr3Array[Item]):
     """An array whose chunks (or shards) have different sizes. `chunks` are the largest; `edges` says all."""
 
     _layout: Any
@@ -71,11 +72,11 @@ class RectilinearArray(Zarr3Array):
         self._write_axes(Selection.basic(region, self.shape), self._axes(region), value, work)
 
     @property
-    def oindex(self) -> Any:
+    def oindex(self) -> OrthogonalIndex[Item]:
         return _Orthogonal(self)
 
     @property
-    def vindex(self) -> Any:
+    def vindex(self) -> PointIndex[Item]:
         return _Points(self)
 
     def _axes(self, key: Any) -> list[Any]:
@@ -201,7 +202,7 @@ class RectilinearArray(Zarr3Array):
         """Whether the chunk (or shard) at this grid position is stored."""
         return self.store.exists(self.metadata.key(self._position(position)))
 
-    def read_blocks(self, positions: Any, threads: int | None = None) -> list[Any]:
+    def read_blocks(self, positions: Any, threads: int | None = None) -> list[npt.NDArray[Item] | None]:
         return [self.read_block(position) for position in self._positions(positions)]
 
     def write_block(self, position: Any, values: Any) -> None:
@@ -242,7 +243,9 @@ class RectilinearArray(Zarr3Array):
         return np.array(lengths, np.uint64), (inside * self.dtype.itemsize).astype(np.uint64)
 
     def _shards(self) -> Iterator[tuple[ShardLayout, str]]:
-        stored = self.metadata.stored(self.store)
+        metadata = self.metadata
+        # What lies behind the last edge has no size.
+        stored = (found for found in metadata.stored(self.store) if metadata.has_edges(found[1]))
         for piece, objects in pieces_of(self._layout, stored):
             if isinstance(piece.layout, ShardLayout) and piece.layout.simple:
                 yield from ((piece.layout, key) for key, _ in objects)
@@ -281,7 +284,7 @@ class RectilinearArray(Zarr3Array):
         return dask.array.from_array(self, chunks=chunks, lock=False, asarray=True)
 
 
-class _Orthogonal(OrthogonalIndex):
+class _Orthogonal(OrthogonalIndex[Item]):
     _array: Any
 
     def __getitem__(self, key: Any) -> Any:
@@ -294,7 +297,7 @@ class _Orthogonal(OrthogonalIndex):
         array._write_axes(Selection.orthogonal(key, array.shape, array.chunks), array._axes(key), value, array._work)
 
 
-class _Points(PointIndex):
+class _Points(PointIndex[Item]):
     _array: Any
 
     def __getitem__(self, key: Any) -> Any:

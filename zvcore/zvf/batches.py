@@ -14,7 +14,7 @@ from zvcore.zvf.reading import unique_cells
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Batch", "Fragments", "Spool", "cut_lines", "cut_points", "expanded"]
+__all__ = ["Batch", "Fragments", "Spool", "chunk_coords", "cut_lines", "cut_points", "expanded"]
 
 Ints = npt.NDArray[np.int64]
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from zvcore import zarr3
 from zvcore.errors import UnsupportedError
+from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
 from zvcore.stores.opening import open_store
 from zvcore.zvf.reading import Vectors
-from zvcore.zvf.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
 from zvcore.zvf.writing import write_polylines
 
 if TYPE_CHECKING:

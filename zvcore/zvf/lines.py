@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.errors import ConflictError
+from zvcore import zarr3
+from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.exchange.lines import LineBatch, Lines
 from zvcore.exchange.options import refuse_unknown
+from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.report import Report
+from zvcore.zvf.batches import chunk_coords
 from zvcore.zvf.writing import write_polylines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
 
     from zvcore.stores import Store
-    from zvcore.zvf.vector_store import VectorStore
+    from zvcore.zvf.vector_store import Level, VectorStore
 
 __all__ = ["read_lines", "refuse_lines", "write_lines"]
 
 # Objects that are read at once; chunks along the longest axis, unless their shape is given.
 _BATCH = 2048
 _CHUNKS = 16
+# In nanometers; and the attribute with the names of groups, of which a store has only numbers.
+_MILLIMETER = 1e6
+_GROUPS = "group_names"
 
 
 def read_lines(source: VectorStore) -> Lines | None:
-    """The lines of the finest level; None of a store that holds others. Coordinates are taken to be nanometers."""
+    """The lines of the finest level; None of a store that holds others. Coordinates are taken to be nanometers, or
+    millimeters where lines came from a tractogram.
+    """
     if not source.is_lines:
         return None
     level = source.level(source.levels[0])
@@ -37,8 +48,6 @@ def read_lines(source: VectorStore) -> Lines | None:
         ids = ids[ids >= 0]
     if level.ndim > 3:
         losses.append(f"coordinates beyond the third of {level.ndim} are left out")
-    if level.groups():
-        losses.append("groups of lines have no place")
     if len(source.levels) > 1:
         losses.append("coarser levels are left out")
     names = level.attribute_names()
@@ -51,8 +60,46 @@ def read_lines(source: VectorStore) -> Lines | None:
             found = level.read_objects(some, names)
             yield LineBatch(some, found.positions, found.offsets, found.attributes)
 
-    of_objects = {name: np.zeros(0) for name in level.object_attribute_names()}
-    return Lines(len(ids), batches, attributes, level.vertex_count, source.bounds, of_objects, losses)
+    kept = source.node.attrs.get(ATTRIBUTE)
+    return Lines(
+        len(ids), batches, attributes, level.vertex_count, source.bounds, _OfObjects(level, ids), losses,
+        1.0 if kept is None else _MILLIMETER, _named_groups(level, source.node.attrs.get(_GROUPS)),
+        {} if kept is None else {ATTRIBUTE: kept},
+    )  # fmt: skip
+
+
+class _OfObjects(Mapping[str, Any]):
+    """{name: a value for each of these objects}, read when it is looked up."""
+
+    def __init__(self, level: Level, ids: npt.NDArray[np.int64]) -> None:
+        self._level, self._ids = level, ids
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        if name not in self._level.object_attribute_names():
+            raise KeyError(name)
+        values = self._level.object_attribute(name)
+        rows = self._level.require_objects().rows_of_all(self._ids)
+        if len(rows) and int(rows.max()) >= len(values):
+            raise CorruptDataError(
+                f"the attribute {name!r} has fewer values than there are objects", key=self._level.path,
+                expected=int(rows.max()) + 1, found=len(values),
+            )  # fmt: skip
+        return values[rows]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._level.object_attribute_names())
+
+    def __len__(self) -> int:
+        return len(self._level.object_attribute_names())
+
+
+def _named_groups(level: Level, names: Any) -> dict[str, npt.NDArray[np.int64]]:
+    """Groups by the names that the store has for them; others by their numbers."""
+    known = names if isinstance(names, list) and len(set(map(repr, names))) == len(names) else []
+    found = {str(name): np.zeros(0, np.int64) for name in known}
+    for number, members in level.groups().items():
+        found[str(known[number]) if number < len(known) else str(number)] = members
+    return found
 
 
 def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
@@ -65,16 +112,25 @@ def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> N
 
 def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
     """`options`: keyword arguments of `write_polylines`."""
+    if not lines.count:
+        raise UnsupportedError("Zarr Vectors hold at least one line", key=store.root)
     if overwrite and store.exists("zarr.json"):
         store.delete_prefix("")
     given = dict(options)
     low, high = (np.asarray(corner, np.float64) for corner in (lines.bounds or (np.zeros(3), np.ones(3))))
-    given.setdefault("chunk_shape", (max(float((high - low).max()) / _CHUNKS, 1.0),) * 3)
+    least = 1.0 if lines.nanometers == 1 else 1e-6
+    given.setdefault("chunk_shape", (max(float((high - low).max()) / _CHUNKS, least),) * 3)
+    if lines.position_type() == np.float64:
+        given.setdefault("dtype", "float64")
+    names = list(lines.groups)
+    if names:
+        given.setdefault("groups", {number: lines.groups[name].tolist() for number, name in enumerate(names)})
     # Lines and the values of their attributes are gone through side by side: each batch is read once for all.
     parts: dict[str, list[Any]] = {name: [] for name in ("", "id", *lines.attributes)}
 
     def fill() -> Iterator[None]:
         for batch in lines.batches():
+            _refuse_nowhere(batch.positions, given["chunk_shape"], store)
             bounds = batch.offsets.tolist()
             for row, id in enumerate(batch.ids.tolist()):
                 span = slice(bounds[row], bounds[row + 1])
@@ -94,9 +150,24 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
         store, column(""), vertex_attributes={name: column(name) for name in lines.attributes},
         object_ids=column("id"), object_attributes=lines.of_objects or None, **given,
     )  # fmt: skip
+    attrs = {**lines.attrs, **({_GROUPS: names} if names else {})}
+    if attrs:
+        zarr3.open(store, "r+").attrs.update(attrs)
     report = Report()
     report.count("lines", done["polyline_count"])
     return report
 
 
 _DONE = object()
+
+
+def _refuse_nowhere(positions: npt.NDArray[Any], chunk_shape: Sequence[float], store: Store) -> None:
+    """Positions come from files: what is wrong with them is no mistake of the caller's."""
+    if not len(positions) or np.shape(chunk_shape) != positions.shape[1:]:
+        return
+    with np.errstate(invalid="ignore"):
+        corners = np.stack([positions.min(0), positions.max(0)])
+    try:
+        chunk_coords(corners, chunk_shape)
+    except ValueError as error:
+        raise UnsupportedError(f"lines of which {error}", key=store.root, found=corners.tolist()) from error

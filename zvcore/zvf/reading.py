@@ -244,7 +244,7 @@ def _objects(
     return gather(level, coords, csr.fragment_idx, attributes, threads, owner), csr
 
 
-def read_object(level: Level, object_id: int, per_fragment: bool) -> Any:
+def read_object(level: Level, object_id: int, per_fragment: bool) -> npt.NDArray[Any] | list[npt.NDArray[Any]]:
     objects = level.require_objects()
     pieces, _ = _objects(level, objects.manifest(object_id), (), 1)
     if not per_fragment:

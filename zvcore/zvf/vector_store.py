@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -307,7 +307,13 @@ class Level:
         index = self.fragments.read_one(where)
         return rows, decode_fragments(index if index is not None and len(index) else reading.EMPTY_INDEX)
 
-    def read_object(self, object_id: int, per_fragment: bool = False) -> Any:
+    @overload
+    def read_object(self, object_id: int, per_fragment: Literal[False] = False) -> npt.NDArray[Any]: ...
+    @overload
+    def read_object(self, object_id: int, per_fragment: Literal[True]) -> list[npt.NDArray[Any]]: ...
+    @overload
+    def read_object(self, object_id: int, per_fragment: bool) -> npt.NDArray[Any] | list[npt.NDArray[Any]]: ...
+    def read_object(self, object_id: int, per_fragment: bool = False) -> npt.NDArray[Any] | list[npt.NDArray[Any]]:
         """The positions of one object in the order of its manifest; as a list of its fragments if `per_fragment`."""
         return reading.read_object(self, object_id, per_fragment)
 

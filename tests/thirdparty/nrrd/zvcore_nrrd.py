@@ -195,9 +195,10 @@ def numbers(text):
 
 
 class Nrrd(HeadedFormat):
-    name = "nrrd"
+    # zvcore reads NRRD itself; this one writes it, too.
+    name = "raster"
     title = "NRRD"
-    suffixes = (".nrrd",)
+    suffixes = (".raster",)
 
     dtypes = tuple(NAMES.values())
     reserved = frozenset(OWN + ELSEWHERE)

@@ -1,0 +1,274 @@
+"""Files of streamlines as formats: TRX as trx-python has it, .trk and .tck as nibabel has them, and files that lie."""
+
+from __future__ import annotations
+
+import json
+import os
+import tracemalloc
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.commands.cli import main
+from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError, ZvcoreError
+
+nibabel = pytest.importorskip("nibabel")
+pytest.importorskip("nibabel.streamlines")
+
+DATA = Path(nibabel.__file__).parent / "tests" / "data"
+FILES = ["standard.trk", "standard.LPS.trk", "complex.trk", "complex_big_endian.trk", "simple.trk", "standard.tck"]
+RANDOM = np.random.default_rng(5)
+LENGTHS = [4, 1, 9, 3000, 2]
+OFFSETS = np.cumsum([0, *LENGTHS])
+AFFINE = [[0.0, -2.0, 0, 90], [2, 0, 0, -126], [0, 0, 2.5, -72], [0, 0, 0, 1]]
+
+
+def same_as_nibabel(one: Path, other: Path) -> None:
+    ours, theirs = nibabel.streamlines.load(one), nibabel.streamlines.load(other)
+    for member, value in theirs.header.items():
+        assert member == "endianness" or np.array_equal(value, ours.header[member]), member
+    assert len(ours.streamlines) == len(theirs.streamlines)
+    assert all(np.allclose(a, b, atol=1e-4) for a, b in zip(ours.streamlines, theirs.streamlines, strict=True))
+    for kind in ("data_per_point", "data_per_streamline"):
+        mine, yours = getattr(ours.tractogram, kind), getattr(theirs.tractogram, kind)
+        assert sorted(mine) == sorted(yours)
+        assert all(np.array_equal(a, b) for name in mine for a, b in zip(mine[name], yours[name], strict=True))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_come_back_from_stores_with_header_and_attributes(tmp_path: Path, name: str) -> None:
+    back = tmp_path / f"back{Path(name).suffix}"
+    assert main(["convert", "-q", str(DATA / name), str(tmp_path / "store"), "--format", "zvf"]) == 0
+    assert main(["convert", "-q", str(tmp_path / "store"), str(back), "--format", back.suffix[1:]]) == 0
+    same_as_nibabel(back, DATA / name)
+    for path in (tmp_path / "store", back):
+        assert main(["verify", "-q", str(path)]) == 0
+
+
+@pytest.mark.parametrize("name", ["standard.trk", "complex.trk"])
+def test_trx_takes_what_a_trk_has_and_gives_it_back(tmp_path: Path, name: str) -> None:
+    assert not zvcore.convert(DATA / name, tmp_path / "a.trx", format="trx").losses
+    assert not zvcore.convert(tmp_path / "a.trx", tmp_path / "back.trk", format="trk").losses
+    same_as_nibabel(tmp_path / "back.trk", DATA / name)
+
+
+def arrays(positions: str = "float16", offsets: Any = OFFSETS) -> dict[str, Any]:
+    count = int(OFFSETS[-1])
+    return {
+        f"positions.3.{positions}": (RANDOM.random((count, 3)) * 50).astype(positions), "offsets.uint64": offsets,
+        "dpv/fa.float16": RANDOM.random(count).astype("f2"), "dpv/colour.3.uint8": RANDOM.integers(0, 255, (count, 3)),
+        "dps/bundle.uint8": np.arange(5), "dps/mean.3.float64": RANDOM.random((5, 3)),
+        "groups/left.uint32": np.array([3, 0]), "groups/right.uint32": np.array([1, 2, 4]),
+        "groups/none.uint32": np.zeros(0), "dpg/left/weight.float32": np.array([0.1]),
+    }  # fmt: skip
+
+
+def make(path: Path, members: dict[str, Any], **header: Any) -> Path:
+    said = {
+        "DIMENSIONS": [91, 109, 91], "VOXEL_TO_RASMM": AFFINE, "NB_VERTICES": int(OFFSETS[-1]), "NB_STREAMLINES": 5,
+        **header,
+    }  # fmt: skip
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", json.dumps(said))
+        for name, values in members.items():
+            kind = "bool" if name.endswith(".bit") else name.rpartition(".")[2]
+            archive.writestr(name, np.ascontiguousarray(values, kind).tobytes())
+    return path
+
+
+def contents(path: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    return {**found, "header.json": json.loads(found["header.json"])}
+
+
+@pytest.mark.parametrize("positions", ["float16", "float32", "float64"])
+def test_all_of_a_trx_comes_back_from_a_store_byte_by_byte(tmp_path: Path, positions: str) -> None:
+    path = make(tmp_path / "a.trx", arrays(positions))
+    zvcore.convert(path, tmp_path / "store", format="zvf")
+    report = zvcore.convert(tmp_path / "store", tmp_path / "b.trx", format="trx")
+    assert not report.losses and contents(tmp_path / "b.trx") == contents(path)
+
+
+def test_trx_python_reads_what_is_written_and_the_reverse(tmp_path: Path) -> None:
+    module = pytest.importorskip("trx.trx_file_memmap")
+    path = make(tmp_path / "a.trx", arrays("float32"))
+    zvcore.convert(path, tmp_path / "store", format="zvf")
+    zvcore.convert(tmp_path / "store", tmp_path / "b.trx", format="trx")
+    ours, theirs = module.load(str(tmp_path / "b.trx")), module.load(str(path))
+    assert all(np.array_equal(a, b) for a, b in zip(ours.streamlines, theirs.streamlines, strict=True))
+    assert np.array_equal(ours.header["VOXEL_TO_RASMM"], theirs.header["VOXEL_TO_RASMM"])
+    assert all(np.array_equal(ours.groups[name], theirs.groups[name]) for name in ("left", "right"))
+    assert np.array_equal(ours.data_per_group["left"]["weight"], theirs.data_per_group["left"]["weight"])
+    for name in ("bundle", "mean"):
+        assert np.array_equal(ours.data_per_streamline[name], theirs.data_per_streamline[name])
+    module.save(theirs, str(tmp_path / "c.trx"))
+    lines = zvcore.formats()["trx"].read_lines(zvcore.open(tmp_path / "c.trx"))
+    assert lines is not None and lines.count == 5 and sorted(lines.groups) == ["left", "none", "right"]
+    for one in (ours, theirs):
+        one.close()
+
+
+def test_older_files_without_the_last_offset_are_read(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.trx", arrays(offsets=OFFSETS[:-1]))
+    (batch,) = zvcore.open(path).batches()
+    assert batch.offsets.tolist() == OFFSETS.tolist()
+
+
+def test_long_files_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("trx_reading", "streamlines"):
+        monkeypatch.setattr(f"zvcore.tractograms.{module}._BATCH", 2)
+    path = make(tmp_path / "a.trx", arrays("float32"))
+    batches = list(zvcore.open(path).batches())
+    assert [one.ids.tolist() for one in batches] == [[0, 1], [2, 3], [4]]
+    assert b"".join(one.positions.tobytes() for one in batches) == contents(path)["positions.3.float32"]
+    zvcore.convert(path, tmp_path / "a.trk", format="trk")
+    assert [len(one.ids) for one in zvcore.open(tmp_path / "a.trk").batches()] == [2, 2, 1]
+
+
+def test_millimeters_are_nanometers_in_skeletons(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.trx", arrays("float32"))
+    report = zvcore.convert(path, tmp_path / "skeletons", format="precomputed")
+    told = " ".join(loss.what for loss in report.losses)
+    assert all(word in told for word in ("left", "bundle", "header"))
+    (batch,) = zvcore.open(path).batches()
+    found = zvcore.open(tmp_path / "skeletons").get_many([0])[0]
+    assert np.allclose(found.vertices, batch.positions[:4] * 1e6)
+    zvcore.convert(tmp_path / "skeletons", tmp_path / "back.tck", format="tck")
+    back = nibabel.streamlines.load(tmp_path / "back.tck").streamlines
+    assert np.allclose(back[2], batch.positions[5:14], rtol=1e-5)
+
+
+def test_what_a_format_has_no_place_for_is_told(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.trx", arrays("float32"))
+    told = [loss.what for loss in zvcore.convert(path, tmp_path / "a.tck", format="tck").losses]
+    assert any("'fa'" in one for one in told) and any("'left'" in one for one in told)
+    told = [loss.what for loss in zvcore.convert(path, tmp_path / "a.trk", format="trk").losses]
+    assert any("'mean'" in one and "float32" in one for one in told) and not any("'fa'" in one for one in told)
+    header = nibabel.streamlines.load(tmp_path / "a.trk").header
+    assert header["voxel_order"].decode() == "".join(nibabel.aff2axcodes(np.array(AFFINE)))
+    assert header["dimensions"].tolist() == [91, 109, 91]
+    assert np.array_equal(header["voxel_to_rasmm"], np.array(AFFINE, "f4"))
+
+
+def test_the_command_line_shows_and_draws_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(make(tmp_path / "a.trx", arrays("float32")))
+    assert main(["info", path]) == 0
+    shown = capsys.readouterr().out
+    assert "3016" in shown and "left (2)" in shown and "colour (uint8 x 3)" in shown
+    assert main(["ls", str(tmp_path)]) == 0 and "a.trx" in capsys.readouterr().out
+    assert main(["preview", path, "-o", str(tmp_path / "a.png")]) == 0
+    assert main(["get", path, "-o", str(tmp_path / "a.tck")]) == 0
+    assert len(nibabel.streamlines.load(tmp_path / "a.tck").streamlines) == 5
+    capsys.readouterr()
+    assert main(["ls", path]) == 0
+
+
+def test_a_line_of_more_vertices_than_the_file_has_gets_no_room(tmp_path: Path) -> None:
+    path = tmp_path / "a.trk"
+    line = nibabel.streamlines.Tractogram([np.ones((3, 3), "f4")], affine_to_rasmm=np.eye(4))
+    nibabel.streamlines.save(line, str(path))
+    data = path.read_bytes()
+    path.write_bytes(data[:1000] + (2**28).to_bytes(4, "little") + data[1004:])
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptDataError):
+            zvcore.open(path).lines()
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_without_lines_does_not_replace_a_store(tmp_path: Path) -> None:
+    zvcore.zvf.write_polylines(tmp_path / "a.zv", [np.ones((3, 3), "f4")], chunk_shape=(8.0, 8.0, 8.0))
+    empty = nibabel.streamlines.Tractogram([], affine_to_rasmm=np.eye(4))
+    nibabel.streamlines.save(empty, str(tmp_path / "empty.tck"))
+    with pytest.raises(UnsupportedError, match="at least one line"):
+        zvcore.convert(tmp_path / "empty.tck", tmp_path / "a.zv", format="zvf", overwrite=True)
+    assert zvcore.open(tmp_path / "a.zv").level(0).vertex_count == 3
+
+
+@pytest.mark.parametrize("place", [np.nan, 1e30])
+def test_lines_that_lie_nowhere_are_no_fault_of_the_caller(tmp_path: Path, place: float) -> None:
+    line = np.ones((3, 3), "f4")
+    line[1, 0] = place
+    path = tmp_path / "a.tck"
+    nibabel.streamlines.save(nibabel.streamlines.Tractogram([line], affine_to_rasmm=np.eye(4)), str(path))
+    with pytest.raises(ZvcoreError, match="finite"):
+        zvcore.convert(path, tmp_path / "a.zv", format="zvf", chunk_shape=(1.0, 1.0, 1.0))
+
+
+def test_a_file_that_is_there_is_not_replaced_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "a.trk").write_bytes(b"mine")
+    with pytest.raises(ConflictError):
+        zvcore.convert(DATA / "simple.trk", tmp_path / "a.trk", format="trk")
+    with pytest.raises(ConflictError):
+        zvcore.convert(DATA / "standard.tck", tmp_path / "a.trk", format="trk")
+    zvcore.convert(DATA / "standard.tck", tmp_path / "a.trk", format="trk", overwrite=True)
+    assert zvcore.verify(tmp_path / "a.trk").ok
+    with pytest.raises(ValueError, match=r"end with \.trk"):
+        zvcore.convert(DATA / "standard.tck", tmp_path / "a.nii", format="trk")
+
+
+LIES: list[dict[str, Any]] = [
+    {"NB_VERTICES": 10}, {"NB_STREAMLINES": 4}, {"NB_STREAMLINES": -1}, {"NB_VERTICES": 2**70}, {"NB_VERTICES": "x"},
+    {"NB_STREAMLINES": None},
+]  # fmt: skip
+DAMAGE: list[dict[str, Any]] = [
+    {"offsets.uint64": OFFSETS[::-1]}, {"offsets.uint64": OFFSETS + 2**40}, {"groups/left.uint32": [5]},
+    {"dpv/fa.float16": [1]}, {"dps/bundle.uint8": [1, 2]}, {"positions.3.float16": np.zeros((3, 3))},
+    {"dpv/x.y.float16": []}, {"elsewhere/a.uint8": [1]}, {"dpv/x.99999999999.uint8": [1]}, {"dpv/x.object": []},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", LIES)
+def test_headers_that_lie_are_told(tmp_path: Path, header: dict[str, Any]) -> None:
+    path = make(tmp_path / "a.trx", arrays(), **header)
+    assert not zvcore.verify(path).ok
+    with pytest.raises(ZvcoreError):
+        list(zvcore.open(path).batches())
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_arrays_that_lie_are_told(tmp_path: Path, damage: dict[str, Any]) -> None:
+    members = arrays()
+    with zipfile.ZipFile(tmp_path / "a.trx", "w") as archive:
+        archive.writestr("header.json", json.dumps({"NB_VERTICES": int(OFFSETS[-1]), "NB_STREAMLINES": 5}))
+        for name, values in {**members, **damage}.items():
+            kind = name.rpartition(".")[2]
+            archive.writestr(name, np.asarray(values).astype("u1" if kind == "object" else kind).tobytes())
+    assert not zvcore.verify(tmp_path / "a.trx").ok
+
+
+@pytest.mark.parametrize("name", ["complex.trk", "standard.tck", "a.trx"])
+def test_damaged_files_are_errors_of_zvcore(tmp_path: Path, name: str) -> None:
+    good = make(tmp_path / "good.trx", arrays()).read_bytes() if name == "a.trx" else (DATA / name).read_bytes()
+    random = np.random.default_rng(0)
+    files = [b"", good[:6], good[: len(good) // 2], good[:-3]]
+    for _ in range(60):
+        changed = bytearray(good)
+        for at in random.integers(0, min(len(changed), 1200), 4):
+            changed[at] = random.integers(256)
+        files.append(bytes(changed))
+    for raw in files:
+        (tmp_path / name).write_bytes(raw)
+        zvcore.verify(tmp_path / name)  # raises nothing, whatever it finds
+        with suppress(ZvcoreError):
+            for _ in zvcore.open(tmp_path / name).batches():
+                pass
+        os.unlink(tmp_path / name)
+
+
+def test_a_member_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.trx", arrays())
+    raw = bytearray(path.read_bytes())
+    at = raw.find(contents(path)["positions.3.float16"][:40])
+    raw[at : at + 40] = bytes(40)
+    path.write_bytes(raw)
+    with pytest.raises(CorruptDataError):
+        list(zvcore.open(path).batches())

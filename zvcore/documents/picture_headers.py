@@ -1,0 +1,65 @@
+"""What the headers of pictures say, PNG and JPEG, found before any memory is taken for their pixels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from zvcore.errors import CorruptDataError
+
+__all__ = ["PictureHeader", "jpeg_header", "png_header"]
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_GRAY, _PALETTE = 0, 3
+_PNG_CHANNELS = {_GRAY: 1, 2: 3, _PALETTE: 1, 4: 2, 6: 4}
+# How many bits a sample of each kind may have.
+_PNG_DEPTHS = {_GRAY: (1, 2, 4, 8, 16), 2: (8, 16), _PALETTE: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
+# Markers of JPEG that start a frame, but those that say huffman tables, extensions and arithmetic coding.
+_START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+_START_OF_SCAN = 0xDA
+
+
+class PictureHeader(NamedTuple):
+    """`channels` as stored, each of `depth` bits; where the values are those of a palette, there is one.
+
+    body  where what follows the header begins
+    """
+
+    height: int
+    width: int
+    channels: int
+    depth: int
+    palette: bool
+    body: int
+
+
+def png_header(data: memoryview | bytes) -> PictureHeader:
+    if bytes(data[:8]) != _PNG or bytes(data[12:16]) != b"IHDR" or len(data) < 33:
+        raise CorruptDataError("not a PNG picture", offset=0, expected=_PNG, found=bytes(data[:8]))
+    width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+    depth, kind = data[24], data[25]
+    if depth not in _PNG_DEPTHS.get(kind, ()):
+        raise CorruptDataError("no kind of pixel that PNG has", offset=24, found=f"{depth} bits of colour type {kind}")
+    return PictureHeader(height, width, _PNG_CHANNELS[kind], depth, kind == _PALETTE, 33)
+
+
+def jpeg_header(data: memoryview | bytes) -> PictureHeader:
+    if bytes(data[:2]) != b"\xff\xd8":
+        raise CorruptDataError("not a JPEG picture", offset=0, expected=b"\xff\xd8", found=bytes(data[:2]))
+    at = 2
+    while at + 4 <= len(data):
+        if data[at] != 0xFF:
+            break
+        marker = data[at + 1]
+        if marker == 0xFF:  # padding
+            at += 1
+            continue
+        length = int.from_bytes(data[at + 2 : at + 4], "big")
+        if marker in _START_OF_FRAME:
+            if at + 10 > len(data) or data[at + 4] != 8:
+                break
+            height, width = int.from_bytes(data[at + 5 : at + 7], "big"), int.from_bytes(data[at + 7 : at + 9], "big")
+            return PictureHeader(height, width, data[at + 9], 8, False, at + 2 + length)
+        if length < 2 or marker == _START_OF_SCAN:
+            break
+        at += 2 + length
+    raise CorruptDataError("the JPEG picture has no readable header", offset=at)

@@ -1,0 +1,147 @@
+"""Writing NIfTI: a header of nibabel's, and values from the first axis on, plane by plane."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.borrowed.file import library
+from zvcore.documents.values import is_number
+from zvcore.errors import UnsupportedError
+from zvcore.images.slabs import slabs
+from zvcore.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    import numpy.typing as npt
+
+    from zvcore.images.whole import WholeImage
+
+__all__ = ["write_nifti"]
+
+_TYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8", "c8", "c16")
+# What the first version of the format counts up to, and axes that there may be.
+_LONGEST, _MOST = 2**15 - 1, 7
+# In millimeters and seconds.
+_LENGTHS = {"meter": 1e3, "m": 1e3, "millimeter": 1.0, "mm": 1.0, "micrometer": 1e-3, "um": 1e-3, "nanometer": 1e-6,
+            "nm": 1e-6, "centimeter": 10.0, "cm": 10.0, "angstrom": 1e-7}  # fmt: skip
+_TIMES = {"second": 1.0, "s": 1.0, "millisecond": 1e-3, "ms": 1e-3}
+_LEVEL = 1
+# Attributes that the header has a place for.
+_KEPT = ("affine", "qform_code", "sform_code", "descrip", "intent")
+
+
+def write_nifti(file: BinaryIO, image: WholeImage, *, packed: bool = False) -> Report:
+    """Write the finest level as a volume [x, y, z, t, ...]; `packed`: compressed by gzip."""
+    report = Report()
+    axes = _axes(image)
+    shape = [1 if axis is None else image.length(axis) for axis in axes]
+    dtype = image.array.dtype.newbyteorder("<")
+    if dtype.kind == "b":
+        dtype = np.dtype("u1")
+        report.lose("", "booleans are stored as uint8")
+    if dtype.str.lstrip("<|") not in _TYPES:
+        raise UnsupportedError("a NIfTI does not hold such values", found=str(dtype))
+    header = _header(image, axes, shape, dtype, report)
+    with ExitStack() as opened:
+        out: Any = file
+        if packed:
+            out = opened.enter_context(gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, mtime=0))
+        out.write(header.binaryblock)
+        out.write(bytes(int(header.get_data_offset()) - len(header.binaryblock)))
+        for values in _values(image, axes):
+            out.write(values.astype(dtype, copy=False).tobytes(order="F"))
+    if len(image.levels) > 1:
+        report.lose("", f"{len(image.levels) - 1} coarser levels have no place in a NIfTI")
+    if any(image.channels):
+        report.lose("", "names of channels have no place in a NIfTI")
+    for name in image.attrs:
+        if name not in _KEPT:
+            report.lose("", f"the attribute {name!r} has no place in a NIfTI")
+    return report
+
+
+def _axes(image: WholeImage) -> list[int | None]:
+    """The axes of the array from x on; None for one of length 1 that the array has not."""
+    names = [name.lower() for name in image.names]
+    fastest = image.order[::-1]
+    spatial = [axis for axis in fastest if names[axis] not in ("t", "time", "c", "channel", "c^")]
+    if all(names[axis] in ("x", "y", "z") for axis in spatial):
+        spatial.sort(key=lambda axis: names[axis])
+    times = [axis for axis in fastest if names[axis] in ("t", "time")]
+    others = [axis for axis in fastest if axis not in spatial and axis not in times]
+    found: list[int | None] = [*spatial[:3]]
+    rest = [*times, *spatial[3:], *others]
+    if rest:
+        found += [None] * (3 - len(found))
+        if not times:
+            found.append(None)
+    found += rest
+    if not found or len(found) > _MOST:
+        raise UnsupportedError("a NIfTI has one to seven axes", found=len(found))
+    return found
+
+
+def _header(image: WholeImage, axes: list[int | None], shape: list[int], dtype: Any, report: Report) -> Any:
+    nibabel = library("nibabel", "nifti", "NIfTI")
+    large = max(shape) > _LONGEST
+    header = (nibabel.Nifti2Header if large else nibabel.Nifti1Header)(endianness="<")
+    header.set_data_dtype(dtype)
+    header.set_data_shape(shape)
+    header["magic"] = b"n+2\0\r\n\x1a\n" if large else b"n+1"
+    header.set_data_offset(544 if large else 352)
+    sizes, offsets = [], []
+    for number, axis in enumerate(axes):
+        size, unit = (None, None) if axis is None else image.sizes[axis]
+        factor = (_TIMES if number == 3 else _LENGTHS).get(unit or "")
+        if size is not None and unit and factor is None:
+            report.lose("", f"the unit {unit!r} of an axis has no place in a NIfTI")
+        sizes.append(1.0 if size is None else float(size) * (factor or 1.0))
+        offsets.append(0.0 if axis is None else image.offsets[axis] * (factor or 1.0))
+    header.set_zooms(sizes)
+    header.set_xyzt_units("mm", "sec" if len(axes) > 3 else None)
+    _place(header, image, sizes, offsets)
+    for name in ("descrip", "intent"):
+        value = image.attrs.get(name)
+        text = value if isinstance(value, str) else value[0] if isinstance(value, list) and value else ""
+        if name == "descrip" and isinstance(text, str):
+            header["descrip"] = text.encode("latin-1", "replace")[:79]
+    return header
+
+
+def _place(header: Any, image: WholeImage, sizes: list[float], offsets: list[float]) -> None:
+    """Where the voxels lie: as an affine among the attributes says, else by their sizes."""
+    affine = image.attrs.get("affine")
+    rows = affine if isinstance(affine, list) and len(affine) == 4 else []
+    whole = all(part == slice(None) for part in image.region if isinstance(part, slice))
+    if whole and rows and all(isinstance(row, list) and len(row) == 4 and all(map(is_number, row)) for row in rows):
+        codes = [image.attrs.get(f"{kind}_code") for kind in ("sform", "qform")]
+        sform, qform = (code if type(code) is int and 0 <= code <= 5 else 1 for code in codes)
+        matrix = np.array(affine, np.float64)
+        header.set_sform(matrix, code=max(sform, 0) or (0 if qform else 1))
+        header.set_qform(matrix, code=qform, strip_shears=True)
+        return
+    matrix = np.diag([*[*sizes, 1.0, 1.0, 1.0][:3], 1.0])
+    matrix[:3, 3] = [*offsets, 0.0, 0.0, 0.0][:3]
+    header.set_sform(matrix, code=1)
+    header.set_qform(matrix, code=1)
+
+
+def _values(image: WholeImage, axes: list[int | None]) -> Iterator[npt.NDArray[Any]]:
+    """Parts of the values with their axes in this order, one after the other as the file has them."""
+    there = [axis for axis in axes if axis is not None]
+    outside = there[3:][::-1]
+    inside = there[:3]
+    for place in itertools.product(*(range(image.length(axis)) for axis in outside)):
+        region = list(image.region)
+        for axis, i in zip(outside, place, strict=True):
+            region[axis] = range(image.array.shape[axis])[region[axis]][i]
+        for values in slabs(image.array, tuple(region), image.threads, inside[-1], image.watch):
+            ascending = sorted(inside)
+            yield np.asarray(values).transpose([ascending.index(axis) for axis in inside])

@@ -1,0 +1,1 @@
+"""NRRD, "nearly raw raster data": volumes whose headers pynrrd reads."""

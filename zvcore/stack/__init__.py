@@ -1,0 +1,1 @@
+"""Stacks of images: files of a folder, one image each, as one array."""

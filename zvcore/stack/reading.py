@@ -1,0 +1,131 @@
+"""Images of a folder as one array, the first axis of which says which image. One listing tells which there are; of the
+images themselves the first is looked at, and each of the others when it is read.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from zvcore.array import Array
+from zvcore.borrowed.array import BorrowedArray
+from zvcore.borrowed.blocks import BlockLayout
+from zvcore.borrowed.stacked import Members, stacked_layout
+from zvcore.errors import MissingImagesWarning, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.format import formats, get_format
+from zvcore.images import Axis
+from zvcore.stack.names import PICTURES, images_in, kinds_of, missing_numbers, told_numbers
+from zvcore.stack.pictures import Like, Picture, unlike
+from zvcore.stores.matching import MatchingStore
+from zvcore.stores.single_file import SingleFileStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from zvcore.images import Axes
+    from zvcore.stores import Store
+
+__all__ = ["images_of", "is_flat", "read"]
+
+_FORMAT = "stack"
+_FLAT = {"y", "x", "c"}
+# How many gaps in the sequence stand in an attribute.
+_MOST_GAPS = 1000
+
+
+class Opening:
+    """Opens the images of a stack by their numbers.
+
+    like  what they have to be like, once it is known
+    """
+
+    def __init__(self, store: Store, names: Sequence[str]) -> None:
+        self.store, self.names = store, names
+        self.like: Like | None = None
+
+    def __call__(self, number: int) -> Array:
+        name = self.names[number]
+        found = _picture(self.store, name, self.like) if name.lower().endswith(PICTURES) else _file(self.store, name)
+        here = found.shape, found.dtype
+        if self.like is None:
+            self.like = here
+        elif here != self.like:
+            raise unlike(name, self.like, here)
+        return found
+
+
+def images_of(store: Store) -> tuple[Store, list[str]]:
+    """(the folder, the names of its images in order)."""
+    names = images_in(store.list_dir()[1])
+    if not names:
+        raise NotFoundError("there is no image here", key=store.root)
+    kinds = sorted(kinds_of(names))
+    if len(kinds) > 1:
+        patterns = " or ".join(f"{store.root}/*{kind[0]}" for kind in kinds)
+        raise UnsupportedError("images of several kinds: a pattern says which are meant", key=store.root,
+                               expected=patterns)  # fmt: skip
+    return store.folder if isinstance(store, MatchingStore) else store, names
+
+
+def read(store: Store) -> BorrowedArray:
+    folder, names = images_of(store)
+    gaps = missing_numbers(names)
+    if gaps:
+        told = f"{store.root}: {len(names)} images stand one behind the other, and between them are missing"
+        warnings.warn(f"{told} {told_numbers(gaps)}", MissingImagesWarning, stacklevel=2)
+    opening = Opening(folder, names)
+    members = Members((len(names),), opening)
+    first = members[0]
+    assert first is not None
+    inner = _axes(first)
+    # Of files that hold more than an image each, it may be any axis.
+    around = Axis("z", type="space") if {one.name for one in inner} <= _FLAT else Axis()
+    known = any(one.scale is not None for one in inner)
+    return BorrowedArray(
+        stacked_layout(store.root, members, first), format=_FORMAT, store=store, axes=(around, *inner),
+        attrs={"missing_images": [list(gap) for gap in gaps[:_MOST_GAPS]]} if gaps else None,
+        image={"convention": "stack of images"} if known else None,
+        whole=(1, *getattr(first, "whole", first.chunks)),
+    )  # fmt: skip
+
+
+def is_flat(store: Store, names: Iterable[str]) -> bool:
+    """Whether the first of these files is a single image, and not a dataset with more axes."""
+    first = images_in(names)[0]
+    if first.lower().endswith(PICTURES):
+        return True
+    try:
+        found = _file(store, first)
+    except ZvcoreError:
+        return False
+    return {one.name for one in _axes(found)} <= _FLAT and found.ndim <= len(_FLAT)
+
+
+def _picture(store: Store, name: str, like: Like | None) -> BorrowedArray:
+    place = SingleFileStore(store, name)
+    picture = Picture(store, name, like)
+    return BorrowedArray(BlockLayout(place.root, picture, picture.shape), format=_FORMAT, store=place)
+
+
+def _file(store: Store, name: str) -> Array:
+    """The image that a file of another format is, or the finest level of it."""
+    place = SingleFileStore(store, name)
+    format = next((one for one in formats().values() if one.names_file(name)), None)
+    if format is None:
+        raise UnsupportedError("no format is known that has such images", key=name)
+    found: Any = format.open(place)
+    if isinstance(found, Array):
+        return found
+    image = format.read_image(found)
+    if image is None:
+        raise UnsupportedError("a file of a stack is one image, and this holds several", key=name)
+    return image.levels[0].array
+
+
+def _axes(first: Array) -> Axes:
+    """What is known of an image's own axes; the first ones that are not are y and x, and then the channels."""
+    said = get_format(first.format).read_axes(first)
+    if any(axis.name is not None for axis in said):
+        return said
+    usual = (Axis("y", type="space"), Axis("x", type="space"), Axis("c", type="channel"))
+    return usual[: first.ndim] if 2 <= first.ndim <= len(usual) else said

@@ -1,0 +1,67 @@
+"""Stores over what obstore and fsspec have opened for somebody else, with their credentials and connections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zvcore.errors import UnsupportedError
+from zvcore.stores.local import LocalStore
+from zvcore.stores.remote import RemoteStore
+
+if TYPE_CHECKING:
+    from zvcore.stores.base import Store
+
+__all__ = ["of_fsspec", "of_obstore"]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What makes the store that is there already."""
+
+    store: Any
+
+    def __call__(self, writing: bool, **more: Any) -> Any:
+        return self.store
+
+
+def of_obstore(given: Any, read_only: bool) -> Store:
+    """A store of obstore; a folder of this machine is one of zvcore's own, which knows locks."""
+    kind = type(given).__name__
+    if kind == "LocalStore":
+        return LocalStore(given.prefix or "/", read_only=read_only)
+    from zvcore.stores.obstore_client import ObstoreClient
+
+    is_http = kind == "HTTPStore"
+    if is_http and not read_only:
+        raise UnsupportedError("web servers are only read", key=_name("obstore", given))
+    root = _name("obstore", given)
+    return RemoteStore(ObstoreClient(_Given(given), is_http=is_http), root, place=root, read_only=read_only)
+
+
+def of_fsspec(filesystem: Any, path: str, read_only: bool) -> Store:
+    """A folder of a file system of fsspec, or all of it."""
+    from fsspec.implementations.dirfs import DirFileSystem
+    from fsspec.implementations.local import LocalFileSystem
+
+    from zvcore.stores.fsspec_client import FsspecClient
+
+    if isinstance(filesystem, DirFileSystem):
+        inner = "/".join(part for part in (str(filesystem.path).rstrip("/"), path.strip("/")) if part)
+        return of_fsspec(filesystem.fs, inner, read_only)
+    # What zarr-python makes of a file system that knows no loop of events.
+    filesystem = getattr(filesystem, "sync_fs", filesystem)
+    if getattr(filesystem, "asynchronous", False):
+        # Its calls are for a loop of events, and the same file system has others for everybody else.
+        kept = {**filesystem.storage_options, "asynchronous": False}
+        filesystem = type(filesystem)(*filesystem.storage_args, **kept)
+    if isinstance(filesystem, LocalFileSystem):
+        return LocalStore(path or "/", read_only=read_only)
+    plain = str(filesystem._strip_protocol(path)).rstrip("/")
+    root = f"{_name('fsspec', filesystem)}/{plain.strip('/')}".rstrip("/")
+    return RemoteStore(FsspecClient(filesystem), root, plain, place=("fsspec", filesystem), read_only=read_only)
+
+
+def _name(library: str, given: Any) -> str:
+    """What messages call it: nothing else has this name as long as it is there."""
+    return f"<{library} {type(given).__name__} {id(given):x}>"

@@ -1,0 +1,412 @@
+"""Stores of zarr-python 3 as stores of zvcore, Icechunk's among them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakSet
+
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+
+from zvcore.errors import ConflictError, InvalidKeyError
+from zvcore.stores.again import changed
+from zvcore.stores.base import Stamp, Store, as_parts, check_span, prefix_path
+from zvcore.stores.clients import failure
+from zvcore.stores.files import encode_key
+from zvcore.stores.given_stores import of_fsspec, of_obstore
+from zvcore.stores.local import LocalStore
+from zvcore.stores.ranges import coalesce
+from zvcore.stores.request_threads import LIMIT, side_by_side
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from typing_extensions import Buffer
+    from zarr.abc.store import ByteRequest
+    from zarr.abc.store import Store as Given
+
+__all__ = ["ZarrPythonStore", "of_zarr_python"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_GAP = 64 << 10
+_LARGEST_SPAN = 8 << 20
+_AT_ONCE = 64
+# What zvcore notes while it works. Stores that take only what Zarr has cannot hold it.
+_NOTE = ".zvcore-"
+
+
+class _Version(NamedTuple):
+    """How often this process has changed the object through zvcore, its size, and of which snapshot it is."""
+
+    changes: int
+    size: int
+    snapshot: str | None
+
+
+class _Shared:
+    """What all views of one place share in this process: locks, how often objects were changed, and notes."""
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        self.guard = threading.Lock()
+        self.locks: dict[str, threading.Lock] = {}
+        self.changes: dict[str, int] = {}
+        self.notes: dict[str, bytes] = {}
+        # Of what never changes, which state of it this is.
+        self.snapshot: str | None = None
+
+
+_shared: WeakSet[_Shared] = WeakSet()
+_finding = threading.Lock()
+
+
+def _after_fork() -> None:
+    # Another thread may have held it.
+    global _finding
+    _finding = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def of_zarr_python(given: Any, read_only: bool) -> Store:
+    """The store over one of zarr-python; folders, obstore's and fsspec's and our own are taken for what they are."""
+    for one in type(given).__mro__:
+        name = f"{one.__module__.partition('.')[0]}.{one.__name__}"
+        if name == "zarr.LocalStore":
+            return LocalStore(given.root, read_only=read_only or given.read_only)
+        if name == "zarr.ObjectStore":
+            return of_obstore(given.store, read_only or given.read_only)
+        if name == "zarr.FsspecStore":
+            return of_fsspec(given.fs, given.path, read_only or given.read_only)
+        if name == "zvcore.AsyncStore":
+            found: Store = given.objects
+            return found
+    return ZarrPythonStore(given, read_only=read_only or given.read_only)
+
+
+class ZarrPythonStore(Store):
+    """What a store of zarr-python holds. Requests run in zarr-python's own loop, many at once.
+
+    Such stores tell no versions. Writers in this process that go through zvcore notice each other; a session of
+    Icechunk has no others, and what happens elsewhere it learns of when it is committed.
+    """
+
+    remote = True
+    can_lock = True
+
+    def __init__(self, given: Given, prefix: str = "", *, read_only: bool = False) -> None:
+        self.given = given
+        self.prefix = f"{prefix}/" if prefix else ""
+        self.read_only = read_only
+        with _finding:
+            # Every look at a session of Icechunk gives another store, which equals the others.
+            self._shared = next((one for one in _shared if one.given == given), None) or _Shared(given)
+            _shared.add(self._shared)
+        self._shared.snapshot = _snapshot_of(given)
+        self.root = f"<{type(given).__module__.partition('.')[0]} {type(given).__name__} {id(self._shared):x}>"
+        self.root += f"/{prefix}" if prefix else ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self.given, self.prefix.rstrip("/"), self.read_only))
+
+    def _path(self, key: str) -> str:
+        encode_key(key)
+        return self.prefix + key
+
+    def _run(self, key: str, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return sync(work)
+        except Exception as error:
+            raise failure(error, key) from error
+
+    def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
+        return side_by_side(function, items, LIMIT)
+
+    # --- reading
+
+    async def _fetch(self, path: str, asked: ByteRequest | None) -> bytes | None:
+        noted = self._shared.notes.get(path)
+        if noted is not None:
+            start, length = _span_of(asked, len(noted))
+            return noted[start : start + length]
+        try:
+            found = await self.given.get(path, default_buffer_prototype(), asked)
+        except Exception as error:
+            if _means_absent(error):
+                return None
+            raise
+        return None if found is None else found.to_bytes()
+
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> bytes | memoryview | None:
+        check_span(start, length)
+        path = self._path(key)
+        before = None if stamp is None else self.stamp(key)
+        if before != stamp:
+            raise changed(key, stamp)
+        if start == 0 and length is None:
+            data = self._run(key, self._fetch(path, None))
+        else:
+            size = self.size(key)
+            if size is None:
+                return None
+            first = max(0, size + start) if start < 0 else min(start, size)
+            last = size if length is None else min(first + length, size)
+            data = b"" if first == last else self._run(key, self._fetch(path, RangeByteRequest(first, last)))
+        if isinstance(stamp, _Version) and (data is None or self._shared.changes.get(path, 0) != stamp.changes):
+            raise changed(key, stamp)
+        return data
+
+    async def aget(self, key: str, start: int = 0, length: int | None = None) -> bytes | memoryview | None:
+        check_span(start, length)
+        path = self._path(key)
+        if length == 0:
+            return await super().aget(key, start, length)
+        asked: ByteRequest | None = SuffixByteRequest(-start) if start < 0 else OffsetByteRequest(start)
+        if length is not None:
+            asked = RangeByteRequest(start, start + length)
+        elif start == 0:
+            asked = None
+        try:
+            return await self._fetch(path, asked)
+        except Exception as error:
+            raise failure(error, key) from error
+
+    def get_ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
+    ) -> builtins.list[memoryview] | None:
+        return self.get_ranges_many([(key, ranges, stamp)])[0]
+
+    def get_ranges_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Stamp | None]]
+    ) -> builtins.list[builtins.list[memoryview] | None]:
+        return (
+            [self._ranges(*request) for request in requests]
+            if len(requests) == 1
+            else self.each(lambda request: self._ranges(*request), requests)
+        )
+
+    def _ranges(
+        self, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
+    ) -> builtins.list[memoryview] | None:
+        path = self._path(key)
+        now = self.stamp(key)
+        if now is None and stamp is None:
+            return None
+        if now is None or (stamp is not None and now != stamp):
+            raise changed(key, stamp)
+        assert isinstance(now, _Version)
+        spans = coalesce(key, ranges, now.size, _GAP, _LARGEST_SPAN)
+
+        async def fetch() -> builtins.list[bytes | None]:
+            turn = asyncio.Semaphore(_AT_ONCE)
+
+            async def one(start: int, stop: int) -> bytes | None:
+                if start == stop:
+                    return b""
+                async with turn:
+                    return await self._fetch(path, RangeByteRequest(start, stop))
+
+            return await asyncio.gather(*[one(start, stop) for start, stop, _ in spans])
+
+        result = [memoryview(b"")] * len(ranges)
+        for (start, stop, inside), data in zip(spans, self._run(key, fetch()), strict=True):
+            if data is None or len(data) != stop - start or self._shared.changes.get(path, 0) != now.changes:
+                raise changed(key, now)
+            for index in inside:
+                offset, length = ranges[index]
+                result[index] = memoryview(data)[offset - start : offset - start + length]
+        return result
+
+    async def _size(self, path: str) -> int | None:
+        if path in self._shared.notes:
+            return len(self._shared.notes[path])
+        try:
+            return await self.given.getsize(path) if await self.given.exists(path) else None
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            if _means_absent(error):
+                return None
+            raise
+
+    def size(self, key: str) -> int | None:
+        return self._run(key, self._size(self._path(key)))
+
+    def stamp(self, key: str) -> Stamp | None:
+        path = self._path(key)
+        changes = self._shared.changes.get(path, 0)
+        size = self.size(key)
+        return None if size is None else _Version(changes, size, self._shared.snapshot)
+
+    def settled(self, stamp: Stamp) -> bool:
+        return isinstance(stamp, _Version) and stamp.snapshot is not None
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        folder = self._folder(prefix)
+
+        async def found() -> builtins.list[str]:
+            return [path async for path in self.given.list_prefix(folder)]
+
+        paths = {*self._run(prefix, found()), *self._shared.notes}
+        return iter(sorted(_keys(path[len(self.prefix) :] for path in paths if path.startswith(folder))))
+
+    def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
+        folder = self._folder(prefix)
+
+        async def found() -> builtins.list[tuple[str, bool]]:
+            # Of what it lists, it does not say what are objects. There may be both of one name.
+            turn = asyncio.Semaphore(_AT_ONCE)
+
+            async def look(name: str) -> tuple[str, bool]:
+                async with turn:
+                    return name, await self._size(folder + name) is not None
+
+            names = {name.rstrip("/").rpartition("/")[2] async for name in self.given.list_dir(folder.rstrip("/"))}
+            return await asyncio.gather(*[look(name) for name in _keys(names)])
+
+        named = self._run(prefix, found())
+        noted = [path[len(folder) :] for path in self._shared.notes if path.startswith(folder)]
+        folders = {name for name, is_object in named if not is_object} | {a for a, _, b in _split(noted) if b}
+        objects = {name for name, is_object in named if is_object} | {a for a, _, b in _split(noted) if not b}
+        return sorted(folders), sorted(objects)
+
+    def _folder(self, prefix: str) -> str:
+        prefix = prefix_path(prefix)
+        return f"{self.prefix}{prefix}/" if prefix else self.prefix
+
+    # --- writing
+
+    def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        self._refuse_if_read_only(key)
+        path = self._path(key)
+        whole = b"".join([memoryview(part).tobytes() for part in as_parts(data)])
+        if _is_note(key) and not _takes_any_key(self.given):
+            self._shared.notes[path] = whole
+        else:
+            self._run(key, self.given.set(path, default_buffer_prototype().buffer.from_bytes(whole)))
+        self._count(path)
+
+    def _count(self, path: str) -> None:
+        with self._shared.guard:
+            self._shared.changes[path] = self._shared.changes.get(path, 0) + 1
+
+    def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
+        self._refuse_if_read_only(key)
+        path = self._path(key)
+        with self._lock_of(f"{path}\0"):
+            if self.stamp(key) != stamp:
+                raise changed(key, stamp)
+            self.put(key, data)
+
+    def delete(self, key: str) -> bool:
+        self._refuse_if_read_only(key)
+        path = self._path(key)
+        if self._shared.notes.pop(path, None) is not None:
+            self._count(path)
+            return True
+        if self.size(key) is None:
+            return False
+        self._run(key, self.given.delete(path))
+        self._count(path)
+        return True
+
+    def delete_prefix(self, prefix: str) -> int:
+        self._refuse_if_read_only(prefix)
+        keys = [*self.list(prefix)]
+        # What describes an array or a group last: Icechunk finds chunks through it.
+        keys.sort(key=lambda key: (key.endswith("zarr.json"), -key.count("/")))
+        return sum(map(self.delete, keys))
+
+    # --- the store itself
+
+    def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
+        self._refuse_if_read_only(key)
+        return self._held(self._path(key), key, timeout)
+
+    @contextmanager
+    def _held(self, path: str, key: str, timeout: float | None) -> Iterator[None]:
+        lock = self._lock_of(path)
+        if not lock.acquire(timeout=-1 if timeout is None else timeout):
+            raise ConflictError(f"someone else has held the lock for all of {timeout} s", key=key)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _lock_of(self, path: str) -> threading.Lock:
+        with self._shared.guard:
+            return self._shared.locks.setdefault(path, threading.Lock())
+
+    def object_id(self, key: str) -> Hashable:
+        return (id(self._shared), self._path(key))
+
+    def child(self, prefix: str) -> Store:
+        folder = self._folder(prefix).rstrip("/")
+        return ZarrPythonStore(self.given, folder, read_only=self.read_only)
+
+    def above(self) -> Iterator[Store]:
+        parts = self.prefix.rstrip("/").split("/") if self.prefix else []
+        while parts:
+            parts.pop()
+            yield ZarrPythonStore(self.given, "/".join(parts), read_only=self.read_only)
+
+
+def _rebuild(given: Given, prefix: str, read_only: bool) -> ZarrPythonStore:
+    return ZarrPythonStore(given, prefix, read_only=read_only)
+
+
+def _takes_any_key(given: Given) -> bool:
+    return type(given).__module__.partition(".")[0] != "icechunk"
+
+
+def _snapshot_of(given: Any) -> str | None:
+    """What names the state of a store that never changes; None for all others."""
+    session = getattr(given, "session", None)
+    snapshot = getattr(session, "snapshot_id", None)
+    return str(snapshot) if given.read_only and snapshot is not None else None
+
+
+def _means_absent(error: Exception) -> bool:
+    """Icechunk refuses keys that Zarr does not have: there is nothing of that name."""
+    return isinstance(error, KeyError) or "invalid zarr key" in str(error)
+
+
+def _is_note(key: str) -> bool:
+    return key.rpartition("/")[2].startswith(_NOTE)
+
+
+def _keys(paths: Iterable[str]) -> Iterator[str]:
+    """Those that are keys; others may have stored what is none."""
+    for path in paths:
+        try:
+            encode_key(path)
+        except InvalidKeyError:
+            continue
+        yield path
+
+
+def _split(paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    return (path.partition("/") for path in paths)
+
+
+def _span_of(asked: ByteRequest | None, size: int) -> tuple[int, int]:
+    match asked:
+        case RangeByteRequest():
+            return asked.start, max(0, asked.end - asked.start)
+        case OffsetByteRequest():
+            return asked.offset, size
+        case SuffixByteRequest():
+            return max(0, size - asked.suffix), size
+    return 0, size

@@ -1,0 +1,167 @@
+"""Files that nibabel reads and writes: .trk and .tck, line by line."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.borrowed.file import library, reading, stream
+from zvcore.errors import UnsupportedError
+from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
+from zvcore.report import Report
+from zvcore.stores.whole_files import file_for
+from zvcore.tractograms.headers import for_other_kind
+from zvcore.tractograms.streamlines import MILLIMETER, Streamlines, as_table, gathered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from zvcore.exchange.lines import LineBatch, Lines
+    from zvcore.stores import Store
+
+__all__ = ["NibabelStreamlines", "write_lines"]
+
+_TITLE = "tractogram"
+# What .trk has room for: numbers of each vertex and of each line, and letters of their names.
+_MOST, _LONGEST = 10, 18
+
+
+def _nibabel() -> Any:
+    return library("nibabel.streamlines", "tractograms", _TITLE)
+
+
+def _kind(format: str) -> Any:
+    nibabel = _nibabel()
+    return {"trk": nibabel.TrkFile, "tck": nibabel.TckFile}[format]
+
+
+class NibabelStreamlines(Streamlines):
+    def __init__(self, format: str, store: Store) -> None:
+        super().__init__(format, store)
+        with reading(store.root, _TITLE):
+            header = self._load().header
+            self._header = header_to_keep(f".{format}", header)
+            said = header.get("nb_streamlines" if format == "trk" else "count")
+            # 0 stands for "not counted" in one, and the other may leave it out.
+            self.stated = int(said) or None if said is not None else None
+            self._to_world = self._affine() if format == "trk" else None
+            first = next(iter(self._items()), None)
+            points = {} if first is None else first.data_for_points
+            self.attributes = {str(name): (one.dtype, one.shape[1]) for name, one in points.items() if one.shape[1]}
+
+    def header(self) -> dict[str, Any]:
+        return dict(self._header)
+
+    def _load(self) -> Any:
+        return _kind(self.format).load(stream(self.store), lazy_load=True)
+
+    def _affine(self) -> npt.NDArray[np.float64] | None:
+        """From the coordinates that nibabel gives with what belongs to lines; None where these are the world's already.
+
+        Line by line, nibabel 5 gives those of the file.
+        """
+        tractogram = self._load().tractogram
+        affine: npt.NDArray[np.float64] = _nibabel().trk.get_affine_trackvis_to_rasmm(self._load().header)
+        for item, world in zip(tractogram, tractogram.streamlines, strict=False):
+            return affine if np.allclose(_moved(item.streamline, affine), world, equal_nan=True) else None
+        return affine
+
+    def _items(self) -> Iterator[Any]:
+        """Lines in the world's coordinates with what belongs to them."""
+        with reading(self.store.root, _TITLE):
+            for item in self._load().tractogram:
+                if self._to_world is not None:
+                    item.streamline = _moved(item.streamline, self._to_world).astype(np.float32)
+                yield item
+
+    def batches(self) -> Iterator[LineBatch]:
+        lines = ((item.streamline, self._of_points(item)) for item in self._items())
+        return gathered(lines, self.attributes)
+
+    def _of_points(self, item: Any) -> dict[str, Any]:
+        count = len(item.streamline)
+        return {
+            name: item.data_for_points[name].reshape((count,) if number == 1 else (count, number))
+            for name, (_, number) in self.attributes.items()
+        }
+
+    @cached_property
+    def of_objects(self) -> Mapping[str, npt.NDArray[Any]]:
+        found: dict[str, list[Any]] = {}
+        for item in self._items():
+            for name, value in item.data_for_streamline.items():
+                found.setdefault(str(name), []).append(np.asarray(value))
+        tables = {name: np.stack(values) for name, values in found.items()}
+        return {name: one[:, 0] if one.ndim == 2 and one.shape[1] == 1 else one for name, one in tables.items()}
+
+
+def _moved(positions: npt.NDArray[Any], affine: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return positions @ affine[:3, :3].T.astype(np.float64) + affine[:3, 3]
+
+
+def write_lines(format: str, store: Store, lines: Lines) -> Report:
+    """Write lines of any source into a new file, with the header that such a file had."""
+    nibabel = _nibabel()
+    report = Report()
+    kept = for_other_kind(lines.attrs.get(ATTRIBUTE), f".{format}", report)
+    empty = _kind(format).create_empty_header()
+    header = kept_header(f".{format}", kept, empty, store.root)
+    for name in lines.groups:
+        report.lose("", f"the group {name!r} has no place in a .{format}")
+    of_points = _kept_names(format, {name: number for name, (_, number) in lines.attributes.items()}, report)
+    tables = {name: as_table(np.asarray(values), lines.count) for name, values in lines.of_objects.items()}
+    of_lines = _kept_names(format, {name: one.shape[1] for name, one in tables.items()}, report)
+    types = {name: dtype for name, (dtype, _) in lines.attributes.items()} | {n: t.dtype for n, t in tables.items()}
+    for name in (*of_points, *of_lines):
+        if not np.can_cast(types[name], np.float32, "safe"):
+            report.lose("", f"{name!r} of type {types[name]} is stored as float32")
+    if format == "trk" and lines.count and lines.vertices == 0:
+        raise UnsupportedError("a .trk does not hold lines that have no vertices at all", key=store.root)
+    # nibabel moves coordinates only where it has all of them: they are given as they lie in the file.
+    into_file = np.eye(4)
+    if format == "trk":
+        order = header["voxel_order"]
+        header["voxel_order"] = (order.encode("latin-1", "replace") if isinstance(order, str) else order) or b"LPS"
+        with reading(store.root, _TITLE):
+            into_file = np.asarray(nibabel.trk.get_affine_rasmm_to_trackvis(header), np.float64)
+    into_file = into_file @ np.diag([*[lines.nanometers / MILLIMETER] * 3, 1])
+    moves = not np.array_equal(into_file, np.eye(4))
+    written = 0
+
+    def items() -> Iterator[Any]:
+        nonlocal written
+        written = 0
+        for batch in lines.batches():
+            bounds = batch.offsets.tolist()
+            positions = _moved(batch.positions[:, :3], into_file) if moves else batch.positions[:, :3]
+            for row in range(len(batch.ids)):
+                span = slice(bounds[row], bounds[row + 1])
+                points = {name: as_table(batch.attributes[name][span], len(positions[span])) for name in of_points}
+                own = {name: tables[name][written] for name in of_lines}
+                written += 1
+                yield nibabel.tractogram.TractogramItem(positions[span], own, points)
+
+    made = nibabel.LazyTractogram.from_data_func(items)
+    made.affine_to_rasmm = np.linalg.inv(into_file)
+    with file_for(store, str(store.file)) as file:
+        _kind(format)(made, header).save(file)
+    report.count("lines", written)
+    return report
+
+
+def _kept_names(format: str, sizes: Mapping[str, int], report: Report) -> list[str]:
+    """The attributes that the format has room for; the others are told."""
+    found: list[str] = []
+    room = _MOST if format == "trk" else 0
+    for name, size in sizes.items():
+        fits = len(name.encode("latin-1", "replace")) <= _LONGEST and name.isascii() and 0 < size <= room
+        if fits:
+            found.append(name)
+            room -= size
+        else:
+            report.lose("", f"the attribute {name!r} has no place in a .{format}")
+    return found

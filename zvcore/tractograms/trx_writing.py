@@ -1,0 +1,164 @@
+"""Writing TRX: each array into a file of its own while lines are read, and these into an archive."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.errors import MetadataError
+from zvcore.exchange.tractogram_header import ATTRIBUTE
+from zvcore.report import Report
+from zvcore.stores.whole_files import file_for
+from zvcore.tractograms.headers import for_other_kind
+from zvcore.tractograms.streamlines import MILLIMETER, as_table
+from zvcore.tractograms.trx_reading import TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import BinaryIO
+
+    import numpy.typing as npt
+
+    from zvcore.exchange.lines import Lines
+    from zvcore.stores import Store
+
+__all__ = ["write_trx"]
+
+_EMPTY = {"VOXEL_TO_RASMM": np.eye(4).tolist(), "DIMENSIONS": [1, 1, 1]}
+
+
+def write_trx(store: Store, lines: Lines) -> Report:
+    """Write lines of any source into a new file, with the header that such a file had."""
+    report = Report()
+    kept = for_other_kind(lines.attrs.get(ATTRIBUTE), ".trx", report) or {}
+    said = kept.get("header", {}) if isinstance(kept, dict) else None
+    if not isinstance(said, dict):
+        raise MetadataError("the header of a tractogram cannot be read", key=store.root, found=repr(kept)[:99])
+    with tempfile.TemporaryDirectory(prefix="zvcore-trx-") as folder:
+        writing = _Writing(folder, lines, kept, report)
+        count, vertices = writing.write()
+        header = {**_EMPTY, **said, "NB_VERTICES": vertices, "NB_STREAMLINES": count}
+        with file_for(store, str(store.file)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr("header.json", json.dumps(header))
+            for name, path in writing.files.items():
+                archive.write(path, name)
+    report.count("lines", count)
+    return report
+
+
+class _Writing:
+    """The arrays of a file, as files in a folder: `files` are they by their names in the archive."""
+
+    def __init__(self, folder: str, lines: Lines, kept: Mapping[str, Any], report: Report) -> None:
+        self.folder, self.lines, self.report = folder, lines, report
+        self.kept = kept
+        self.files: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def write(self) -> tuple[int, int]:
+        """(lines, vertices)"""
+        lines = self.lines
+        scale = lines.nanometers / MILLIMETER
+        types = self.kept.get("types")
+        types = types if isinstance(types, dict) else {}
+        given = lines.position_type()
+        asked = TYPES.get(str(types.get("positions")), given)
+        # Positions that were stored in fewer bits are so again; others as they are.
+        kind = asked if asked.kind == "f" and scale == 1 else np.dtype("<f4" if given.itemsize <= 4 else "<f8")
+        count = vertices = 0
+        ids: list[npt.NDArray[np.int64]] = []
+        with ExitStack() as opened:
+            positions = opened.enter_context(self._file("positions", kind, 3))
+            offsets = opened.enter_context(self._file("offsets", self._offset_type(types), 1))
+            of_points = {
+                name: opened.enter_context(self._file(f"dpv/{name}", dtype, number))
+                for name, (dtype, number) in lines.attributes.items()
+                if self._fits("dpv", name, dtype)
+            }
+            self._put(offsets, np.zeros(1), self._offset_type(types))
+            for batch in lines.batches():
+                found = np.zeros((len(batch.positions), 3), batch.positions.dtype)
+                shared = min(3, batch.positions.shape[1])
+                found[:, :shared] = batch.positions[:, :shared]
+                self._put(positions, found if scale == 1 else found * scale, kind)
+                self._put(offsets, batch.offsets[1:] + vertices, self._offset_type(types))
+                for name, file in of_points.items():
+                    self._put(file, batch.attributes[name], lines.attributes[name][0])
+                count, vertices = count + len(batch.ids), vertices + len(batch.positions)
+                ids.append(batch.ids)
+        self._write_of_lines(count)
+        self._write_groups(np.concatenate(ids) if ids else np.zeros(0, np.int64))
+        return count, vertices
+
+    def _offset_type(self, types: Mapping[str, Any]) -> np.dtype[Any]:
+        few = str(types.get("offsets")) == "uint32" and (self.lines.vertices or 2**32) < 2**32
+        return np.dtype("<u4" if few else "<u8")
+
+    def _write_of_lines(self, count: int) -> None:
+        for name, values in self.lines.of_objects.items():
+            table = as_table(np.asarray(values)[:count], count)
+            if self._fits("dps", name, table.dtype):
+                with self._file(f"dps/{name}", table.dtype, table.shape[1]) as file:
+                    self._put(file, table, table.dtype)
+
+    def _write_groups(self, ids: npt.NDArray[np.int64]) -> None:
+        """Groups have the numbers of lines, which need not be their ids."""
+        numbered = bool((ids == np.arange(len(ids))).all())
+        if not numbered:
+            self.report.lose("", "lines of a TRX have no ids: they are numbered in their order")
+        order = np.argsort(ids, kind="stable")
+        for name, members in self.lines.groups.items():
+            if self._fits("groups", name, np.dtype("<u4")):
+                at = np.searchsorted(ids, members, sorter=order)
+                rows = order[np.minimum(at, max(len(ids) - 1, 0))] if len(ids) else np.zeros(0, np.int64)
+                there = ids[rows] == members if len(ids) else np.zeros(len(members), bool)
+                if not there.all():
+                    self.report.lose("", f"the group {name!r} has {int((~there).sum())} lines that there are not")
+                    rows = rows[there]
+                with self._file(f"groups/{name}", np.dtype("<u4"), 1) as file:
+                    self._put(file, rows, np.dtype("<u4"))
+        said = self.kept.get("data_per_group")
+        for group, named in said.items() if isinstance(said, dict) else ():
+            if group in self.lines.groups and isinstance(named, dict):
+                self._write_of_group(group, named)
+
+    def _write_of_group(self, group: str, named: Mapping[str, Any]) -> None:
+        for name, one in named.items():
+            said = one if isinstance(one, dict) else {}
+            dtype, values = TYPES.get(str(said.get("type"))), said.get("values")
+            if dtype is None or not isinstance(values, list) or not self._fits(f"dpg/{group}", name, dtype):
+                self.report.lose("", f"{name!r} of the group {group!r} cannot be read")
+                continue
+            try:
+                found = np.asarray(values, dtype).reshape(-1)
+            except (TypeError, ValueError, OverflowError):
+                self.report.lose("", f"{name!r} of the group {group!r} cannot be read")
+                continue
+            with self._file(f"dpg/{group}/{name}", dtype, max(1, len(found))) as file:
+                self._put(file, found, dtype)
+
+    def _fits(self, folder: str, name: str, dtype: np.dtype[Any]) -> bool:
+        """Whether an array may be called so and have such items; else it is told as lost."""
+        place = f"{folder}/{name}"
+        plain = bool(name) and not set(name) & set('./\\:*?"<>|\0') and place not in self._taken
+        known = dtype.kind == "b" or dtype.newbyteorder("=").name in TYPES
+        if not (plain and known):
+            self.report.lose("", f"{folder} {name!r} of type {dtype} has no place in a TRX")
+            return False
+        self._taken.add(place)
+        return True
+
+    def _file(self, name: str, dtype: np.dtype[Any], numbers: int) -> BinaryIO:
+        kind = "bit" if dtype.kind == "b" else dtype.newbyteorder("=").name
+        path = os.path.join(self.folder, str(len(self.files)))
+        self.files[f"{name}.{kind}" if numbers == 1 else f"{name}.{numbers}.{kind}"] = path
+        return open(path, "wb")
+
+    def _put(self, file: BinaryIO, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+        file.write(np.ascontiguousarray(values, dtype.newbyteorder("<")).tobytes())
