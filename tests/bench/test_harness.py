@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -27,8 +28,30 @@ MACHINE = {
 }  # fmt: skip
 
 
-def busy(loops: int) -> Any:
-    return lambda: sum(range(loops))
+class Clock:
+    """Stands in for the machine's: only what is measured takes time, so that no other work on the machine changes what
+    comes out.
+    """
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def read(self) -> float:
+        self.now += 1e-7  # looking at it takes a while
+        return self.now
+
+    def busy(self, microseconds: float) -> Any:
+        def work() -> None:
+            self.now += microseconds * 1e-6
+
+        return work
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(time, "perf_counter", found.read)
+    return found
 
 
 def test_those_far_behind_take_fewer_turns_and_each_turn_begins_with_another() -> None:
@@ -46,14 +69,14 @@ def write(folder: Path, name: str, results: Any) -> None:
     (folder / f"{name}.json").write_text(json.dumps({"machine": MACHINE, "results": results}))
 
 
-def test_a_contest_is_measured_and_a_loser_is_shown(tmp_path: Path) -> None:
+def test_a_contest_is_measured_and_a_loser_is_shown(tmp_path: Path, clock: Clock) -> None:
     def broken() -> dict[str, Any]:
         raise OSError("no such library")
 
     slow = ("zvcore", "peer", "memcpy")
     contests = [
-        Contest("slower", slow, lambda: {"zvcore": busy(40000), "peer": busy(100), "memcpy": busy(9)}),
-        Contest("faster", ("zvcore", "peer"), lambda: {"zvcore": busy(100), "peer": busy(40000)}, 3),
+        Contest("slower", slow, lambda: {"zvcore": clock.busy(40000), "peer": clock.busy(100), "memcpy": clock.busy(9)}),
+        Contest("faster", ("zvcore", "peer"), lambda: {"zvcore": clock.busy(100), "peer": clock.busy(40000)}, 3),
         Contest("broken", ("zvcore", "peer"), broken),
     ]  # fmt: skip
     results = measure_contests([Entry("toys", contest) for contest in contests], 0.3)
@@ -80,12 +103,12 @@ def test_peers_that_are_close_or_faster_are_in_question_and_lack_turns() -> None
     assert times["slower"] == [1.2]
 
 
-def test_a_contest_that_is_lost_is_measured_again_when_all_have_had_their_turns() -> None:
+def test_a_contest_that_is_lost_is_measured_again_when_all_have_had_their_turns(clock: Clock) -> None:
     prepared: list[str] = []
 
     def prepare(name: str, loops: int) -> Any:
         prepared.append(name)
-        return {"zvcore": busy(2000), "peer": busy(loops)}
+        return {"zvcore": clock.busy(2000), "peer": clock.busy(loops)}
 
     loops = {"lost": 20, "far": 200_000}
     contests = [Contest(name, ("zvcore", "peer"), partial(prepare, name, n)) for name, n in loops.items()]
@@ -105,9 +128,9 @@ def test_growth_is_fitted() -> None:
     assert growth.fit([1, 2], [1.0, 2.0]) == pytest.approx(1)
 
 
-def test_what_is_too_steep_is_marked(tmp_path: Path) -> None:
+def test_what_is_too_steep_is_marked(tmp_path: Path, clock: Clock) -> None:
     def make(n: int, folder: Path) -> Any:
-        return busy(n * n)
+        return clock.busy(n * n)
 
     steep = growth.Growth("square", "things", [30, 100, 300, 1000], make, growth.LINEAR, memory=True)
     result = growth.measure_one(steep, 0.1)
