@@ -73,10 +73,10 @@ def test_a_contest_is_measured_and_a_loser_is_shown(tmp_path: Path, clock: Clock
     def broken() -> dict[str, Any]:
         raise OSError("no such library")
 
-    slow = ("zvcore", "peer", "memcpy")
+    busy, slow = clock.busy, ("zvcore", "peer", "memcpy")
     contests = [
-        Contest("slower", slow, lambda: {"zvcore": clock.busy(40000), "peer": clock.busy(100), "memcpy": clock.busy(9)}),
-        Contest("faster", ("zvcore", "peer"), lambda: {"zvcore": clock.busy(100), "peer": clock.busy(40000)}, 3),
+        Contest("slower", slow, lambda: {"zvcore": busy(40000), "peer": busy(100), "memcpy": busy(9)}),
+        Contest("faster", ("zvcore", "peer"), lambda: {"zvcore": busy(100), "peer": busy(40000)}, 3),
         Contest("broken", ("zvcore", "peer"), broken),
     ]  # fmt: skip
     results = measure_contests([Entry("toys", contest) for contest in contests], 0.3)
