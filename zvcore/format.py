@@ -123,6 +123,7 @@ class Format(ABC):
     marks         names of documents; at the root of a dataset stands at least one of them
     suffixes      for formats whose datasets are single files: how their names end, such as ".nrrd". Their stores have
                   one object, whose key is `store.file`
+    folder_endings  for formats whose datasets are folders or archives: how their names end by convention, such as ".n5"
     inner_paths   whether `file.ending:/path` names what lies in a file: `store.inside` is that path
     precedence    which is asked first, when several formats have the same marks: a special case of another has the
                   higher number
@@ -145,6 +146,7 @@ class Format(ABC):
     title: ClassVar[str]
     marks: ClassVar[tuple[str, ...]] = ()
     suffixes: ClassVar[tuple[str, ...]] = ()
+    folder_endings: ClassVar[tuple[str, ...]] = ()
     inner_paths: ClassVar[bool] = False
     unmarked: ClassVar[str | None] = None
     precedence: ClassVar[int] = 0
@@ -192,6 +194,10 @@ class Format(ABC):
     def names_file(self, name: str) -> bool:
         """Whether a file of this name may be a dataset of this format."""
         return bool(self.suffixes) and name.lower().endswith(self.suffixes)
+
+    def names_folder(self, name: str) -> bool:
+        """Whether datasets of this format are called so by convention, where they are folders or archives."""
+        return bool(self.folder_endings) and name.rstrip("/").lower().endswith(self.folder_endings)
 
     def names_written(self, name: str) -> bool:
         """Whether `write_image` makes files of this name."""

@@ -1,4 +1,4 @@
-"""The name of a single file says which format it shall have."""
+"""The name of a destination says which format it shall have: of a file, and of a folder where there is a convention."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_lines_are_written_as_the_name_says(tmp_path: Path) -> None:
     assert not (tmp_path / "planned.trk").exists()
 
 
-@pytest.mark.parametrize("name", ["out.zarr", "out", "out.unknown", "folder.d/out"])
+@pytest.mark.parametrize("name", ["out", "out.unknown", "folder.d/out", "in.zarr/out"])
 def test_a_name_that_does_not_tell_is_an_error(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     array = zvcore.create(tmp_path / "a.zarr", format="zarr3", shape=(4,), dtype="u1")
     array[...] = 1
@@ -47,4 +47,56 @@ def test_a_name_that_does_not_tell_is_an_error(tmp_path: Path, name: str, capsys
             work(tmp_path / "a.zarr", tmp_path / name)
     assert main(["convert", str(tmp_path / "a.zarr"), str(tmp_path / name)]) == 2
     assert "--format" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("out.zarr", "zarr3"), ("OUT.OME.ZARR", "zarr3"), ("out.ome.zarr/", "zarr3"), ("out.zarr.zip", "zarr3"),
+        ("out.ozx", "zarr3"), ("out.n5", "n5"), ("out.precomputed", "precomputed"),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_folder_says_it_whatever_the_source_is(tmp_path: Path, name: str, format: str) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    values = np.arange(60, dtype="u2").reshape(3, 4, 5)
+    for one in range(3):
+        tifffile.imwrite(tmp_path / f"{one}.tif", values[one])
+    zvcore.create(tmp_path / "old", format="zarr2", shape=values.shape, dtype="u2")[...] = values
+    for source in ("old", "*.tif"):
+        to = f"{tmp_path}/of {source[:1]}-{name}"
+        assert main(["convert", "-q", str(tmp_path / source), to]) == 0
+        assert zvcore.open(to).format == format
+    assert zvcore.plan(values, tmp_path / "planned.zarr").format == "zarr3"
+
+
+def test_a_format_that_was_named_goes_before_the_name(tmp_path: Path) -> None:
+    zvcore.convert(np.zeros((4, 4), "u1"), tmp_path / "a.zarr", format="zarr2")
+    assert zvcore.open(tmp_path / "a.zarr").format == "zarr2"
+
+
+def test_points_and_lines_are_written_as_a_folders_name_says(tmp_path: Path) -> None:
+    table = str(points(tmp_path))
+    for name, kind in (("p.precomputed", "annotations"), ("p.zarrvectors", "vectors"), ("p.zvf", "vectors")):
+        assert main(["convert", "-q", table, str(tmp_path / name)]) == 0
+        assert zvcore.open(tmp_path / name).kind == kind
+
+
+def test_a_table_is_a_source_on_the_command_line_and_has_no_region(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, to = str(points(tmp_path)), str(tmp_path / "out.zarrvectors")
+    assert main(["convert", table, to, "--region", "0:1"]) == 2
+    assert "a table has none" in capsys.readouterr().err
+    assert main(["convert", "--dry-run", table, to]) == 0
+    assert "all points" in capsys.readouterr().out
+    assert not (tmp_path / "out.zarrvectors").exists()
+
+
+@pytest.mark.parametrize("name", ["out.zarr", "out.n5"])
+def test_what_is_no_array_says_what_it_can_become(tmp_path: Path, name: str) -> None:
+    lines = [np.arange(12, dtype="f4").reshape(4, 3)]
+    zvcore.zvf.write_polylines(tmp_path / "lines", lines, chunk_shape=(20.0,) * 3)
+    with pytest.raises(zvcore.errors.UnsupportedError, match="lines: vectors: .*one of zvf, tck, trk, trx, precomp"):
+        zvcore.convert(tmp_path / "lines", tmp_path / name)
     assert not (tmp_path / name).exists()

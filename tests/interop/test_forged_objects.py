@@ -33,6 +33,11 @@ def bounds(id: int) -> tuple[np.ndarray, np.ndarray]:
     return places.min(0) * RESOLUTION, (places.max(0) + 1) * RESOLUTION
 
 
+def area(vertices: np.ndarray, faces: np.ndarray) -> float:
+    a, b, c = vertices.astype("f8")[faces.T]
+    return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2)
+
+
 @pytest.mark.parametrize("kind", ["multires", "legacy"])
 def test_cloud_volume_reads_the_meshes_closed_and_in_their_place(kind: str, seg: Path) -> None:
     zvcore.mesh(seg, box=BOX, threads=1, kind=kind, simplify=1, lods=2)
@@ -41,6 +46,13 @@ def test_cloud_volume_reads_the_meshes_closed_and_in_their_place(kind: str, seg:
         mesh = found[id] if isinstance(found, dict) else found
         ours = zvcore.open(seg).meshes()[id]
         assert len(mesh.faces) == len(ours.faces)
+        # Others keep the vertices that fragments share once in each of them; here they are one, and nothing is lost.
+        alone = mesh.consolidate()
+        assert len(mesh.vertices) >= len(alone.vertices) == len(ours.vertices)
+        nearest = np.sort(alone.vertices, 0) - np.sort(ours.vertices, 0)
+        assert np.abs(nearest).max() < 0.01
+        assert edges_with_two_faces(ours.faces) and edges_with_two_faces(alone.faces)
+        assert area(mesh.vertices, mesh.faces) == pytest.approx(area(ours.vertices, ours.faces), rel=1e-5)
         mesh = mesh.deduplicate_vertices(is_chunk_aligned=True) if kind == "multires" else mesh.consolidate()
         low, high = bounds(id)
         np.testing.assert_allclose(mesh.vertices.min(0), low, atol=0.05)

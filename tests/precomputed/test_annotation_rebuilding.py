@@ -193,3 +193,14 @@ def test_bounds_that_are_none_prove_nothing_wrong(tmp_path: Path) -> None:
     info["lower_bound"], info["upper_bound"] = info["upper_bound"], info["lower_bound"]
     (tmp_path / "info").write_text(json.dumps(info))
     check(tmp_path)
+
+
+def test_a_repair_of_one_folder_does_not_say_that_it_made_lists_again(tmp_path: Path) -> None:
+    made(tmp_path, "point", 300, None)
+    (tmp_path / "rel_segments/2").write_bytes(b"broken")
+    report = zvcore.repair(tmp_path / "rel_segments")
+    assert [loss.where for loss in report.losses] == ["rel_segments/2"]
+    assert "a repair of the whole set makes it again" in report.losses[0].what
+    assert "lists rebuilt" not in report.counts and not (tmp_path / "rel_segments/2").exists()
+    assert zvcore.repair(tmp_path).counts["lists rebuilt"] == 1
+    check(tmp_path)

@@ -37,7 +37,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "--format",
         metavar="F",
         choices=FormatNames("conversions"),
-        help="the format of DST (by default what the name of a single file says): %(choices)s",
+        help="the format of DST (by default what its name says: .zarr is zarr3): %(choices)s",
     )
     parser.add_argument("--chunks", type=sizes, metavar="A,B,C", help="the shape of a chunk")
     parser.add_argument("--shards", type=shard_sizes, metavar="A,B,C|none", help="the shape of a shard, or no shards")
@@ -130,6 +130,7 @@ def run(options: argparse.Namespace) -> int:
     from zvcore.commands import UsageError, ending_in_order
     from zvcore.commands.regions import chosen_region
     from zvcore.converting.naming import chosen_format
+    from zvcore.converting.rows import is_table
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
 
@@ -138,11 +139,13 @@ def run(options: argparse.Namespace) -> int:
     except TypeError as error:
         raise UsageError(str(error)) from error
     try:
-        source = zvcore.open(options.src)
+        source = options.src if is_table(options.src) else zvcore.open(options.src)
     except NotFoundError as error:
         raise UsageError(str(error)) from error
     region = None
     if options.region is not None or options.at is not None:
+        if source is options.src:
+            raise UsageError("a region is a part of an array: a table has none")
         from zvcore.converting.sources import finest_array
 
         region = chosen_region(options, finest_array(source, options.image))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
+from zvcore.converting import TABLES
 from zvcore.errors import (
     CorruptDataError,
     MetadataError,
@@ -14,7 +15,8 @@ from zvcore.errors import (
     UnsupportedError,
     ZvcoreError,
 )
-from zvcore.format import get_format
+from zvcore.format import Node as _Opened
+from zvcore.format import formats, get_format
 from zvcore.images import Axis, Image, Level
 
 if TYPE_CHECKING:
@@ -72,11 +74,26 @@ def collect(source: Any, failed: dict[str, ZvcoreError] | None = None) -> list[N
         return [_alone("", source)]
     if getattr(source, "kind", None) not in ("group", "image"):
         what = getattr(source, "kind", type(source).__name__)
-        raise UnsupportedError(f"{what}: this is neither an array nor a group of arrays")
+        taken = ", ".join(_takers(source)) or None
+        raise UnsupportedError(
+            f"{what}: this is neither an array nor a group of arrays",
+            key=source.store.root if isinstance(source, _Opened) else None,
+            expected=taken and f"a conversion of what lies here to one of {taken}",
+        )
     nodes = list(_nodes(source, failed))
     if not any(isinstance(node, Leaf | Pyramid) for node in nodes) and not failed:
         raise NotFoundError("there is no array here to convert", key=source.store.root)
     return nodes
+
+
+def _takers(source: Any) -> list[str]:
+    """The formats that points, annotations or lines are converted to, if a source has such."""
+    if not isinstance(source, _Opened):
+        return []
+    own = get_format(source.format)
+    rows, lines = own.read_rows(source) is not None, own.read_lines(source) is not None
+    there = [one.name for one in formats().values() if (rows and one.takes_rows) or (lines and one.takes_lines)]
+    return [*there, *(TABLES if rows else ())]
 
 
 def _alone(path: str, array: Array) -> Leaf | Pyramid:

@@ -25,6 +25,7 @@ class N5(Format):
     name = "n5"
     title = "N5"
     marks = ("attributes.json",)
+    folder_endings = (".n5",)
     # A folder that holds the metadata of both N5 and Zarr for the same blocks is N5.
     precedence = 10
     tensorstore_driver = "n5"

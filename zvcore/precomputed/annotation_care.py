@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from zvcore.care.rewriting import Patient
     from zvcore.precomputed.annotation_info import Index
     from zvcore.precomputed.annotation_records import RecordForm
     from zvcore.precomputed.entries import U64
@@ -66,6 +67,11 @@ class AnnotationFiles(FilePart):
 
         self.look_at_each(self.files(only, report), look, report)
         report.count("values", count)
+
+    def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
+        if only is not None and not self.index.single:
+            self.loss = "the list is left out; a repair of the whole set makes it again"
+        super().repair(patient, original, report, only)
 
     def files(self, only: Sequence[str] | None, report: Report) -> Iterator[str]:
         """The names of files, without `.gz`; others are reported."""

@@ -29,6 +29,7 @@ class Precomputed(Format):
     name = "precomputed"
     title = "precomputed"
     marks = ("info",)
+    folder_endings = (".precomputed",)
     takes_rows = True
     # Many programs call a file "info": formats whose document has a clearer name are asked first.
     precedence = -10

@@ -28,6 +28,7 @@ class Zarr2(Format):
     family = "zarr"
     version = 2
     marks = (".zarray", ".zgroup")
+    folder_endings = (".zarr", ".zarr.zip")
     tensorstore_driver = "zarr"
     zarr_python = True
     begins_groups = True

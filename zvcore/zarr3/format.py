@@ -27,6 +27,7 @@ class Zarr3(Format):
     family = "zarr"
     version = 3
     marks = ("zarr.json",)
+    folder_endings = (".zarr", ".zarr.zip", ".ozx")
     # Where the documents of an older version stand beside it, they describe the same.
     precedence = 1
     tensorstore_driver = "zarr3"

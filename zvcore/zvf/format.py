@@ -25,6 +25,7 @@ class ZarrVectors(Format):
     name = "zvf"
     title = "Zarr Vectors"
     marks = ("zarr.json",)
+    folder_endings = (".zarrvectors", ".zvf")
     # Such a store is a Zarr group too.
     precedence = 20
     makes_arrays = False
