@@ -319,7 +319,7 @@ SMALL = {
     "bfloat16": (1.5, 1.5), "float8_e4m3fn": (float("nan"), "NaN"), "float8_e4m3fnuz": (0.5, 0.5),
     "float8_e4m3b11fnuz": (0.5, 0.5), "float8_e5m2": (float("inf"), "Infinity"), "float8_e5m2fnuz": (2, 2.0),
     "float8_e3m4": (-1, -1.0), "float4_e2m1fn": (0.5, "AQ=="), "int4": (-3, -3),
-    "int2": (1, 1),
+    "int2": (1, 1), "float8_e8m0fnu": (float("nan"), "NaN"),
 }  # fmt: skip
 
 
@@ -364,8 +364,41 @@ def test_small_numbers_that_nobody_has_in_version_2_are_refused(tmp_path: Path) 
     ml_dtypes = pytest.importorskip("ml_dtypes")
     for wanted in (
         {"dtype": ml_dtypes.float6_e2m3fn},
-        {"dtype": ml_dtypes.float8_e8m0fnu},
         {"dtype": "bfloat16", "endian": "big"},
     ):
         with pytest.raises(UnsupportedError, match="Zarr v2 has no data type"):
             zvcore.create(tmp_path / "a", format="zarr2", shape=(4,), **wanted)
+
+
+@pytest.mark.parametrize("fill", [None, 5.877471754111438e-39])
+def test_exponents_with_the_fill_value_that_all_read_alike_pass_both_ways(tmp_path: Path, fill: float | None) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    spec = {"driver": "zarr", "metadata": {"chunks": [4]}}
+    there = {**spec, "kvstore": f"file://{tmp_path}/theirs/"}
+    given = None if fill is None else np.float32(fill).astype(ml_dtypes.float8_e8m0fnu)
+    theirs = tensorstore.open(
+        there, dtype=tensorstore.float8_e8m0fnu, shape=[9], create=True, fill_value=given
+    ).result()  # fmt: skip
+    values = np.array([0.25, 1, 2, 4], "f4").astype(theirs.dtype.numpy_dtype)
+    theirs[:4].write(values).result()
+    expected = theirs.read().result()
+    assert zvcore.open(tmp_path / "theirs")[...].tobytes() == expected.tobytes()
+    zvcore.create(tmp_path / "ours", format="zarr2", shape=(9,), dtype="float8_e8m0fnu", chunks=(4,), fill_value=given)[
+        :4
+    ] = values
+    again = tensorstore.open({**spec, "kvstore": f"file://{tmp_path}/ours/"}, open=True).result()
+    assert again.read().result().tobytes() == expected.tobytes()
+
+
+def test_a_fill_value_of_exponents_that_programs_read_differently_is_refused_by_name(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    tensorstore.open(
+        {"driver": "zarr", "kvstore": f"file://{tmp_path}/theirs/"}, dtype=tensorstore.float8_e8m0fnu, shape=[9],
+        create=True, fill_value=np.float32(1).astype(ml_dtypes.float8_e8m0fnu),
+    ).result()  # fmt: skip
+    assert json.loads((tmp_path / "theirs" / ".zarray").read_text())["fill_value"] == 2.0**64
+    with pytest.raises(UnsupportedError, match="fill value of float8_e8m0fnu"):
+        zvcore.open(tmp_path / "theirs")
+    with pytest.raises(UnsupportedError, match="null, 0 or NaN"):
+        zvcore.create(tmp_path / "a", format="zarr2", shape=(4,), dtype="float8_e8m0fnu", fill_value=1)
+    assert not (tmp_path / "a").exists()

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zvcore.care.rewriting import Patient
     from zvcore.precomputed.annotation_info import Index
     from zvcore.precomputed.annotation_records import RecordForm
     from zvcore.precomputed.entries import U64
@@ -53,7 +52,9 @@ class AnnotationFiles(FilePart):
     def __init__(self, store: Store, form: RecordForm, index: Index, threads: int | None = None) -> None:
         super().__init__(store, index.folder, threads)
         self.index = index
-        self.loss = "the annotation is left out" if index.single else "the list is left out, and made again"
+        # Lists are made again from the index by id, by a repair that was not asked for their folder alone.
+        again = "the list is left out; a repair of the whole set makes it again"
+        self.loss = "the annotation is left out" if index.single else again
         self._check = form.check_one if index.single else form.check_list
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
@@ -67,11 +68,6 @@ class AnnotationFiles(FilePart):
 
         self.look_at_each(self.files(only, report), look, report)
         report.count("values", count)
-
-    def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
-        if only is not None and not self.index.single:
-            self.loss = "the list is left out; a repair of the whole set makes it again"
-        super().repair(patient, original, report, only)
 
     def files(self, only: Sequence[str] | None, report: Report) -> Iterator[str]:
         """The names of files, without `.gz`; others are reported."""

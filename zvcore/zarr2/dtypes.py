@@ -30,14 +30,16 @@ _SIMPLE = re.compile(
 )
 # What numpy takes besides, and old programs wrote.
 _WORDS = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|complex(64|128)")
-# Numbers that numpy does not have, by the names that tensorstore gives them. It has float8_e8m0fnu too, but reads other
-# fill values back than it wrote.
+# Numbers that numpy does not have, by the names that tensorstore gives them.
 _SMALL = frozenset({
     "bfloat16", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float4_e2m1fn", "int2", "int4",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int2", "int4",
 })  # fmt: skip
 # What tensorstore tells as bytes, not as a number.
 _TOLD_AS_BYTES = frozenset({"float4_e2m1fn"})
+# Of this type tensorstore, which alone has it in version 2, spells numbers as other numbers: 1 is 2**64 in documents.
+# Only its least number (0, for a type that has no zero) and NaN mean the same to everybody.
+_SPELT_AS_OTHERS = "float8_e8m0fnu"
 _NUMBER_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 _NAT = np.iinfo(np.int64).min
@@ -98,6 +100,8 @@ class DataType:
             case "i" | "u":
                 return dtype.type(_integer(value, *limits_of(dtype)))
             case "f" if dtype.name not in _TOLD_AS_BYTES or not isinstance(value, str) or value in _NUMBER_WORDS:
+                if dtype.name == _SPELT_AS_OTHERS:
+                    return _spelt_alike(value, dtype)
                 return _float(value, dtype)
             case "c":
                 part = np.dtype(f"f{dtype.itemsize // 2}")
@@ -138,6 +142,10 @@ class DataType:
                 return bool(item)
             case "i" | "u":
                 return int(item)
+            case "f" if self.dtype.name == _SPELT_AS_OTHERS:
+                told = 0.0 if np.array(item).tobytes() == b"\0" else _word(float(item))
+                _spelt_alike(told, self.dtype)
+                return told
             case "f" if self.dtype.name not in _TOLD_AS_BYTES:
                 return _word(float(item))
             case "c":
@@ -173,6 +181,20 @@ def _float(value: Any, dtype: np.dtype[Any]) -> Any:
         raise TypeError("a number is needed")
     with np.errstate(over="ignore"):
         return dtype.type(value)
+
+
+def _spelt_alike(value: Any, dtype: np.dtype[Any]) -> Any:
+    """The fill value of `_SPELT_AS_OTHERS` that a document gives, if all programs read the same number there."""
+    number = _float(value, np.dtype("f8"))
+    if math.isnan(number):
+        return dtype.type(number)
+    if number == 0:
+        return np.zeros((), dtype)[()]
+    raise UnsupportedError(
+        f"programs read other numbers than each other in a fill value of {dtype}",
+        expected="null, 0 or NaN",
+        found=value,
+    )
 
 
 def _word(value: float) -> Any:
