@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from tests.processes import run
+from tests.processes import PATIENCE, run
 from zvcore import progress
 from zvcore.commands.cli import main
 from zvcore.errors import ConflictError
@@ -79,8 +79,8 @@ def test_waiting_for_a_lock_is_reported(tmp_path: Path, caplog: pytest.LogCaptur
             with store.lock("a/b"):
                 other = threading.Thread(target=take)
                 other.start()
-                assert waits.wait(60)
-            other.join(60)
+                assert waits.wait(PATIENCE)
+            other.join(PATIENCE)
     finally:
         logger.removeHandler(watching)
     assert any(text.startswith("waiting for the lock of a/b") for text in caplog.messages)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 from zvcore.errors import CorruptDataError, ReadOnlyError
 from zvcore.system.waiting import MOST
 
@@ -37,7 +38,7 @@ def test_the_loop_is_not_held_up(array, monkeypatch):
     plain = zvcore.Array.read
 
     def waiting(self, *arguments):
-        assert turn.wait(60)
+        assert turn.wait(PATIENCE)
         return plain(self, *arguments)
 
     monkeypatch.setattr(zvcore.Array, "read", waiting)

@@ -13,6 +13,7 @@ import pytest
 import zarr
 
 import zvcore
+from tests.processes import PATIENCE
 from zvcore.errors import CorruptDataError
 from zvcore.stores.chunk_cache import ChunkCache, shared_cache
 from zvcore.stores.open_files import pool
@@ -49,7 +50,7 @@ def opened(path: Path, cache: int = MANY) -> Array:
 
 def warm(array: Array, key: Any = CHUNK) -> None:
     """Read until the chunk is kept: not before its file is a few milliseconds old."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not uses(array, key):
         assert time.monotonic() < until
         time.sleep(0.002)

@@ -11,6 +11,7 @@ import pytest
 import zarr
 
 import zvcore
+from tests.processes import PATIENCE
 from zvcore.engine.selection import Selection
 from zvcore.errors import CorruptDataError
 from zvcore.stores.indexes import index_cache
@@ -50,7 +51,7 @@ def is_kept(array: Array, key: Any) -> bool:
 
 def warm(array: Array, key: Any) -> None:
     """Read until the shard is kept: not before its file is a few milliseconds old."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not is_kept(array, key):
         assert time.monotonic() < until
         array[key]

@@ -289,7 +289,7 @@ def test_threads_that_end_leave_no_memory_behind_and_damage_nothing_for_the_next
         for _ in range(count):
             thread = threading.Thread(target=work)
             thread.start()
-            thread.join(30)
+            thread.join()
 
     run(50)
     before = resident()

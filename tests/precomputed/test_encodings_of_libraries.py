@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError
 from zvcore.precomputed import Volume, decoding_helper, encodings, guarded
 from zvcore.precomputed.encodings import get_encoding
@@ -192,7 +193,7 @@ def test_a_fork_does_not_take_the_helpers_of_its_parent() -> None:
         "if pid == 0: os._exit(0 if same else 1)\n"
         "sys.exit(os.waitpid(pid, 0)[1] or not (same and ask() == first))\n"
     )
-    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=120).returncode == 0
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=PATIENCE).returncode == 0
 
 
 @pytest.mark.parametrize(
