@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -230,3 +232,81 @@ def test_an_axis_that_runs_backwards_is_told(tmp_path: Path) -> None:
     whole = whole_image(zvcore.open(tmp_path / "a.zarr"), (slice(None, None, -1), 3, slice(None)))
     assert whole.losses == ["that the axis 'z' runs backwards has no place in such a file"]
     assert whole.sizes[0][0] == 3 and whole.offsets[0] == 9
+
+
+def test_types_that_numpy_has_no_name_for_are_told(tmp_path: Path) -> None:
+    source = zvcore.create(tmp_path / "a", format="zarr3", shape=(4,), dtype="bfloat16", chunks=(4,))
+    source[...] = 1.5
+    (loss,) = zvcore.convert(tmp_path / "a", tmp_path / "a.npy").losses
+    assert "bfloat16" in loss.what
+    assert np.array_equal(np.load(tmp_path / "a.npy").view(source.dtype), source[...])
+
+
+@pytest.mark.parametrize("dtype", ["string", "variable_length_bytes"])
+@pytest.mark.parametrize("name", ["a.npy", "a.nii", "a.tif"])
+def test_values_of_any_length_are_refused(tmp_path: Path, dtype: str, name: str) -> None:
+    """What numpy holds of them are addresses in memory: those were written."""
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(4, 3), dtype=dtype, chunks=(4, 3))
+    with pytest.raises(UnsupportedError, match="of any length"):
+        zvcore.convert(tmp_path / "a", tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def volume(path: Path, **attrs: Any) -> Path:
+    made = zvcore.create(path, format="zarr3", shape=(3, 4, 5), dtype="u1", chunks=(3, 4, 5))
+    made[...] = 1
+    made.attrs.update(attrs)
+    return path
+
+
+EYE = np.eye(4).tolist()
+
+
+@pytest.mark.parametrize(
+    "affine",
+    ["none", [[1e300, 0, 0, 0], *EYE[1:]], [[0, 0, 0, 0], *EYE[1:]], [[10**400, 0, 0, 0], *EYE[1:]], EYE[:3]],
+)
+def test_an_affine_that_a_nifti_cannot_hold_is_told(tmp_path: Path, affine: Any) -> None:
+    path = volume(tmp_path / "a", affine=affine, qform_code=1, sform_code=1)
+    (loss,) = zvcore.convert(path, tmp_path / "a.nii").losses
+    assert "'affine'" in loss.what
+    assert np.isfinite(nibabel.load(tmp_path / "a.nii").affine).all()
+
+
+def test_what_a_file_of_a_region_does_not_say_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    affine = [[0, 2, 0, 5], [2, 0, 0, 5], [0, 0, 2, 5], [0, 0, 0, 1]]
+    path = volume(tmp_path / "a", affine=affine)
+    assert main(["get", str(path), ":,:,:", "-o", str(tmp_path / "all.nii")]) == 0
+    assert "lost" not in capsys.readouterr().err
+    assert np.array_equal(nibabel.load(tmp_path / "all.nii").affine, affine)
+    assert main(["get", str(path), "1:,:,:", "-o", str(tmp_path / "part.nii")]) == 0
+    assert "lost: the attribute 'affine'" in capsys.readouterr().err
+
+
+def test_the_intent_of_a_nifti_comes_back(tmp_path: Path) -> None:
+    image = nibabel.Nifti1Image(np.ones((3, 4, 5), "u1"), np.eye(4))
+    image.header.set_intent("estimate", (), "mine")
+    nibabel.save(image, tmp_path / "a.nii")
+    zvcore.convert(tmp_path / "a.nii", tmp_path / "a", format="zarr3")
+    assert not zvcore.convert(tmp_path / "a", tmp_path / "b.nii").losses
+    assert nibabel.load(tmp_path / "b.nii").header.get_intent() == ("estimate", (), "mine")
+    for odd in ("mine", ["no such", "x"], ["estimate", 5], ["t test", "x"]):
+        (loss,) = zvcore.convert(volume(tmp_path / "odd", intent=odd), tmp_path / "c.nii", overwrite=True).losses
+        assert "intent" in loss.what
+        shutil.rmtree(tmp_path / "odd")
+
+
+def test_half_a_character_in_a_name_does_not_stop_a_tiff(tmp_path: Path) -> None:
+    words = {
+        "axes": [{"name": name, "type": "space"} for name in "zyx"], "name": "half \ud800",
+        "datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1, 1, 1]}]}],
+    }  # fmt: skip
+    document = {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": {"ome": {"version": "0.5", "multiscales": [words]}},
+    }
+    volume(tmp_path / "a" / "0")
+    (tmp_path / "a" / "zarr.json").write_text(json.dumps(document))
+    zvcore.convert(tmp_path / "a", tmp_path / "a.tif")
+    assert zvcore.open(tmp_path / "a.tif").shape == (3, 4, 5)

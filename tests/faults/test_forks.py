@@ -82,7 +82,7 @@ def test_a_child_does_not_wait_for_a_lock_that_it_has_itself(tmp_path: Path) -> 
         child = os.fork()
         if child == 0:
             os.close(to_child)
-            with store.lock("a", timeout=30):
+            with store.lock("a", timeout=200):
                 os._exit(7)
         os.read(from_child, 1)
         holder.__exit__(None, None, None)
@@ -141,3 +141,30 @@ def test_a_child_waits_for_none_of_our_locks(tmp_path: Path) -> None:
         thread.join()
     """
     assert run(script, tmp_path) == "True True\n"
+
+
+def test_a_child_has_the_locks_of_a_store_of_zarr_python_to_itself() -> None:
+    """Whoever held them in its parent is not in it, and shares no memory with it."""
+    script = """
+        import os, threading
+        import zarr.storage
+        from zvcore.stores import open_store
+        store = open_store(zarr.storage.MemoryStore(), "w")
+        held, go_on = threading.Event(), threading.Event()
+        def hold():
+            with store.lock("a"), store._shared.guard:
+                held.set()
+                go_on.wait()
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            threading.Timer(200, os._exit, [1]).start()  # never outlives a failing test
+            with store.lock("a"):
+                os._exit(7)
+        go_on.set()
+        thread.join()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    assert run(script) == "7\n"

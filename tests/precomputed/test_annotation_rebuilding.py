@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -203,4 +204,18 @@ def test_a_repair_of_one_folder_does_not_say_that_it_made_lists_again(tmp_path: 
     assert "a repair of the whole set makes it again" in report.losses[0].what
     assert "lists rebuilt" not in report.counts and not (tmp_path / "rel_segments/2").exists()
     assert zvcore.repair(tmp_path).counts["lists rebuilt"] == 1
+    check(tmp_path)
+
+
+def test_a_limit_that_no_cell_can_reach_is_none(tmp_path: Path) -> None:
+    """JSON has integers of any length."""
+    found = made(tmp_path, "point", 300, None)
+    document = json.loads((tmp_path / "info").read_text())
+    for level in document["spatial"]:
+        level["limit"] = 2**63
+    (tmp_path / "info").write_text(json.dumps(document))
+    values = IndexValues(LocalStore(tmp_path), found.levels[0])
+    rewritten(tmp_path, found.levels[0], values.keys()[0], without_the_last(found.form))
+    assert not zvcore.verify(tmp_path).ok
+    zvcore.repair(tmp_path)
     check(tmp_path)

@@ -300,4 +300,5 @@ def test_passwords_in_addresses_are_not_shown() -> None:
     from zvcore.stores.fenced import without_credentials
 
     assert without_credentials("http://me:secret@host/a: no") == "http://host/a: no"
+    assert without_credentials("http://me:p@ss@host/a@b: no") == "http://host/a@b: no"
     assert without_credentials("s3://bucket/a@b") == "s3://bucket/a@b"

@@ -385,6 +385,28 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_decoded(
         zvcore.inspect(tmp_path / "*.png")
 
 
+@pytest.mark.parametrize("between", [b"\xff\x01", b"\xff\xd0", b"\xff\xd7", b"\xff\x00"])
+def test_a_header_behind_which_another_is_hidden_is_read_as_libjpeg_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: bytes
+) -> None:
+    """Behind some markers stands no length: who takes the next bytes for one jumps over what libjpeg goes by."""
+    import simplejpeg
+
+    def never(*given: Any, **named: Any) -> None:
+        raise AssertionError("it was decoded")
+
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", never)
+    small = bytes(imagecodecs.jpeg8_encode(SMOOTH[0]))
+    at = small.index(b"\xff\xc0")
+    large = bytearray(small)
+    large[at + 5 : at + 9] = b"\xff\xff\xff\xff"
+    claimed = int.from_bytes(b"\xff\xc0", "big")
+    hidden = (small[:at] + between + large[at:]).ljust(at + 2 + claimed, b"\0")
+    (tmp_path / "1.jpg").write_bytes(hidden + small[at:])
+    with pytest.raises(CorruptDataError, match=r"claims a size|no readable header"):
+        zvcore.open(tmp_path / "*.jpg")
+
+
 def test_a_later_image_that_claims_too_much_is_refused_by_its_header(tmp_path: Path) -> None:
     folder = png(tmp_path / "a", SMOOTH)
     (folder / "slice_3.png").write_bytes(bomb(60000, 60000))

@@ -15,7 +15,7 @@ import pytest
 
 import zvcore
 from zvcore.commands.cli import main
-from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError, ZvcoreError
+from zvcore.errors import ConflictError, CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 
 nibabel = pytest.importorskip("nibabel")
 pytest.importorskip("nibabel.streamlines")
@@ -272,3 +272,30 @@ def test_a_member_that_is_cut_off_is_named(tmp_path: Path) -> None:
     path.write_bytes(raw)
     with pytest.raises(CorruptDataError):
         list(zvcore.open(path).batches())
+
+
+def with_header(path: Path, ending: str, header: dict[str, Any]) -> Path:
+    """Lines in a store that has kept such a header of a file."""
+    zvcore.zvf.write_polylines(path, [np.ones((3, 3), "f4"), np.ones((4, 3), "f4")], chunk_shape=(8.0, 8.0, 8.0))
+    document = json.loads((path / "zarr.json").read_text())
+    document["attributes"]["tractogram"] = {"format": ending, "header": header}
+    (path / "zarr.json").write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("value", ["12:30", "a\nEND\nb", "\ud800", "a\nfile: . 5"])
+def test_what_a_tck_cannot_say_in_its_header_is_told(tmp_path: Path, value: str) -> None:
+    path = with_header(tmp_path / "a.zv", ".tck", {"odd": value, "plain": "one\ntwo"})
+    (loss,) = zvcore.convert(path, tmp_path / "a.tck").losses
+    assert "'odd'" in loss.what
+    header = nibabel.streamlines.load(tmp_path / "a.tck").header
+    assert header["plain"] == "one\ntwo" and "odd" not in header
+
+
+def test_odd_fields_of_a_header_are_told_in_another_format(tmp_path: Path) -> None:
+    header = {"voxel_to_rasmm": np.eye(4).tolist(), "dimensions": [1, 2, 3], "odd": [[1], [1, 2]], "empty": [[0], []]}
+    (loss,) = zvcore.convert(with_header(tmp_path / "a.zv", ".trk", header), tmp_path / "a.trx").losses
+    assert "place for odd of" in loss.what
+    header["voxel_to_rasmm"][0][0] = 1e300
+    with pytest.raises(MetadataError):
+        zvcore.convert(with_header(tmp_path / "b.zv", ".trk", header), tmp_path / "a.trk")

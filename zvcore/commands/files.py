@@ -50,15 +50,17 @@ def put_bytes(output: str, data: bytes) -> None:
         file.write(data)
 
 
-def write_region(array: Any, region: tuple[Any, ...], output: str, threads: int | None, progress: bool = False) -> None:
-    """A region of an array to a file, or to stdout."""
+def write_region(
+    array: Any, region: tuple[Any, ...], output: str, threads: int | None, progress: bool = False
+) -> list[str]:
+    """A region of an array to a file, or to stdout. What of an image has no place in the file."""
     from zvcore.progress import shown
 
     format = image_format(output)
     write = _WRITERS[check_name(output)] if format is None else partial(_image, format, output)
     values = math.prod(_shape(array, region))
     with shown(progress, values, "reading", "value") as watch, _written(output) as file:
-        write(file, array, region, threads, watch)
+        return write(file, array, region, threads, watch) or []
 
 
 @contextmanager
@@ -85,13 +87,14 @@ def _written(output: str) -> Iterator[Any]:
 
 def _image(
     format: Format, output: str, file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch
-) -> None:
+) -> list[str]:
     from zvcore.converting.whole import whole_image
     from zvcore.images.slabs import whole_region
 
     image = whole_image(array, whole_region(region, array.ndim))
     image.threads, image.watch = threads, watch
-    format.write_image(file, image, format.options_for(output))
+    report = format.write_image(file, image, format.options_for(output))
+    return [*image.losses, *(loss.what for loss in report.losses)]
 
 
 def _shape(array: Any, region: tuple[Any, ...]) -> tuple[int, ...]:

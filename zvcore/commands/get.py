@@ -34,7 +34,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     from zvcore.commands import UsageError
     from zvcore.commands.files import check_name, put_bytes, write_region
-    from zvcore.commands.terminal import open_array, reading
+    from zvcore.commands.terminal import open_array, reading, say
 
     if (options.region is not None or options.at is not None) and (options.chunk or options.id):
         raise UsageError("a region, --chunk or --id: one of them")
@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
     region = chosen_region(options, array)
     if array.dtype.hasobject:
         raise UsageError("items of any length have no file format here; `zvcore cat` prints them")
-    write_region(array, region, options.output, options.threads, progress=not options.quiet)
+    for loss in write_region(array, region, options.output, options.threads, progress=not options.quiet):
+        say(options, f"lost: {loss}")
     return 0
 
 

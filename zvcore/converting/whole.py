@@ -27,6 +27,10 @@ def whole_image(node: Any, region: Sequence[Any] | None = None) -> WholeImage:
         )  # fmt: skip
     arrays = image.arrays if region is None else image.arrays[:1]
     first = arrays[0]
+    if first.dtype.hasobject:
+        raise UnsupportedError(
+            "values of any length have no place in such a file", key=first.store.root, found=str(first.dtype)
+        )
     full = [slice(None)] * first.ndim if region is None else list(region)
     kept = [axis for axis, part in enumerate(full) if isinstance(part, slice)]
     if get_format(first.format).fastest_first(first):

@@ -16,6 +16,9 @@ _PNG_DEPTHS = {_GRAY: (1, 2, 4, 8, 16), 2: (8, 16), _PALETTE: (1, 2, 4, 8), 4: (
 # Markers of JPEG that start a frame, but those that say huffman tables, extensions and arithmetic coding.
 _START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _START_OF_SCAN = 0xDA
+# Those behind which no length stands: libjpeg passes over them.
+_ALONE = frozenset({0x01, *range(0xD0, 0xD8)})
+_STUFFED = 0x00
 
 
 class PictureHeader(NamedTuple):
@@ -53,13 +56,16 @@ def jpeg_header(data: memoryview | bytes) -> PictureHeader:
         if marker == 0xFF:  # padding
             at += 1
             continue
+        if marker in _ALONE:
+            at += 2
+            continue
         length = int.from_bytes(data[at + 2 : at + 4], "big")
         if marker in _START_OF_FRAME:
             if at + 10 > len(data) or data[at + 4] != 8:
                 break
             height, width = int.from_bytes(data[at + 5 : at + 7], "big"), int.from_bytes(data[at + 7 : at + 9], "big")
             return PictureHeader(height, width, data[at + 9], 8, False, at + 2 + length)
-        if length < 2 or marker == _START_OF_SCAN:
+        if length < 2 or marker in (_STUFFED, _START_OF_SCAN):
             break
         at += 2 + length
     raise CorruptDataError("the JPEG picture has no readable header", offset=at)

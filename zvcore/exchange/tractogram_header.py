@@ -11,6 +11,8 @@ from zvcore.errors import MetadataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from zvcore.report import Report
+
 __all__ = ["ATTRIBUTE", "header_to_keep", "kept_header"]
 
 ATTRIBUTE = "tractogram"
@@ -32,8 +34,13 @@ def _plain(value: Any) -> Any:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-def kept_header(ending: str, kept: Any, empty: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The header for a file of this kind, from what a store has kept; `empty` is a header with nothing set."""
+def kept_header(
+    ending: str, kept: Any, empty: Mapping[str, Any], key: str, report: Report | None = None
+) -> dict[str, Any]:
+    """The header for a file of this kind, from what a store has kept; `empty` is a header with nothing set.
+
+    What the file has no place for the report tells as lost; without one it is an error.
+    """
     header = dict(empty)
     if kept is None:
         return header
@@ -47,10 +54,22 @@ def kept_header(ending: str, kept: Any, empty: Mapping[str, Any], key: str) -> d
             continue
         if name not in empty:
             if ending == ".tck" and isinstance(value, str):
-                header[name] = value
+                if _is_said_in_lines(name, value):
+                    header[name] = value
+                elif report is None:
+                    raise MetadataError("a .tck cannot say this in its header", key=key, found=repr(value)[:99])
+                else:
+                    report.lose("", f"{name!r} of the header: a .tck cannot say {value!r:.60}")
             continue
         header[name] = _as(name, value, empty[name], key)
     return header
+
+
+def _is_said_in_lines(name: str, value: str) -> bool:
+    """Whether these are lines of text that are read as they are: nothing in them begins another field, or the end."""
+    text = f"{name}\n{value}"
+    whole = text.encode("utf-8", "ignore").decode() == text and "\0" not in text and "\r" not in text
+    return whole and ":" not in text and "END" not in map(str.strip, text.split("\n"))
 
 
 def _as(name: str, value: Any, like: Any, key: str) -> Any:
@@ -60,7 +79,8 @@ def _as(name: str, value: Any, like: Any, key: str) -> Any:
     try:
         if like.dtype.kind == "S":
             return np.bytes_(str(value).encode("latin-1"))
-        found = np.asarray(value, like.dtype)
+        with np.errstate(over="ignore"):
+            found = np.asarray(value, like.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise MetadataError(f"{name} of a tractogram's header: {error}", key=key, found=repr(value)[:99]) from error
     if found.shape != like.shape or (found.dtype.kind == "f" and not np.isfinite(found).all()):

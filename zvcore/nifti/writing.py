@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,8 @@ _LENGTHS = {"meter": 1e3, "m": 1e3, "millimeter": 1.0, "mm": 1.0, "micrometer": 
             "nm": 1e-6, "centimeter": 10.0, "cm": 10.0, "angstrom": 1e-7}  # fmt: skip
 _TIMES = {"second": 1.0, "s": 1.0, "millisecond": 1e-3, "ms": 1e-3}
 _LEVEL = 1
+# What numbers of 32 bits hold, and their squares as well.
+_SMALLEST, _LARGEST = 1e-18, 1e18
 # Attributes that the header has a place for.
 _KEPT = ("affine", "qform_code", "sform_code", "descrip", "intent")
 
@@ -102,31 +104,63 @@ def _header(image: WholeImage, axes: list[int | None], shape: list[int], dtype: 
         factor = (_TIMES if number == 3 else _LENGTHS).get(unit or "")
         if size is not None and unit and factor is None:
             report.lose("", f"the unit {unit!r} of an axis has no place in a NIfTI")
-        sizes.append(1.0 if size is None else float(size) * (factor or 1.0))
-        offsets.append(0.0 if axis is None else image.offsets[axis] * (factor or 1.0))
+        known = 1.0 if size is None else float(size) * (factor or 1.0)
+        place = 0.0 if axis is None else image.offsets[axis] * (factor or 1.0)
+        if not (_SMALLEST <= known <= _LARGEST and abs(place) <= _LARGEST):
+            report.lose("", f"the size {known:g} of voxels, or the place {place:g}, is none that a NIfTI can hold")
+            known, place = 1.0, 0.0
+        sizes.append(known)
+        offsets.append(place)
     header.set_zooms(sizes)
     header.set_xyzt_units("mm", "sec" if len(axes) > 3 else None)
-    _place(header, image, sizes, offsets)
-    for name in ("descrip", "intent"):
-        value = image.attrs.get(name)
-        text = value if isinstance(value, str) else value[0] if isinstance(value, list) and value else ""
-        if name == "descrip" and isinstance(text, str):
-            header["descrip"] = text.encode("latin-1", "replace")[:79]
+    _place(header, image, sizes, offsets, report)
+    said = image.attrs.get("descrip")
+    header["descrip"] = said.encode("latin-1", "replace")[:79] if isinstance(said, str) else b""
+    _say_intent(header, image.attrs.get("intent"), report)
     return header
 
 
-def _place(header: Any, image: WholeImage, sizes: list[float], offsets: list[float]) -> None:
+def _say_intent(header: Any, said: Any, report: Report) -> None:
+    """What the values mean, as reading gives it: the kind and a name."""
+    if said is None:
+        return
+    kind, name = said if isinstance(said, list) and len(said) == 2 else (None, None)
+    if isinstance(kind, str) and isinstance(name, str) and name.isascii():
+        with suppress(KeyError):
+            header.set_intent(kind, (), name)
+            if header.get_intent()[1]:
+                report.lose("", f"the parameters of the intent {kind!r} are not known")
+            return
+    report.lose("", "the attribute 'intent' is none that a NIfTI has")
+
+
+def _affine(said: Any) -> npt.NDArray[np.float64] | None:
+    """An affine that the header can hold: of numbers that are not too large, and of axes that have a length."""
+    rows = said if isinstance(said, list) and len(said) == 4 else []
+    if not rows or not all(isinstance(row, list) and len(row) == 4 and all(map(is_number, row)) for row in rows):
+        return None
+    matrix = np.array(rows, np.float64)
+    if not (np.abs(matrix) <= _LARGEST).all():
+        return None
+    sizes = np.linalg.norm(matrix[:3, :3], axis=0)
+    return matrix if ((sizes >= _SMALLEST) & (sizes <= _LARGEST)).all() else None
+
+
+def _place(header: Any, image: WholeImage, sizes: list[float], offsets: list[float], report: Report) -> None:
     """Where the voxels lie: as an affine among the attributes says, else by their sizes."""
-    affine = image.attrs.get("affine")
-    rows = affine if isinstance(affine, list) and len(affine) == 4 else []
+    matrix = _affine(image.attrs.get("affine"))
     whole = all(part == slice(None) for part in image.region if isinstance(part, slice))
-    if whole and rows and all(isinstance(row, list) and len(row) == 4 and all(map(is_number, row)) for row in rows):
+    if whole and matrix is not None:
         codes = [image.attrs.get(f"{kind}_code") for kind in ("sform", "qform")]
         sform, qform = (code if type(code) is int and 0 <= code <= 5 else 1 for code in codes)
-        matrix = np.array(affine, np.float64)
         header.set_sform(matrix, code=max(sform, 0) or (0 if qform else 1))
         header.set_qform(matrix, code=qform, strip_shears=True)
         return
+    if "affine" in image.attrs:
+        why = (
+            "it is none that a NIfTI can hold" if matrix is None else "it is that of all of the image, and this a part"
+        )
+        report.lose("", f"the attribute 'affine': {why}; voxels lie where their sizes say")
     matrix = np.diag([*[*sizes, 1.0, 1.0, 1.0][:3], 1.0])
     matrix[:3, 3] = [*offsets, 0.0, 0.0, 0.0][:3]
     header.set_sform(matrix, code=1)

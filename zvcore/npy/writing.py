@@ -23,6 +23,8 @@ def write_npy(file: BinaryIO, image: WholeImage) -> Report:
     little = array.dtype.newbyteorder("<")
     shape = tuple(image.length(axis) for axis in axes)
     descr = np.lib.format.dtype_to_descr(little)
+    if np.lib.format.descr_to_dtype(descr) != little:
+        report.lose("", f"the type {little} has no place in a .npy: numpy reads the values as bytes, {descr}")
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
     file.writelines(
         np.ascontiguousarray(values.astype(little, copy=False)).tobytes()

@@ -42,6 +42,8 @@ U64 = npt.NDArray[np.uint64]
 _ROWS = 1 << 14
 _LISTS = 256
 _MEMORY = 32 << 20
+# More than any cell has; documents may name numbers of any length.
+_NO_LIMIT = 1 << 62
 
 
 class ListRebuilding:
@@ -170,7 +172,7 @@ class _Level:
         """
         cells = np.unique(numbers)
         data, starts, rows = self.values.fetch(self.values.keys_of(cells))
-        room = np.full(len(cells), self.index.limit, np.int64)
+        room = np.full(len(cells), min(self.index.limit, _NO_LIMIT), np.int64)
         room[rows] -= self.form.listed(data, starts).counts
         order = np.lexsort((ranks(ids), numbers))
         needed = self.places.count(records)[order]

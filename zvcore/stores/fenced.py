@@ -24,7 +24,8 @@ R = TypeVar("R")
 
 # How many objects are fetched ahead of a caller that takes one after the other.
 _OBJECTS_AHEAD = 32
-_CREDENTIALS = re.compile(r"://[^/\s@]*@")
+# To the last @ in front of the path: passwords may have some, too.
+_CREDENTIALS = re.compile(r"://[^/\s]*@")
 
 
 def without_credentials(text: str) -> str:

@@ -70,9 +70,11 @@ _finding = threading.Lock()
 
 
 def _after_fork() -> None:
-    # Another thread may have held it.
+    # Another thread may have held them, which is not here to release them.
     global _finding
     _finding = threading.Lock()
+    for one in [*_shared]:
+        one.guard, one.locks = threading.Lock(), {}
 
 
 os.register_at_fork(after_in_child=_after_fork)

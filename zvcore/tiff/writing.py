@@ -104,7 +104,7 @@ def _described(image: WholeImage, axes: Sequence[int]) -> tuple[str | None, dict
     names = [letters[axis] for axis in axes]
     if len(set(names)) != len(names) or not set(names) <= set("TCZYX") or names[-2:] != ["Y", "X"]:
         return None, {}
-    said: dict[str, Any] = {} if image.name is None else {"Name": image.name}
+    said: dict[str, Any] = {} if image.name is None else {"Name": _plain(image.name)}
     for name, axis in zip(names, axes, strict=True):
         size, unit = image.sizes[axis]
         if name in "XYZ" and size is not None:
@@ -113,8 +113,13 @@ def _described(image: WholeImage, axes: Sequence[int]) -> tuple[str | None, dict
         if name == "T" and size is not None and unit in _TIMES:
             said.update(TimeIncrement=float(size), TimeIncrementUnit=_TIMES[unit])
         if name == "C" and any(image.channels) and image.length(axis) == len(image.channels):
-            said["Channel"] = {"Name": image.channels}
+            said["Channel"] = {"Name": [_plain(name) for name in image.channels]}
     return "".join(names), said
+
+
+def _plain(text: str) -> str:
+    """A text as XML can hold it: JSON may have halves of characters."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _letters(image: WholeImage) -> list[str]:

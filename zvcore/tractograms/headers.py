@@ -36,10 +36,15 @@ def for_other_kind(kept: Any, ending: str, report: Report) -> Any:
         header["voxel_sizes"] = np.sqrt((affine[:3, :3] ** 2).sum(0)).tolist()
         header["voxel_order"] = _order(affine)
     others = sorted(said.keys() - {*_NAMES[str(kept["format"])], "voxel_sizes", "voxel_order"})
-    told = [name for name in others if said[name] not in ("", 0, None, []) and np.any(np.asarray(said[name]) != 0)]
+    told = [name for name in others if _says_something(said[name])]
     if told:
         report.lose("", f"a {ending} file has no place for {', '.join(told)} of the header of a {kept['format']} file")
     return {"format": ending, "header": header}
+
+
+def _says_something(value: Any) -> bool:
+    """Whether a field is more than empty or 0."""
+    return any(map(_says_something, value)) if isinstance(value, list) else bool(value)
 
 
 def _grid(said: Mapping[str, Any], names: tuple[str, str] | None) -> tuple[Any, Any] | None:

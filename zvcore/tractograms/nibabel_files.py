@@ -109,7 +109,7 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
     report = Report()
     kept = for_other_kind(lines.attrs.get(ATTRIBUTE), f".{format}", report)
     empty = _kind(format).create_empty_header()
-    header = kept_header(f".{format}", kept, empty, store.root)
+    header = kept_header(f".{format}", kept, empty, store.root, report)
     for name in lines.groups:
         report.lose("", f"the group {name!r} has no place in a .{format}")
     of_points = _kept_names(format, {name: number for name, (_, number) in lines.attributes.items()}, report)
