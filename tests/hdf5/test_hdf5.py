@@ -11,6 +11,7 @@ import pytest
 import zvcore
 from zvcore.commands.cli import main
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.hdf5.links import child, inner
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,7 +189,7 @@ def test_no_link_leads_out_of_a_file_by_another_link(tmp_path: Path) -> None:
         file["s00"] = h5py.ExternalLink("other.h5", "/s00")
     assert np.array_equal(zvcore.open(f"{tmp_path}/a.h5:/good")[...], VALUES)
     for name in ("soft", "circle", "link/a"):
-        with pytest.raises(UnsupportedError, match="another file"):
+        with pytest.raises(UnsupportedError, match="too many others" if name == "circle" else "another file"):
             zvcore.open(f"{tmp_path}/a.h5:/{name}")
     image = zvcore.open(f"{tmp_path}/a.h5:/t00000/s00").read_image()
     assert image is None or [axis.scale for axis in image.axes] == [None] * 3
@@ -213,3 +214,16 @@ def test_an_image_of_imaris_that_lies_in_another_file_is_none(tmp_path: Path, na
         for other in ("DataSet", "DataSetInfo"):
             file.require_group(other) if other not in name else None
     assert zvcore.open(tmp_path / "a.ims").kind == "group"
+
+
+def test_links_that_each_lead_over_many_others_are_not_all_followed(tmp_path: Path) -> None:
+    """A path of eight links to a path of eight links ...: five such names are 32,768 steps, ten a thousand million."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["links0"] = file["/"]
+        for number in range(5):
+            file[f"links{number + 1}"] = h5py.SoftLink("/".join([f"links{number}"] * 8))
+        file["DataSet"] = h5py.SoftLink("links5")
+        assert child(file, "links1", "") == file
+        with pytest.raises(UnsupportedError, match="too many others"):
+            child(file, "links5", "")
+        assert inner(file, "DataSet/ResolutionLevel 0") is None

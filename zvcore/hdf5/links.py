@@ -9,8 +9,8 @@ from zvcore.errors import UnsupportedError
 
 __all__ = ["child", "inner"]
 
-# Soft links that lead to soft links, and parts of a path.
-_MOST_LINKS, _DEEPEST = 8, 64
+# Soft links on the way to one thing, as many as the library of HDF5 follows, and parts of a path.
+_MOST_LINKS, _DEEPEST = 16, 64
 
 
 def inner(group: Any, path: str) -> Any:
@@ -27,20 +27,25 @@ def inner(group: Any, path: str) -> Any:
     return here
 
 
-def child(group: Any, name: str, where: str, links: int = 0) -> Any:
+def child(group: Any, name: str, where: str) -> Any:
     """A member of a group, also by a soft link; None where there is none. UnsupportedError for one in another file."""
     h5py = library("h5py", "hdf5", "HDF5")
-    link = group.get(name, getlink=True) if isinstance(group, h5py.Group) else None
-    if link is None:
-        return None
-    if isinstance(link, h5py.HardLink):
-        return group[name]
-    if not isinstance(link, h5py.SoftLink) or links == _MOST_LINKS:
-        raise UnsupportedError("a link into another file, which is not followed", key=where)
-    here = group.file["/"] if link.path.startswith("/") else group
-    parts = [part for part in link.path.split("/") if part not in ("", ".")]
-    for part in parts[:_DEEPEST]:
-        here = child(here, part, where, links + 1)
-        if here is None:
+    here, parts, links = group, [name], 0
+    while parts:
+        part = parts.pop()
+        link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
+        if link is None:
             return None
-    return here if len(parts) <= _DEEPEST else None
+        if isinstance(link, h5py.HardLink):
+            here = here[part]
+            continue
+        if not isinstance(link, h5py.SoftLink):
+            raise UnsupportedError("a link into another file, which is not followed", key=where)
+        # All that there are on the way count: each may name many others.
+        links += 1
+        parts += [part for part in link.path.split("/") if part not in ("", ".")][::-1]
+        if links > _MOST_LINKS or len(parts) > _DEEPEST:
+            raise UnsupportedError("a link that leads over too many others", key=where, expected=_MOST_LINKS)
+        if link.path.startswith("/"):
+            here = here.file["/"]
+    return here
