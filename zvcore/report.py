@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -53,7 +54,12 @@ class What(StrEnum):
     STORE = "store"
 
 
-@dataclass(frozen=True)
+def shared(told: Any) -> Any:
+    """The same words as those of other problems: what is wrong with a folder's chunks is wrong with most of them."""
+    return sys.intern(told) if type(told) is str else told
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Something wrong, or at least odd.
 
@@ -94,7 +100,8 @@ class Problem:
         place = error.chunk if error.chunk is not None else chunk
         told = What(error.kind)
         return cls(
-            error.key or where, text, place, error.offset, error.length, expected=error.expected, found=error.found,
+            error.key or where, sys.intern(text), place, error.offset, error.length, expected=shared(error.expected),
+            found=shared(error.found),
             status="unsupported" if told is What.UNSUPPORTED else "damaged",
             kind=told if kind is None or told is not What.DATA else kind,
         )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from zvcore.care.checking import WrongSizeError, first_bad
 from zvcore.care.walking import objects
 from zvcore.codecs import CodecChain
-from zvcore.engine import Keys, fetch
+from zvcore.engine import Keys, fetch_sound
 from zvcore.layout import Sources
 from zvcore.report import Problem
 
@@ -102,8 +102,9 @@ class ChunkChecker(ObjectChecker):
         if self.fast and self.proof is None:
             step = max(1, count)  # nothing is read
 
-        def decode(first: int, last: int) -> None:
-            self._fetched(_part(sources, range(first, last)), positions[first:last])
+        def decode(first: int, last: int) -> list[tuple[int, ZvcoreError]]:
+            found = self._fetched(_part(sources, range(first, last)), positions[first:last])
+            return [(first + row, error) for row, error in found]
 
         bad: list[int] = []
         for first in range(0, count, step):
@@ -112,23 +113,28 @@ class ChunkChecker(ObjectChecker):
                     bad.append(row)
         return bad
 
-    def _fetched(self, sources: Sources, positions: Ints) -> None:
+    def _fetched(self, sources: Sources, positions: Ints) -> list[tuple[int, ZvcoreError]]:
         count = len(positions)
         if self.fast:
             self._sized(sources, count)
             if self.proof is not None:
                 size = np.full(count, self.nbytes, np.uint64) if self.fixed and self.nbytes is not None else None
-                self._got(sources, self.proof, size, positions)
-            return
+                return self._got(sources, self.proof, size, positions)
+            return []
         expected = None if self.nbytes is None else np.full(count, self.nbytes, np.uint64)
-        self._got(sources, self.chain, expected, positions)
+        return self._got(sources, self.chain, expected, positions)
 
-    def _got(self, sources: Sources, chain: CodecChain, expected: Any, positions: Ints) -> None:
-        values = fetch(self.store, sources, chain, count=len(positions), expected=expected, threads=self.threads)
+    def _got(
+        self, sources: Sources, chain: CodecChain, expected: Any, positions: Ints
+    ) -> list[tuple[int, ZvcoreError]]:
+        values, bad = fetch_sound(
+            self.store, sources, chain, count=len(positions), expected=expected, threads=self.threads
+        )
         if self.nbytes is None and not self.fast:
             for row, value in enumerate(values):
                 if value is not None:
                     self.layout.decode_values(value, tuple(positions[row].tolist()))
+        return bad
 
     def _sized(self, sources: Sources, count: int) -> None:
         """Sizes that are known before anything is decoded."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
 from zvcore.documents import LARGEST_TOLD
@@ -77,12 +78,13 @@ def objects(
     store: Store, grid: Grid, report: Report, only: Sequence[str] | None = None
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """(key, place in the grid) of every object that readers look for; the others are reported."""
+    place, extents = grid.position, grid.extents
     for key in keys_of(store, only):
-        position = grid.position(key)
+        position = place(key)
         if position is None:
             if key not in grid.guests and not is_backup(key):
                 report.add(key, f"not the key of a {grid.word}", fatal=False, kind=What.STRAY)
-        elif any(i >= n for i, n in zip(position, grid.extents, strict=True)):
+        elif not all(map(lt, position, extents)):
             what = f"the {grid.word} lies outside the {grid.owner}, so no reader finds it"
             report.add(key, what, chunk=position, fatal=False, kind=What.STRAY)
         else:

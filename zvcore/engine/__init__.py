@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zvcore.engine.buffers import Buffers, Keys
-from zvcore.engine.fetching import StaleSourcesError, encode_many, fetch
+from zvcore.engine.fetching import StaleSourcesError, encode_many, fetch, fetch_sound
 from zvcore.engine.form import Form
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT, Sources
@@ -22,4 +22,5 @@ __all__ = [
     "default_thread_count",
     "encode_many",
     "fetch",
+    "fetch_sound",
 ]

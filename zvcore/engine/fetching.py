@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from zvcore.engine.buffers import Buffers
+    from zvcore.errors import ZvcoreError
     from zvcore.stores import Store
 
-__all__ = ["StaleSourcesError", "at_hand", "encode_many", "fetch", "reachable"]
+__all__ = ["StaleSourcesError", "at_hand", "encode_many", "fetch", "fetch_sound", "reachable"]
 
 
 def fetch(
@@ -45,14 +46,35 @@ def fetch(
     `zvcore.codecs.max_decoded_size`). StaleSourcesError if an object is no longer the one that `sources.stamps`
     refers to.
     """
+    chunks = _chunks(store, sources, chains, count)
+    limit = codecs.max_decoded_size if max_size is None else max_size
+    return fetch_chunks(chunks, Work(threads, progress), expected, limit)
+
+
+def fetch_sound(
+    store: Store,
+    sources: Sources,
+    chains: Sequence[CodecChain] | CodecChain = (),
+    *,
+    count: int | None = None,
+    expected: npt.NDArray[np.uint64] | None = None,
+    threads: int | None = None,
+) -> tuple[Buffers, list[tuple[int, ZvcoreError]]]:
+    """What `fetch` gives, and (row, error) of each row whose bytes are wrong, which is absent.
+
+    What is wrong with other than the bytes of a row, such as an object that is replaced meanwhile, is raised.
+    """
+    faults: list[tuple[int, ZvcoreError]] = []
+    chunks = _chunks(store, sources, chains, count)
+    return fetch_chunks(chunks, Work(threads), expected, codecs.max_decoded_size, faults), faults
+
+
+def _chunks(store: Store, sources: Sources, chains: Sequence[CodecChain] | CodecChain, count: int | None) -> Chunks:
+    """These rows as the engine takes them."""
     if isinstance(chains, CodecChain):
         chains = (chains,)
-    if count is None:
-        count = sources.count
-    sources = reachable(store, sources, count)
-    prepared = Prepared(None, chains or (CodecChain(),), store.local_root)
-    limit = codecs.max_decoded_size if max_size is None else max_size
-    return fetch_chunks(Chunks(prepared, None, sources), Work(threads, progress), expected, limit)
+    sources = reachable(store, sources, sources.count if count is None else count)
+    return Chunks(Prepared(None, chains or (CodecChain(),), store.local_root), None, sources)
 
 
 def encode_many(

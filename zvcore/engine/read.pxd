@@ -4,6 +4,7 @@ from zvcore.codecs.running cimport Bytes
 from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks
+from zvcore.engine.failures cimport Failure
 from zvcore.engine.load cimport Stored
 from zvcore.engine.moving cimport Items
 from zvcore.engine.slots cimport Slot
@@ -36,11 +37,25 @@ cdef class IntoBuffers(Receiver):
     cdef object _expected
 
 
+cdef class Faults:
+    # One for each chunk, NULL where nothing is wrong. Each is set by the one thread that reads the chunk.
+    cdef Failure **of_chunk
+    cdef int64_t count
+
+    # Whether a failure is of one chunk alone, which is now noted.
+    cdef bint take(self, const Failure *failure) noexcept nogil
+
+
 cdef class Reading(Task):
     cdef Stored stored
     cdef Receiver receiver
+    cdef Faults faults                  # None: the first failure ends the batch
 
     cdef int read_one(self, Slot *slot, int64_t chunk) noexcept nogil
     # The chunks of a run, which are objects of their own, or lie in one span of an object.
     cdef int read_apart(self, Slot *slot, int64_t run) noexcept nogil
     cdef int read_several(self, Slot *slot, int64_t run) noexcept nogil
+    # The chunks of a span that its object has only a part of.
+    cdef int read_each(self, Slot *slot, int64_t run) noexcept nogil
+    # Whether the batch goes on after a failure.
+    cdef bint noted(self, Slot *slot) noexcept nogil

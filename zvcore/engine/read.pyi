@@ -11,7 +11,11 @@ from zvcore.engine.work import Work
 
 def read_chunks(chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> None: ...
 def fetch_chunks(
-    chunks: Chunks, work: Work, expected: npt.NDArray[np.uint64] | None = None, max_size: int | None = None
+    chunks: Chunks,
+    work: Work,
+    expected: npt.NDArray[np.uint64] | None = None,
+    max_size: int | None = None,
+    faults: list[tuple[int, Any]] | None = None,
 ) -> Buffers: ...
 
 class Receiver: ...
@@ -21,6 +25,10 @@ class IntoItems(Receiver): ...
 
 @final
 class IntoBuffers(Receiver): ...
+
+@final
+class Faults:
+    def __new__(cls, count: int) -> Faults: ...
 
 @final
 class Reading(Task): ...

@@ -4,13 +4,17 @@ import numpy as np
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
 
+from zvcore.codecs.failures cimport RAISED
 from zvcore.codecs.running cimport Bytes, Wanted, at_most, decode_chain, exactly
 from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.decoding cimport place_as_stored, read_block, read_joined, stored_limit
-from zvcore.engine.failures cimport MEMORY_FAILURE, Failure
+from zvcore.engine.failures cimport (
+    CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, TOO_LARGE_FAILURE, Failure,
+)
 from zvcore.engine.load cimport Stored, stored_of
 from zvcore.engine.moving cimport MOST_JOINED, Items, Place, joinable, joined_axis, joins
 from zvcore.engine.selection cimport Selection
@@ -95,6 +99,43 @@ cdef class IntoBuffers(Receiver):
 
 @cython.final
 @cython.no_gc
+cdef class Faults:
+    """What is wrong with single chunks of a batch that is to go on all the same: where many are broken, a batch for
+    each would cost far more than they do.
+    """
+
+    def __cinit__(self, int64_t count):
+        self.count = count
+        self.of_chunk = <Failure **> calloc(max(count, <int64_t> 1), sizeof(Failure *))
+        if self.of_chunk == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.of_chunk != NULL:
+            for i in range(self.count):
+                free(self.of_chunk[i])
+        free(self.of_chunk)
+
+    cdef bint take(self, const Failure *failure) noexcept nogil:
+        cdef Failure *kept
+        if failure.job < 0 or failure.job >= self.count or self.of_chunk[failure.job] != NULL:
+            return False
+        if failure.kind == CODEC_FAILURE:
+            if failure.codec.status == RAISED:
+                return False
+        elif failure.kind not in (RANGE_FAILURE, FRAME_FAILURE, TOO_LARGE_FAILURE):
+            return False
+        kept = <Failure *> malloc(sizeof(Failure))
+        if kept == NULL:
+            return False
+        kept[0] = failure[0]
+        self.of_chunk[failure.job] = kept
+        return True
+
+
+@cython.final
+@cython.no_gc
 cdef class Reading(Task):
     """Loads chunks, run by run, and gives them to a receiver."""
 
@@ -109,7 +150,7 @@ cdef class Reading(Task):
         else:
             status = self.read_several(slot, item)
         self.stored.done_with(slot, item)
-        return status
+        return 0 if status == 0 or self.noted(slot) else -1
 
     cdef void leave(self, Slot *slot) noexcept nogil:
         self.stored.leave(slot)
@@ -135,6 +176,8 @@ cdef class Reading(Task):
         cdef int64_t chunk, count, k
         cdef int status
         if self.stored.load_run(slot, run, &together, &base) != 0:
+            if self.faults is not None and slot.failure.kind == RANGE_FAILURE:
+                return self.read_each(slot, run)
             return -1
         while i < end:
             count = self.receiver.at_once(&self.stored.order[i], end - i)
@@ -146,10 +189,20 @@ cdef class Reading(Task):
                 status = self.receiver.receive(slot, self.stored.order[i], some[0])
             else:
                 status = self.receiver.receive_several(slot, &self.stored.order[i], count, some, None)
-            if status != 0:
+            if status != 0 and not self.noted(slot):
                 return -1
             i += count
         return 0
+
+    cdef int read_each(self, Slot *slot, int64_t run) noexcept nogil:
+        cdef int64_t i
+        for i in range(self.stored.runs[run], self.stored.runs[run + 1]):
+            if self.read_one(slot, self.stored.order[i]) != 0 and not self.noted(slot):
+                return -1
+        return 0
+
+    cdef bint noted(self, Slot *slot) noexcept nogil:
+        return self.faults is not None and self.faults.take(&slot.failure)
 
 
 cdef int join_objects(Receiver receiver, Stored stored) except -1:
@@ -170,11 +223,12 @@ cdef int join_objects(Receiver receiver, Stored stored) except -1:
     return stored.take_plan(order, runs)
 
 
-cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work) except -1:
+cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Faults faults=None) except -1:
     cdef Reading reading = Reading.__new__(Reading)
     cdef Failure failure
     receiver.chunks = chunks
     reading.receiver = receiver
+    reading.faults = faults
     reading.chains = chunks.prepared.chains
     reading.stored = stored_of(chunks, threads)
     if receiver.joined and reading.stored.offset == NULL and chunks.count > 1:
@@ -201,11 +255,14 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
     read_into(receiver, chunks, threads, work)
 
 
-def fetch_chunks(Chunks chunks not None, Work work not None, expected=None, max_size=None):
+def fetch_chunks(Chunks chunks not None, Work work not None, expected=None, max_size=None, list faults=None):
     """Read and decode these chunks: a `Buffers` with a row for each.
 
-    `expected` gives the decoded sizes where they are known; no row may decode to more than `max_size`.
+    `expected` gives the decoded sizes where they are known; no row may decode to more than `max_size`. With a list of
+    `faults`, a row that cannot be read does not end it: it is absent, and (row, error) is in the list.
     """
+    cdef Faults noted = None if faults is None else Faults(chunks.count)
+    cdef int64_t row
     cdef IntoBuffers receiver = IntoBuffers.__new__(IntoBuffers)
     cdef const uint64_t[::1] view
     receiver.results = Buffers(chunks.count)
@@ -219,5 +276,9 @@ def fetch_chunks(Chunks chunks not None, Work work not None, expected=None, max_
         receiver.expected = &view[0]
     receiver.ceiling = <uint64_t> 1 << 31 if max_size is None else max_size
     receiver.most = stored_limit(receiver.ceiling)
-    read_into(receiver, chunks, 1 if chunks.count < FEW else work.threads_for(chunks.count, 0), work)
+    read_into(receiver, chunks, 1 if chunks.count < FEW else work.threads_for(chunks.count, 0), work, noted)
+    if noted is not None:
+        for row in range(noted.count):
+            if noted.of_chunk[row] != NULL:
+                faults.append((row, chunks.error(noted.of_chunk[row], chunks.prepared.chains)))
     return receiver.results

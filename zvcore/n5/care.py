@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore.boxes import count_of
-from zvcore.care.checking import WrongSizeError
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.dropping import drop_damaged, nothing_to_compact
-from zvcore.care.walking import Grid, look_at_all, objects, stray_objects
-from zvcore.engine import default_thread_count
-from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ZvcoreError
+from zvcore.care.walking import look_at_all, stray_objects
+from zvcore.errors import MetadataError, NotFoundError, ZvcoreError
 from zvcore.n5._framing import parse_header
 from zvcore.n5.array import N5Array
 from zvcore.n5.documents import ATTRIBUTES, read_document
 from zvcore.n5.group import N5Group
 from zvcore.n5.metadata import is_dataset
 from zvcore.n5.multiscale import MissingLevelError
+from zvcore.n5.verification import GUESTS, LONGEST_HEADER, Checker, grid_of
 from zvcore.report import Problem, Report, What
 
 if TYPE_CHECKING:
@@ -30,10 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compact", "inspect", "repair", "verify"]
 
-_BLOCKS = 1024
-_HEADER = 4 + 4 * 32 + 4
-# What else may lie in a folder of N5: Zarr's documents for the same blocks.
-_GUESTS = {ATTRIBUTES, "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 _SCALES = {"multiscales", "multiScale", "downsamplingFactors", "scales", "painteraData"}
 
 
@@ -100,7 +91,7 @@ def _strangers(document: dict[str, Any] | None, names: list[str], report: Report
         missing = "no attributes.json" if document is None else "attributes.json that describe no dataset"
         what = f"the folder holds blocks ({', '.join(blocks[:3])}) but {missing}, so no reader finds them"
         report.add("", what, kind=What.DOCUMENT)
-    stray_objects((name for name in names if not name.isdecimal()), _GUESTS, report)
+    stray_objects((name for name in names if not name.isdecimal()), GUESTS, report)
 
 
 def _scales(group: N5Group, report: Report) -> None:
@@ -114,89 +105,6 @@ def _scales(group: N5Group, report: Report) -> None:
         report.add(problem.where, problem.what, fatal=False, kind=What.DOCUMENT)
     except ZvcoreError:
         pass  # a convention of which zvcore reads only a part
-
-
-def _grid(array: N5Array) -> Grid:
-    """Which blocks the dataset has."""
-    pattern = re.compile("/".join(["(0|[1-9][0-9]{0,18})"] * max(1, array.ndim)))
-
-    def position(key: str) -> tuple[int, ...] | None:
-        match = pattern.fullmatch(key)
-        if match is None:
-            return None
-        return tuple(int(text) for text in match.groups()) if array.ndim else ()
-
-    metadata = array.metadata
-    return Grid(list(count_of(metadata.dimensions, metadata.block_size)), position, _GUESTS, "block", "dataset")
-
-
-class Checker:
-    """Checks the blocks of one dataset."""
-
-    def __init__(self, array: N5Array, report: Report, fast: bool = False, threads: int | None = None) -> None:
-        self.array = array
-        self.store = array.layout.store
-        self.report = report
-        self.fast = fast
-        self.threads = threads or default_thread_count()
-        self.metadata = array.metadata
-        self.grid = _grid(array)
-        # A codec that is not installed is an error here, before any block is read.
-        self.plain = not array.layout.chains[0].codecs
-        self.items = self.metadata.numeric and array.attrs.document.get("isLabelMultiset") is not True
-
-    def all(self, only: Sequence[str] | None = None) -> None:
-        """Check every block, on several threads; their number bounds the memory."""
-        stored = 0
-        entries = objects(self.store, self.grid, self.report, only)
-        with ThreadPoolExecutor(self.threads) as pool:
-            while batch := list(itertools.islice(entries, _BLOCKS)):
-                stored += len(batch)
-                for problem in pool.map(self.block, *zip(*batch, strict=True)):
-                    self.report.looked_at()
-                    if problem is not None:
-                        self.report.problems.append(problem)
-        self.report.count("blocks", stored)
-        if only is None:
-            self.report.count("blocks not stored", math.prod(self.grid.extents) - stored)
-
-    def block(self, key: str, position: tuple[int, ...]) -> Problem | None:
-        """What is wrong with one block."""
-        try:
-            odd = self._header(key, position)
-            if not self.fast:
-                self.array.read_block(position)
-        except ZvcoreError as error:
-            error.key, error.chunk = key, position
-            error.located(offset=0)
-            return Problem.of(error.located(length=max(0, (self.store.size(key) or 0) - (error.offset or 0))))
-        return odd
-
-    def _header(self, key: str, position: tuple[int, ...]) -> Problem | None:
-        head = self.store.get(key, 0, _HEADER)
-        if head is None:
-            raise NotFoundError("the block was removed meanwhile")
-        mode, shape, _, at = parse_header(head, self.array.ndim)
-        if mode != 0 or not self.items:
-            return None
-        if any(n > size for n, size in zip(shape, self.metadata.block_size, strict=True)):
-            raise CorruptDataError(
-                "the header gives a block larger than any of the dataset", offset=4, length=at - 4,
-                expected=f"at most {self.metadata.block_size}", found=shape,
-            )  # fmt: skip
-        size = math.prod(shape) * self.metadata.dtype.itemsize
-        stored = (self.store.size(key) or 0) - at
-        if self.plain and stored != size:
-            raise WrongSizeError(
-                "the block has the wrong size", offset=at, length=stored, expected=f"{size} bytes", found=stored
-            )
-        visible = self.array.layout.visible_shape(position)
-        if any(n < least for n, least in zip(shape, visible, strict=True)):
-            return Problem(
-                key, "the block does not fill its place; the rest reads as zeros", position, 4, at - 4, fatal=False,
-                expected=visible, found=shape, kind=What.SIZE,
-            )  # fmt: skip
-        return None
 
 
 def repair(
@@ -249,7 +157,7 @@ class N5Inspector(Inspector[N5Array]):
         return N5Group(store, read_document(store), read_only=True)
 
     def about(self, array: N5Array, member: bool) -> dict[str, Any]:
-        store, grid = array.layout.store, _grid(array)
+        store, grid = array.layout.store, grid_of(array)
         return {
             "format": "n5",
             "kind": "array",
@@ -265,9 +173,9 @@ class N5Inspector(Inspector[N5Array]):
 
     def within(self, array: N5Array, key: str) -> dict[str, Any]:
         store = array.layout.store
-        position = _grid(array).position(key)
+        position = grid_of(array).position(key)
         size = store.size(key)
-        head = store.get(key, 0, _HEADER)
+        head = store.get(key, 0, LONGEST_HEADER)
         if position is None or size is None or head is None:
             raise NotFoundError("this is no block of the dataset", key=key)
         mode, shape, count, at = parse_header(head, array.ndim)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zvcore.care.checking import WrongSizeError, first_bad
-from zvcore.engine import Keys, fetch
+from zvcore.engine import Keys, fetch_sound
 from zvcore.errors import NotFoundError
 from zvcore.layout import Sources
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.precomputed.judging import chunk_columns
+from zvcore.precomputed.judging import chunk_sizes
 from zvcore.precomputed.layout import CHUNK_NAME, FOREIGN_SUFFIXES, PACKED
 from zvcore.precomputed.part import FilePart
 from zvcore.report import Problem, What
@@ -85,18 +85,20 @@ class ChunkFiles(FilePart):
 
     def _check(self, keys: list[str], places: npt.NDArray[np.int64], report: Report, fast: bool) -> None:
         chain = self.layout.chains_of_files(places, keys)
-        nbytes = chunk_columns(self.layout, places)[1]
+        nbytes = chunk_sizes(self.layout, places)
 
-        def decode(first: int, last: int) -> None:
+        def decode(first: int, last: int) -> list[tuple[int, ZvcoreError]]:
             part = slice(first, last)
             sources = Sources(Keys.of(keys[part]), chain=None if chain is None else chain[part])
-            values = fetch(
+            values, bad = fetch_sound(
                 self.store, sources, self.layout.chains, count=last - first, expected=nbytes[part],
                 threads=self.threads,
             )  # fmt: skip
-            for key, value in zip(keys[part], iter(values), strict=True):
-                if value is None:
-                    raise NotFoundError("the file was removed meanwhile", key=key)
+            wrong = dict(bad)
+            for row, value in enumerate(iter(values)):
+                if value is None and row not in wrong:
+                    wrong[row] = NotFoundError("the file was removed meanwhile", key=keys[first + row])
+            return [(first + row, wrong[row]) for row in sorted(wrong)]
 
         def measure(first: int, last: int) -> None:
             """The sizes of uncompressed files are known."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from zvcore.care.checking import first_bad
 from zvcore.care.intervals import byte_map, overlaps
-from zvcore.engine import Keys, fetch
+from zvcore.engine import Keys, fetch_sound
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.precomputed.external_sort import pieces_of
@@ -69,24 +69,32 @@ class Judge:
         """(row, error) for each value that is wrong."""
         _, expected = self.columns(ids)
 
-        def decode(first: int, last: int) -> None:
-            values = self._fetch(ids[first:last], starts[first:last], sizes[first:last], file)
+        def decode(first: int, last: int) -> list[tuple[int, ZvcoreError]]:
+            values, bad = self._fetch(ids[first:last], starts[first:last], sizes[first:last], file)
+            wrong = {row for row, _ in bad}
             if self.looks:
-                for row, value in enumerate(values, first):
+                for row, value in enumerate(iter(values)):
+                    if row in wrong:
+                        continue
                     assert value is not None
-                    self.look(int(ids[row]), value, file, int(starts[row]))
+                    self.look(int(ids[first + row]), value, file, int(starts[first + row]))
+            return [(first + row, error) for row, error in bad]
 
         # What a batch takes once it is decoded, as far as that is known.
         weights = np.maximum(sizes, expected) if expected is not None else sizes * np.uint64(_USUAL_RATIO)
         for first, last in pieces_of(weights, _BATCH_BYTES):
             yield from first_bad(decode, first, last)
 
-    def _fetch(self, ids: U64, starts: U64, sizes: U64, file: ShardFile) -> Buffers:
+    def _fetch(
+        self, ids: U64, starts: U64, sizes: U64, file: ShardFile
+    ) -> tuple[Buffers, list[tuple[int, ZvcoreError]]]:
         chain, expected = self.columns(ids)
         sources = Sources(
             Keys.of([file.data_key]), np.zeros(len(ids), np.int32), starts, sizes, chain=chain, stamps=[file.stamp]
         )
-        return fetch(self.reader.store, sources, self.chains(), count=len(ids), expected=expected, threads=self.threads)
+        return fetch_sound(
+            self.reader.store, sources, self.chains(), count=len(ids), expected=expected, threads=self.threads
+        )
 
 
 @dataclass

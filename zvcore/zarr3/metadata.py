@@ -174,7 +174,7 @@ class ArrayMetadata:
     def position(self, key: str) -> tuple[int, ...] | None:
         """Which chunk (or shard) an object is, by its key; None if it is none."""
         match = self._key_pattern.fullmatch(key)
-        return None if match is None else tuple(int(text) for text in match.groups())
+        return None if match is None else tuple(map(int, match.groups()))
 
     def stored(self, store: Store) -> Iterator[tuple[str, tuple[int, ...]]]:
         """(key, grid position) of each chunk (or shard) that is in the store, those outside of the array too."""
