@@ -395,3 +395,59 @@ def run_bdv(data: bytes) -> None:
 def run_xml(data: bytes) -> None:
     parse_xml(data, "x")
     parse_xml(data.decode("latin-1"), "x")
+
+
+# --- stacks of images
+
+
+@cache
+def images() -> list[bytes]:
+    """Images of one shape in each kind that a stack may be of, and one in another type."""
+    import imagecodecs
+    import simplejpeg
+
+    wide = values(6, 7, dtype="u2")
+    gray, color = values(6, 7, dtype="u1"), values(6, 7, 3, dtype="u1")
+    png = [imagecodecs.png_encode(one) for one in (gray, wide, color)]
+    jpeg = [
+        simplejpeg.encode_jpeg(np.ascontiguousarray(one), colorspace=space, colorsubsampling=sampling)
+        for one, space, sampling in ((gray[..., None], "GRAY", "Gray"), (color, "RGB", "444"))
+    ]
+    return [bytes(one) for one in (*png, *jpeg, tiff_files()[0])]
+
+
+# What the files of a stack are called: in the order of their numbers, with gaps, twice the same, and not numbered.
+STACK_NAMES = [
+    ("a1", "a2", "a10"), ("s_01", "s_03", "s_11"), ("s1", "s01", "s2"), ("a1b1", "a1b2", "a2b1"), ("x", "y", "z"),
+    ("t" + "9" * 40, "t1", "t2"),
+]  # fmt: skip
+STACK_ENDINGS = (".png", ".jpg", ".tif", ".PNG", ".jpeg", ".tiff")
+
+
+def stacks() -> list[bytes]:
+    """A byte each for the names and the ending, and the length of the first image, two images, of which the second
+    comes twice.
+    """
+    found = []
+    for number, one in enumerate(images()):
+        ending = 2 if number == 5 else 1 if number > 2 else 0
+        found.append(bytes([0, ending]) + len(one).to_bytes(2, "big") + one + one)
+    other = images()[0] + images()[1]
+    return [*found, bytes([1, 0]) + len(images()[0]).to_bytes(2, "big") + other]
+
+
+@target("stack", stacks, "imagecodecs")
+def run_stack(data: bytes) -> None:
+    """A folder of files: what its names say, and what each image does, of which the first says what all are like."""
+    names, ending = (data[0] if data else 0), (data[1] if len(data) > 1 else 0)
+    cut = 4 + int.from_bytes(data[2:4], "big")
+    folder = MemoryStore()
+    for name, stored in zip(STACK_NAMES[names % len(STACK_NAMES)], (data[4:cut], data[cut:], data[cut:]), strict=True):
+        folder.put(name + STACK_ENDINGS[ending % len(STACK_ENDINGS)], stored)
+    report = zvcore.verify(folder, format="stack")
+    array = zvcore.open(folder, format="stack")
+    found = read_small(array)
+    # What can be read is sound, and nothing else is.
+    assert found is None or report.ok, report
+    with contextlib.suppress(REFUSALS):
+        json.dumps(zvcore.inspect(folder, format="stack"), default=str)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zvcore.format import Format
     from zvcore.stores import Store
 
-__all__ = ["ReadingCare"]
+__all__ = ["ReadingCare", "places_in"]
 
 # How many bytes of values are read at once, and how many unreadable parts of an array are reported.
 _AT_ONCE = 64 << 20
@@ -120,7 +120,7 @@ def _read_all(path: str, array: Array, threads: int | None, report: Report) -> N
         return
     extents = grow(array.chunks, array.shape, array.dtype.itemsize, _AT_ONCE)
     told = 0
-    for place in _places(count_of(array.shape, extents)):
+    for place in places_in(count_of(array.shape, extents)):
         try:
             array.read(slices(box_of(place, extents, array.shape)), threads=threads)
         except ZvcoreError as error:
@@ -164,7 +164,7 @@ def _problem(error: ZvcoreError, path: str, array: Array) -> Problem:
     return replace(problem, where=path) if path and problem.where == array.store.file else problem
 
 
-def _places(grid: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def places_in(grid: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """The places of a grid in C order. There may be more of them than fit into memory."""
     for number in range(math.prod(grid)):
         place = []

@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from zvcore.borrowed.care import ReadingCare
+from zvcore.borrowed.care import ReadingCare, places_in
+from zvcore.boxes import box_of, count_of, slices
 from zvcore.errors import MissingImagesWarning, NotFoundError, ZvcoreError
+from zvcore.exchange.target import grow
 from zvcore.report import Problem, Report, What
 from zvcore.stack.names import missing_numbers, told_numbers
 from zvcore.stack.reading import images_of
@@ -89,13 +91,21 @@ def _read(array: Array, names: Sequence[str], numbers: Sequence[int], threads: i
         return
     consecutive = numbers[-1] - numbers[0] == len(numbers) - 1
     try:
-        if consecutive:
+        if consecutive and array.nbytes // len(names) <= _AT_ONCE:
             array.read((slice(numbers[0], numbers[-1] + 1),), threads=threads)
             return
     except ZvcoreError:
         pass
     for number in numbers:
         try:
-            array.read((number,), threads=threads)
+            _read_one(array, number, threads)
         except ZvcoreError as error:
             report.problems.append(Problem.of(error, names[number]))
+
+
+def _read_one(array: Array, number: int, threads: int | None) -> None:
+    """Read an image in boxes that fit into memory: a file of a few bytes may claim any shape."""
+    shape = array.shape[1:]
+    extents = grow(array.chunks[1:], shape, array.dtype.itemsize, _AT_ONCE)
+    for place in places_in(count_of(shape, extents)):
+        array.read((number, *slices(box_of(place, extents, shape))), threads=threads)
