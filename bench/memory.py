@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zvcore.engine import large
+from zvcore.engine import large, medium
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ def give_back() -> None:
     """Return freed memory to the system; otherwise the work would reuse it, and seem to need none."""
     gc.collect()
     large.forget()
+    medium.forget()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from tests.processes import PATIENCE
@@ -386,6 +387,12 @@ def test_huge_parts_are_written_whole(store: LocalStore) -> None:
     assert store.get("x") == b"".join(parts)
     store.append("x", parts, at=sum(map(len, parts)))
     assert store.get("x") == b"".join(parts) * 2
+
+
+def test_parts_that_are_larger_than_one_call_writes_are_written_whole(store: LocalStore) -> None:
+    parts = [np.random.default_rng(size).bytes(size) for size in (3 << 20, 5, (1 << 20) + 1, 1 << 20, 0, 700_001)]
+    store.put("x", parts)
+    assert store.get("x") == b"".join(parts)
 
 
 def test_durable_writes(tmp_path: Path) -> None:

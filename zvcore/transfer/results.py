@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from zvcore.engine.large import LEAST, MOST, LargeMemory
+from zvcore.engine.medium import LEAST_MEDIUM, MediumMemory
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -17,13 +18,16 @@ _FAR = 4 << 20  # as in engine/moving.pyx
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C") -> npt.NDArray[Any]:
-    """Like `np.empty`, but a large result begins with a line of the caches, so that rows of chunks are whole lines.
+    """Like `np.empty`, but in memory that is used again, and of large results the first byte begins a line of the
+    caches, so that rows of chunks are whole lines.
 
     Only then can they be written past the caches. numpy's own memory begins 16 bytes after such a line.
     """
     nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes < _FAR or dtype.hasobject or dtype.kind == "T":
+    if nbytes < LEAST_MEDIUM or dtype.hasobject or dtype.kind == "T":
         return np.empty(shape, dtype, order=order)
+    if nbytes < _FAR:
+        return np.ndarray(shape, dtype, MediumMemory(nbytes), order=order)
     if LEAST <= nbytes <= MOST:
         return np.ndarray(shape, dtype, LargeMemory(nbytes), order=order)
     memory = np.empty(nbytes + _LINE, np.uint8)
