@@ -1,4 +1,4 @@
-"""The memory of large results is kept when they are gone, one piece of it, and never shared."""
+"""The memory of large results waits for the next ones, up to a number of bytes, and is never shared."""
 
 from __future__ import annotations
 
@@ -39,7 +39,22 @@ def test_the_last_piece_is_kept_for_the_next_result() -> None:
     assert (np.frombuffer(second, np.uint8) == 1).all()
 
 
-def test_a_piece_that_does_not_fit_is_not_kept_any_longer() -> None:
+def test_as_many_wait_as_may_take_room() -> None:
+    size = MOST // 4
+    many = [LargeMemory(size) for _ in range(6)]
+    places = [address(one) for one in many]
+    while many:
+        del many[0]
+    again = [LargeMemory(size) for _ in range(4)]
+    assert [address(one) for one in again] == places[:1:-1]
+
+
+def test_what_is_no_whole_huge_page_takes_no_more_than_it_needs() -> None:
+    for size in (LEAST, LEAST + 1, (9 << 20) + 12345):
+        assert size <= len(memoryview(LargeMemory(size))) < size + (64 << 10)
+
+
+def test_memory_that_does_not_fit_is_left_for_others() -> None:
     for size in (LEAST + 1, LEAST // 3):
         first = LargeMemory(LEAST)
         del first

@@ -1,12 +1,13 @@
-"""Memory for large results. One piece is kept when its result is gone: to get new pages takes as long as to fill them.
+"""Memory for large results, in huge pages where the system has them: to get new pages takes as long as to fill them.
 
-Up to `LEAST` bytes the C library keeps memory itself. While a piece is kept, the system may have its pages back.
+For smaller ones there is `medium.pyx`. While a piece waits, the system may have its pages back.
 """
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 
-from zvcore.system.atomics cimport zv_put_pointer, zv_take_pointer
+from zvcore.engine.waiting cimport Piece, Waiting, give_all_back, let_wait, take_waiting
+from zvcore.system.fork cimport guard
 
 cdef extern from "zv_large.h" nogil:
     ctypedef struct zv_large:
@@ -16,11 +17,18 @@ cdef extern from "zv_large.h" nogil:
     void zv_large_free(zv_large *large)
     void zv_large_rest(zv_large *large)
 
-LEAST = 32 << 20
-MOST = 256 << 20
+LEAST = 4 << 20
+MOST = 256 << 20                    # of one result, and of what waits
 
-# One piece for the process, or NULL.
-cdef void *idle = NULL
+
+cdef void give_back(void *large) noexcept nogil:
+    zv_large_free(<zv_large *> large)
+
+
+cdef Waiting waiting
+waiting.most_bytes = MOST
+waiting.give_back = give_back
+guard(&waiting.lock, NULL)
 
 
 @cython.final
@@ -31,29 +39,25 @@ cdef class LargeMemory:
     cdef zv_large *large
 
     def __cinit__(self, size_t size):
-        cdef zv_large *kept = <zv_large *> zv_take_pointer(&idle)
-        if kept != NULL and kept.size // 2 <= size <= kept.size:
-            self.large = kept
-            return
-        if kept != NULL:
-            zv_large_free(kept)
-        self.large = zv_large_new(size)
+        self.large = <zv_large *> take_waiting(&waiting, size).memory
+        if self.large == NULL:
+            self.large = zv_large_new(size)
         if self.large == NULL:
             raise MemoryError(f"no memory for {size} bytes")
 
     def __dealloc__(self):
+        cdef Piece piece
         if self.large == NULL:
             return
         zv_large_rest(self.large)
-        if not zv_put_pointer(&idle, self.large):
-            zv_large_free(self.large)
+        piece.memory = self.large
+        piece.size = self.large.size
+        let_wait(&waiting, piece)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self.large.data, <Py_ssize_t> self.large.size, False, flags)
 
 
 def forget():
-    """Give the memory that is kept back to the system."""
-    cdef zv_large *kept = <zv_large *> zv_take_pointer(&idle)
-    if kept != NULL:
-        zv_large_free(kept)
+    """Give the memory that waits back to the system."""
+    give_all_back(&waiting)

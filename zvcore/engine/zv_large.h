@@ -16,6 +16,12 @@
 #endif
 
 #define ZV_HUGE_PAGE ((size_t)2 << 20)
+#define ZV_ANY_PAGE ((size_t)64 << 10) /* a multiple of every system's ordinary pages */
+
+/* The size of memory for so many bytes. */
+static size_t zv_large_size(size_t size) {
+    return size > SIZE_MAX - 2 * ZV_HUGE_PAGE ? 0 : (size + ZV_ANY_PAGE - 1) & ~(ZV_ANY_PAGE - 1);
+}
 
 typedef struct {
     char *data;
@@ -28,8 +34,8 @@ typedef struct {
 static zv_large *zv_large_new(size_t size) {
     zv_large *large = (zv_large *)malloc(sizeof(zv_large));
     if (large == NULL) return NULL;
-    large->size = (size + ZV_HUGE_PAGE - 1) & ~(ZV_HUGE_PAGE - 1);
-    large->data = (char *)VirtualAlloc(NULL, large->size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    large->size = zv_large_size(size);
+    large->data = large->size == 0 ? NULL : (char *)VirtualAlloc(NULL, large->size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
     if (large->data == NULL) {
         free(large);
         return NULL;
@@ -51,7 +57,11 @@ static void zv_large_rest(zv_large *large) { VirtualAlloc(large->data, large->si
 static zv_large *zv_large_new(size_t size) {
     zv_large *large = (zv_large *)malloc(sizeof(zv_large));
     if (large == NULL) return NULL;
-    size = (size + ZV_HUGE_PAGE - 1) & ~(ZV_HUGE_PAGE - 1);
+    size = zv_large_size(size);
+    if (size == 0) {
+        free(large);
+        return NULL;
+    }
     char *all = (char *)mmap(NULL, size + ZV_HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == (char *)MAP_FAILED) {
         free(large);
@@ -63,7 +73,8 @@ static zv_large *zv_large_new(size_t size) {
     if (before) munmap(all, before);
     if (before < ZV_HUGE_PAGE) munmap(large->data + size, ZV_HUGE_PAGE - before);
 #ifdef MADV_HUGEPAGE
-    madvise(large->data, size, MADV_HUGEPAGE);
+    /* The rest, which is less than a huge page, is not to take one. */
+    madvise(large->data, size & ~(ZV_HUGE_PAGE - 1), MADV_HUGEPAGE);
 #endif
     return large;
 }

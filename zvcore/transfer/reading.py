@@ -25,6 +25,7 @@ from zvcore.placement import CHANGED
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.locks import held_locks
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
+from zvcore.transfer.results import empty
 from zvcore.transfer.windows import position_windows
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _read_block(layout: Layout, positions: Positions, row: int) -> npt.NDArray[A
     place = tuple(position[0].tolist())
     region = slices(box_of(place, layout.form.shape, layout.shape))
     selection = Selection.basic(region, layout.shape)
-    out = np.empty(selection.result_shape, layout.form.dtype)
+    out = empty(selection.result_shape, layout.form.dtype)
     _decode(layout, Chunks(layout.prepared, position, sources), selection, out, Work(1))
     return out
 
@@ -257,7 +258,7 @@ def _stack(form: ChunkForm, axes: tuple[int, ...], count: int) -> tuple[npt.NDAr
     axis, extent = axes[0], shape[axes[0]]
     shape[axis] *= count
     last = len(axes) > 1 and axis == len(shape) - 1
-    stack = np.empty(shape, form.dtype, order="F" if last else "C")
+    stack = empty(tuple(shape), form.dtype, "F" if last else "C")
     before = (slice(None),) * axis
     return stack, [stack[(*before, slice(start, start + extent))] for start in range(0, shape[axis], extent)]
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _LINE = 64
-_FAR = 4 << 20  # as in engine/moving.pyx
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C") -> npt.NDArray[Any]:
@@ -26,9 +25,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"]
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < LEAST_MEDIUM or dtype.hasobject or dtype.kind == "T":
         return np.empty(shape, dtype, order=order)
-    if nbytes < _FAR:
-        return np.ndarray(shape, dtype, MediumMemory(nbytes), order=order)
-    if LEAST <= nbytes <= MOST:
-        return np.ndarray(shape, dtype, LargeMemory(nbytes), order=order)
-    memory = np.empty(nbytes + _LINE, np.uint8)
-    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE, order=order)
+    if nbytes <= MOST:
+        memory = MediumMemory(nbytes) if nbytes < LEAST else LargeMemory(nbytes)
+        return np.ndarray(shape, dtype, memory, order=order)
+    lines = np.empty(nbytes + _LINE, np.uint8)
+    return np.ndarray(shape, dtype, lines, -lines.ctypes.data % _LINE, order=order)
