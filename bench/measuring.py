@@ -30,6 +30,8 @@ __all__ = ["FOR_ALL", "Times", "first_turns", "in_question", "measure_contests",
 FOR_ALL = 0.75  # of the time; the rest is for rows in question
 CLOSE = 1.1
 ENOUGH = 9  # turns
+LONG = 0.3  # seconds of a call that is not much longer for being the first
+FAR = 4.0  # times as long as zvcore
 
 Times = dict[str, list[float]]
 
@@ -42,10 +44,22 @@ def in_question(times: Mapping[str, list[float]]) -> list[str]:
 
 
 def first_turns(works: Mapping[str, Callable[[], float]], once: Mapping[str, float], seconds: float) -> Times:
+    """Turns for as long as this; each has been called `once` before.
+
+    Those that take long and are far behind are not called again if the others' turns would not get done: by now it is
+    said that they are slower, and the seconds are for the rows in which that is in question.
+    """
+    left_out = {
+        name: taken
+        for name, taken in once.items()
+        if name != "zvcore" and taken > max(LONG, FAR * once["zvcore"]) and sum(once.values()) > seconds / 3
+    }
+    works = {name: work for name, work in works.items() if name not in left_out}
+    once = {name: taken for name, taken in once.items() if name in works}
     # Peers that take seconds take no second turn; those that are close to the fastest get at least three.
     passing = turns_to_pass(once)
     rounds = 3 if sum(once[name] for name in once if passing[name] < 3) < seconds / 3 else 1
-    return taking_turns(works, max(0.0, seconds), rounds, passing)
+    return taking_turns(works, max(0.0, seconds), rounds, passing) | {name: [left_out[name]] for name in left_out}
 
 
 def more_turns(works: Mapping[str, Callable[[], float]], times: Times, seconds: float) -> None:

@@ -119,6 +119,20 @@ def test_a_contest_that_is_lost_is_measured_again_when_all_have_had_their_turns(
     assert far["peer"]["turns"] < far["zvcore"]["turns"]
 
 
+def test_those_that_take_long_and_are_far_behind_are_called_once_where_time_is_short(clock: Clock) -> None:
+    def prepare() -> Any:
+        return {"zvcore": clock.busy(40_000), "close": clock.busy(50_000), "far": clock.busy(2_000_000)}
+
+    entry = Entry("toys", Contest("row", ("zvcore", "close", "far"), prepare))
+    hasty, patient = (measure_contests([entry], seconds)[0]["times"] for seconds in (1.0, 60.0))
+    assert [hasty[name]["turns"] for name in ("zvcore", "close", "far")] == [1, 1, 1]
+    assert hasty["far"]["best"] == pytest.approx(2.0, rel=0.01)
+    assert patient["far"]["turns"] > 1
+    start = clock.now
+    measure_contests([entry], 1.0)
+    assert clock.now - start < 2.3
+
+
 def test_growth_is_fitted() -> None:
     sizes = [1, 10, 100, 1000, 10000, 100000]
     assert growth.fit(sizes, [n**1.5 for n in sizes]) == pytest.approx(1.5)
