@@ -299,3 +299,17 @@ def test_odd_fields_of_a_header_are_told_in_another_format(tmp_path: Path) -> No
     header["voxel_to_rasmm"][0][0] = 1e300
     with pytest.raises(MetadataError):
         zvcore.convert(with_header(tmp_path / "b.zv", ".trk", header), tmp_path / "a.trk")
+
+
+@pytest.mark.parametrize("names", [["1", 1], ["2", "b"], ["a", "b"]])
+def test_groups_that_are_called_the_same_stay_apart(tmp_path: Path, names: list[Any]) -> None:
+    lines = [np.full((3, 3), number, "f4") for number in range(4)]
+    groups = {0: [0], 1: [1, 2], 2: [3]}
+    zvcore.zvf.write_polylines(tmp_path / "a.zv", lines, chunk_shape=(8.0, 8.0, 8.0), groups=groups)
+    document = json.loads((tmp_path / "a.zv/zarr.json").read_text())
+    document["attributes"]["group_names"] = names
+    (tmp_path / "a.zv/zarr.json").write_text(json.dumps(document))
+    zvcore.convert(tmp_path / "a.zv", tmp_path / "a.trx")
+    found = zvcore.open(tmp_path / "a.trx").groups
+    assert sorted(map(tuple, map(np.ndarray.tolist, found.values()))) == [(0,), (1, 2), (3,)]
+    assert names != ["a", "b"] or sorted(found) == ["2", "a", "b"]

@@ -6,7 +6,6 @@ import math
 import os
 import sys
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,10 +56,13 @@ def write_region(
     from zvcore.progress import shown
 
     format = image_format(output)
-    write = _WRITERS[check_name(output)] if format is None else partial(_image, format, output)
+    ending = check_name(output)
     values = math.prod(_shape(array, region))
     with shown(progress, values, "reading", "value") as watch, _written(output) as file:
-        return write(file, array, region, threads, watch) or []
+        if format is not None:
+            return _image(format, output, file, array, region, threads, watch)
+        _WRITERS[ending](file, array, region, threads, watch)
+    return []
 
 
 @contextmanager

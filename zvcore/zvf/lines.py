@@ -94,11 +94,15 @@ class _OfObjects(Mapping[str, Any]):
 
 
 def _named_groups(level: Level, names: Any) -> dict[str, npt.NDArray[np.int64]]:
-    """Groups by the names that the store has for them; others by their numbers."""
-    known = names if isinstance(names, list) and len(set(map(repr, names))) == len(names) else []
-    found = {str(name): np.zeros(0, np.int64) for name in known}
-    for number, members in level.groups().items():
-        found[str(known[number]) if number < len(known) else str(number)] = members
+    """Groups by the names that the store has for them; others by their numbers. No two may be called the same."""
+    groups = level.groups()
+    known = [*map(str, names)] if isinstance(names, list) else []
+    called = [*known, *(str(number) for number in groups if number >= len(known))]
+    if len(set(called)) < len(called):
+        known = []
+    found = {name: np.zeros(0, np.int64) for name in known}
+    for number, members in groups.items():
+        found[known[number] if number < len(known) else str(number)] = members
     return found
 
 
