@@ -33,6 +33,7 @@ from zvcore.precomputed.mesh_cutting import Planes, cut
 from zvcore.precomputed.surface_files import parse_surface
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 RAW = ShardingSpec(0, "murmurhash3_x86_128", 1, 1, "gzip", "raw")
@@ -231,6 +232,23 @@ def test_other_mistakes_are_named(tmp_path: Path) -> None:
         write_meshes(tmp_path, {2: SPHERE})
     write_meshes(tmp_path, {2: SPHERE}, overwrite=True)
     assert list(Meshes(tmp_path)) == [2]
+
+
+@pytest.mark.parametrize("kind", ["legacy", "multires"])
+def test_meshes_that_were_not_all_written_are_no_set(tmp_path: Path, kind: str) -> None:
+    """The same call can then be made again."""
+
+    def some() -> Iterator[tuple[int, Any]]:
+        yield 1, SPHERE
+        raise OSError("the source is gone")
+
+    with pytest.raises(OSError, match="the source is gone"):
+        write_meshes(tmp_path, some(), kind=kind)
+    assert not (tmp_path / "info").exists()
+    write_meshes(tmp_path, {1: SPHERE, 2: SPHERE}, kind=kind)
+    write_meshes(tmp_path, {2: SPHERE}, kind="multires" if kind == "legacy" else "legacy", overwrite=True)
+    assert list(zvcore.open(tmp_path)) == [2]
+    assert zvcore.verify(tmp_path).ok
 
 
 def test_the_same_meshes_give_the_same_bytes_in_any_order(tmp_path: Path) -> None:

@@ -265,6 +265,22 @@ def test_views_do_not_decode_chunks_of_any_size(
         assert b"too large" in answer.body
 
 
+@pytest.mark.parametrize("chunks", [(1, 1, 1), (1, 1, 64), (2, 3, 5), (64, 64, 64)])
+def test_blocks_of_views_have_a_bounded_number_of_chunks(tmp_path: Path, chunks: tuple[int, ...]) -> None:
+    """A document costs its author nothing, and each of the chunks that it claims is looked for."""
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(4096, 4096, 4096), dtype="u1", chunks=chunks)
+    with served(tmp_path) as server:
+        client = Client(server)
+        [scale] = json.loads(client.ask("/.zvcore/view/a/-/info").body)["scales"]
+        [block] = scale["chunk_sizes"]
+        assert np.prod([-(-n // m) for n, m in zip(block, chunks[::-1], strict=True)]) <= 4096
+        # As large as they may be, so that a view needs few of them.
+        assert np.prod(block) >= min(2048 * np.prod(chunks), 2**17)
+        box = "_".join(f"0-{n}" for n in block)
+        assert len(client.ask(f"/.zvcore/view/a/-/0/{box}").body) == np.prod(block)
+        assert client.ask(f"/.zvcore/view/a/-/0/{box.replace('_0-', '_0-1', 1)}").status == 404
+
+
 def test_packed_shards_count_as_what_they_hold(tmp_path: Path) -> None:
     """Where the whole shard is packed once more, one chunk costs the shard."""
     index_codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]

@@ -46,6 +46,8 @@ COMMANDS = (
 )
 # Those that change stores.
 WRITING = ("cp", "sync", "convert", "downsample", "mesh", "skeletonize", "migrate", "manifest", "repair", "compact")
+# Those that write files beside stores.
+EXPORTING = ("get", "refs", "preview")
 # As `zvcore.stores.durability` names them, which takes numpy to import.
 DURABILITIES = ("none", "late", "rename", "fsync")
 

@@ -15,7 +15,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zvcore.commands import COMMANDS, DURABILITIES, WRITING, Terminated, UsageError
+from zvcore.commands import COMMANDS, DURABILITIES, EXPORTING, WRITING, Terminated, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,6 +94,12 @@ def make_parser() -> argparse.ArgumentParser:
             one.add_argument(
                 "--fsync", action="store_true",
                 help="--durability fsync: every write is on the disk, file and folders, before the next is begun (also:"
+                " ZVCORE_FSYNC=1)",
+            )  # fmt: skip
+        elif name in EXPORTING:
+            one.add_argument(
+                "--fsync", action="store_true",
+                help="the file, and its place in its folder, are on the disk when the command ends (also:"
                 " ZVCORE_FSYNC=1)",
             )  # fmt: skip
     return parser

@@ -72,19 +72,10 @@ def _written(output: str) -> Iterator[Any]:
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
-    if os.path.exists(output) and not os.path.isfile(output):  # a pipe, a device
-        with open(output, "wb") as file:
-            yield file
-        return
-    unfinished = f"{output}.{os.getpid()}.partial"
-    try:
-        with open(unfinished, "wb") as file:
-            yield file
-        os.replace(unfinished, output)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
-        raise
+    from zvcore.stores.plain_files import complete_file
+
+    with complete_file(output) as partial, open(partial, "wb") as file:
+        yield file
 
 
 def _image(

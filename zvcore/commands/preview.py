@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
     import zvcore
     from zvcore.commands import UsageError
+    from zvcore.commands.files import put_bytes
     from zvcore.commands.terminal import say
     from zvcore.pictures import png_bytes, preview
     from zvcore.wording import human_size
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(str(error)) from error
         data = png_bytes(pixels)
         shape = f"{pixels.shape[1]} x {pixels.shape[0]} pixels, "
-    target.write_bytes(data)
+    put_bytes(str(target), data)
     say(options, f"{target}: {shape}{human_size(len(data))}")
     return 0
 

@@ -6,10 +6,10 @@ import base64
 import json
 import math
 import os
-import shutil
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.stores.plain_files import complete_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ __all__ = ["write_tables"]
 _RECORDS = 10_000
 
 
-def write_tables(entries: Iterable[tuple[str, Any]], out: str) -> int:
+def write_tables(entries: Iterable[tuple[str, Any]], out: str, fsync: bool | None = None) -> int:
     """Write documents and chunks, by their keys in Zarr v2, those of one array together; returns how many chunks."""
     try:
         import pyarrow as pa
@@ -29,7 +29,6 @@ def write_tables(entries: Iterable[tuple[str, Any]], out: str) -> int:
         raise UnsupportedError("references as Parquet need pyarrow: pip install pyarrow") from error
     if os.path.exists(out):
         raise ConflictError("something is there already; tables of references are a folder of their own", key=out)
-    partial = f"{out}.{os.getpid()}.partial"
     documents: dict[str, Any] = {}
     # Number of a table of the array -> number of a row -> its reference.
     tables: dict[int, dict[int, Any]] = {}
@@ -44,8 +43,7 @@ def write_tables(entries: Iterable[tuple[str, Any]], out: str) -> int:
             parquet.write_table(pa.table(_columns(pa, rows)), path, compression="zstd")
         tables.clear()
 
-    try:
-        os.makedirs(partial)
+    with complete_folder(out, fsync) as partial:
         for key, value in entries:
             array, _, name = key.rpartition("/")
             if name.startswith(".z"):
@@ -62,9 +60,6 @@ def write_tables(entries: Iterable[tuple[str, Any]], out: str) -> int:
         finish()
         with open(os.path.join(partial, ".zmetadata"), "w", encoding="utf-8") as file:
             json.dump({"metadata": documents, "record_size": _RECORDS}, file)
-        os.rename(partial, out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return count
 
 

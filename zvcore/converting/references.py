@@ -20,6 +20,7 @@ from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.format import Node, get_format
 from zvcore.opening import open as open_path
 from zvcore.stores import open_store
+from zvcore.stores.plain_files import complete_file
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def references(
     return {"version": 1, "refs": dict(_entries(path, inline, format, storage_options))}
 
 
-def write_references(path: Any, out: Any, **options: Any) -> int:
+def write_references(path: Any, out: Any, *, fsync: bool | None = None, **options: Any) -> int:
     """Write `references` to a file, as Parquet if its name ends in .parquet (a single array is then the member "data"
-    of a group); returns how many chunks are referred to.
+    of a group); returns how many chunks are referred to. `fsync`: they are on the disk when this returns.
 
     `out` may also be a session of Icechunk: then it gets Zarr v3 with virtual chunks, to be committed by who opened it.
     """
@@ -66,16 +67,10 @@ def write_references(path: Any, out: Any, **options: Any) -> int:
         return write_virtual_chunks(_entries(path, sized=True, **options), store)
     text = os.fsdecode(out)
     if text.lower().endswith((".parquet", ".parq")):
-        return write_tables(_entries(path, alone=_ALONE, **options), text)
+        return write_tables(_entries(path, alone=_ALONE, **options), text, fsync)
     found = references(path, **options)
-    partial = f"{text}.{os.getpid()}.partial"
-    try:
-        with open(partial, "w", encoding="utf-8") as file:
-            json.dump(found, file)
-        os.replace(partial, text)
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
+    with complete_file(text, fsync) as partial, open(partial, "w", encoding="utf-8") as file:
+        json.dump(found, file)
     return sum(isinstance(value, list) or "/.z" not in f"/{key}" for key, value in found["refs"].items())
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.converting.tables import NOTE, POSITIONS, ending_of, flat, pyarrow_module
-from zvcore.stores.local import sync_folder
+from zvcore.stores.plain_files import complete_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,25 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["write_table"]
 
 
-def write_table(path: str, rows: Rows, *, fsync: bool = False) -> int:
-    """Write all rows into a file, as its name ends; how many there were.
-
-    `fsync`: the file, and its place in its folder, are on the disk when this returns.
-    """
-    partial = f"{path}.{os.getpid()}.partial"
+def write_table(path: str, rows: Rows, *, fsync: bool | None = None) -> int:
+    """Write all rows into a file, as its name ends; how many there were. `fsync` as for `complete_file`."""
     write = {".csv": _write_csv, ".parquet": _write_parquet, ".npz": _write_npz}[ending_of(path)]
-    try:
-        count = write(partial, rows)
-        if fsync:
-            sync_folder(os.fsencode(partial))
-        os.replace(partial, path)
-        if fsync:
-            sync_folder(os.path.dirname(os.path.abspath(os.fsencode(path))))
-    except BaseException:
-        if os.path.exists(partial):
-            os.remove(partial)
-        raise
-    return count
+    with complete_file(path, fsync) as partial:
+        return write(partial, rows)
 
 
 def _flattened(batch: Mapping[str, Any], rows: Rows) -> dict[str, Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "fragment_names", "legacy_document", "parse_fragment",
+    "put_legacy_mesh",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -93,6 +94,19 @@ def encode_fragment(surface: Surface) -> bytes:
 def legacy_document(attrs: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The `info` of a folder of legacy meshes. It has no transform, which Neuroglancer would not apply."""
     return {"@type": LEGACY_TYPE, **(attrs or {})}
+
+
+def put_legacy_mesh(store: Store, id: int, mesh: Surface) -> set[str]:
+    """Write a mesh in one fragment; the names of its files."""
+    manifest, fragment = f"{id}:0", f"{id}:0:0"
+    # The manifest last: a reader that finds it also finds its fragment.
+    stored = {fragment: encode_fragment(mesh), manifest: documents.encode({"fragments": [fragment]})}
+    for name, data in stored.items():
+        store.put(name, data)
+        if store.of_files:
+            # Readers that look for it would prefer it to the new one.
+            store.delete(f"{name}{_GZIP}")
+    return set(stored)
 
 
 class LegacyMeshes(Mapping[int, Surface]):
@@ -175,16 +189,7 @@ class LegacyMeshes(Mapping[int, Surface]):
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
         for id, mesh in meshes.items() if isinstance(meshes, Mapping) else meshes:
-            name = f"{as_id(id)}:0"
-            # The manifest last: a reader that finds it also finds its fragment.
-            self._put(f"{name}:0", encode_fragment(mesh))
-            self._put(name, documents.encode({"fragments": [f"{name}:0"]}))
-
-    def _put(self, name: str, data: bytes) -> None:
-        self.store.put(name, data)
-        if self.store.of_files:
-            # Readers that look for it would prefer it to the new one.
-            self.store.delete(f"{name}{_GZIP}")
+            put_legacy_mesh(self.store, as_id(id), mesh)
 
     def delete(self, ids: Ids) -> None:
         """Take meshes out; their fragments, which other meshes may name too, stay unless they are named as ours are."""

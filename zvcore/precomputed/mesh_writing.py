@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.choices import AUTO, Auto
 from zvcore.precomputed.ids import as_id
-from zvcore.precomputed.legacy_meshes import LegacyMeshes, legacy_document
+from zvcore.precomputed.legacy_meshes import legacy_document, put_legacy_mesh
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.mesh_octree import encode_mesh
 from zvcore.precomputed.meshes import write_mesh_fragments
@@ -130,13 +130,12 @@ def _write_legacy(
 ) -> int:
     """One fragment for each mesh, of its finest level."""
     old = files_to_replace(store, "meshes", overwrite)
-    write_info(store, legacy_document(attrs))
-    meshes = LegacyMeshes(store, "r+")
     count = 0
     for id, levels in surfaces:
-        meshes.update([(id, levels[0])])
-        old -= {f"{id}:0", f"{id}:0:0"}
+        old -= put_legacy_mesh(store, id, levels[0])
         count += 1
+    # The document last: a reader that finds it finds all of them.
+    write_info(store, legacy_document(attrs))
     remove_files(store, old)
     return count
 

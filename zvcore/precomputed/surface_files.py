@@ -15,6 +15,7 @@ import numpy as np
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.precomputed.surface_ply import encode_ply, parse_ply
 from zvcore.precomputed.surfaces import Surface, merged
+from zvcore.stores.plain_files import complete_file
 
 if TYPE_CHECKING:
     import os
@@ -40,7 +41,9 @@ def read_surface(path: str | os.PathLike[str]) -> Surface:
 
 def write_surface(path: str | os.PathLike[str], surface: Any) -> None:
     """Write what has `vertices` and `faces` to a file, as what its name ends with: .obj, .ply or .stl."""
-    Path(path).write_bytes(encode_surface(surface, Path(path).suffix))
+    data = encode_surface(surface, Path(path).suffix)
+    with complete_file(path) as partial:
+        Path(partial).write_bytes(data)
 
 
 def parse_surface(data: bytes, suffix: str) -> Surface:

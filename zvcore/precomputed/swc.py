@@ -13,6 +13,7 @@ import numpy as np
 
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.precomputed.skeletons import RADIUS, Skeleton, VertexAttribute
+from zvcore.stores.plain_files import complete_file
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +42,8 @@ def read_swc(path: str | os.PathLike[str], *, unit: str = "um") -> Skeleton:
 def write_swc(path: str | os.PathLike[str], skeleton: Skeleton, *, unit: str = "um") -> list[str]:
     """Write a skeleton in nanometers to a file in the given unit; what of it SWC cannot hold is returned in words."""
     data, losses = encode_swc(skeleton, unit=unit)
-    Path(path).write_bytes(data)
+    with complete_file(path) as partial:
+        Path(partial).write_bytes(data)
     return losses
 
 

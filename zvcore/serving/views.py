@@ -34,6 +34,8 @@ _JSON = "application/json"
 _BYTES = "application/octet-stream"
 _BLOCK = 64
 _MOST_VOXELS = 1 << 20
+# Each chunk of a block is looked for, also where documents tell of chunks and there are none.
+_MOST_CHUNKS = 4096
 _MOST_CHANNELS = 8
 _MOST_IDS = 100_000
 _SHOWN_IDS = 500
@@ -113,10 +115,17 @@ class VoxelView:
                 larger, most = 2 * block[axis], _BLOCK**3
             else:
                 break
-            if math.prod(block) // block[axis] * larger > most:
+            wanted = [*block[:axis], larger, *block[axis + 1 :]]
+            if math.prod(wanted) > most or (not parts and self._chunks_in(array, wanted) > _MOST_CHUNKS):
                 break
-            block[axis] = larger
+            block = wanted
         return block
+
+    def _chunks_in(self, array: Array, block: list[int]) -> int:
+        """How many chunks such a block lies in, if it begins with one."""
+        axes = (self.view.across, self.view.down, self.view.depth, self.channel_axis)
+        extents = zip([*block, self.channels], axes, strict=True)
+        return math.prod(-(-extent // array.chunks[axis]) for extent, axis in extents if axis is not None)
 
     def _resolution(self) -> list[float]:
         """The size of the finest voxels in nanometers, as far as the metadata tell."""

@@ -99,6 +99,10 @@ class Disk:
 
     # --- calls
 
+    def take_root(self, inode: int) -> None:
+        """What the folder has as its number in which all of this lies, if that was there before."""
+        self._by_inode[inode] = 0
+
     def take(self, call: Call) -> None:
         self.steps += 1
         if call.kind == "w" and call.inode in self._by_inode:
@@ -316,11 +320,11 @@ class Disk:
         return fates
 
 
-def in_pages(calls: Sequence[Call]) -> list[Call]:
-    """The same calls, with no write of more than a page: what a disk of pages makes of them."""
+def in_pages(calls: Sequence[Call], whole: int) -> list[Call]:
+    """The same calls, with no write of more than a page, but for one file: what a disk of pages makes of them."""
     parts = []
     for call in calls:
-        if call.kind != "w":
+        if call.kind != "w" or call.inode == whole:
             parts.append(call)
             continue
         at = 0

@@ -15,7 +15,7 @@ import zvcore
 from zvcore.errors import NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from zvcore.stores import LocalStore
@@ -46,6 +46,16 @@ def value_of(values: Any) -> int:
     found = np.unique(np.asarray(values))
     assert len(found) == 1 and found[0] in (0, 1, *STEPS), f"neither old nor new: {found[:8]}"
     return int(found[0])
+
+
+def in_order(done: Mapping[int, bool]) -> int:
+    """The last value whose step is done, and those of all before it; 1 if none is."""
+    found = 1
+    for value, there in done.items():
+        if not there:
+            break
+        found = value
+    return found
 
 
 def nothing(path: Path) -> None:
@@ -143,14 +153,14 @@ def step_deep(store: LocalStore, value: int) -> None:
 def check_deep(path: Path) -> list[int]:
     group = zvcore.open(path)
     assert "kept" in group
-    found = []
+    done = {}
     for value in STEPS:
         name = f"a{value}/b/c"
         there = f"a{value}" in group and f"a{value}/b" in group and name in group
         member = group[name] if there else None
         # In N5, a folder without attributes is a group.
-        found.append(value_of(member[...]) * value if isinstance(member, zvcore.Array) else 1)
-    return [max(found)]
+        done[value] = isinstance(member, zvcore.Array) and value_of(member[...]) == 1
+    return [in_order(done)]
 
 
 def step_create(format: str) -> Callable[[LocalStore, int], Any]:
@@ -162,12 +172,8 @@ def step_create(format: str) -> Callable[[LocalStore, int], Any]:
 
 
 def check_create(path: Path) -> list[int]:
-    found = 1
-    for value in STEPS:
-        array = opened(path / "deep" / "er" / str(value))
-        if array is not None and value_of(array[...]) == 1:
-            found = value
-    return [found]
+    arrays = {value: opened(path / "deep" / "er" / str(value)) for value in STEPS}
+    return [in_order({value: one is not None and value_of(one[...]) == 1 for value, one in arrays.items()})]
 
 
 def begin_members(format: str) -> Callable[[Path], Any]:
@@ -197,12 +203,8 @@ def check_members(path: Path) -> list[int]:
     """A member that is there is whole."""
     group = zvcore.open(path)
     assert (group["kept"][...] == 1).all()
-    found = 1
-    for value in STEPS:
-        member = group.get(f"a/{value}", None)
-        # In N5, a folder without attributes is a group.
-        if isinstance(member, zvcore.Array):
-            assert (member[...] == 1).all(), "a part of a member that was removed"
-        else:
-            found = value
-    return [found]
+    # In N5, a folder without attributes is a group.
+    left = {value: isinstance(group.get(f"a/{value}", None), zvcore.Array) for value in STEPS}
+    for value, there in left.items():
+        assert not there or (group[f"a/{value}"][...] == 1).all(), "a part of a member that was removed"
+    return [in_order({value: not there for value, there in left.items()})]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.faults.powercut import n5, precomputed, stores, vectors, zarr
+from tests.faults.powercut import n5, outputs, precomputed, stores, vectors, zarr, zarr2
 from tests.faults.powercut.kind import STEPS
 from tests.faults.powercut.recording import MARKS
 from zvcore.stores import LocalStore
 
-KINDS = {kind.name: kind for room in (zarr, n5, precomputed, vectors, stores) for kind in room.kinds()}
+KINDS = {kind.name: kind for room in (zarr, zarr2, n5, precomputed, vectors, stores, outputs) for kind in room.kinds()}
 
 
 def folder_of(name: str) -> str:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import zvcore
-from tests.faults.powercut.kind import STEPS, TORN, Kind, array_of, by_unit, opened, value_of
+from tests.faults.powercut.kind import STEPS, TORN, Kind, array_of, by_unit, in_order, opened, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,18 +27,22 @@ def step_convert(format: str) -> Callable[[LocalStore, int], Any]:
     return step
 
 
+def is_unfinished(place: Path) -> bool:
+    """Whether it is said that not all of a conversion is there."""
+    if not (place / ".zvcore-convert.json").exists():
+        return False
+    assert not zvcore.verify(place).ok, "an unfinished conversion that looks sound"
+    return True
+
+
 def check_convert(path: Path) -> list[int]:
     """Each copy is there and complete, or unfinished and said to be."""
-    found = 1
+    done = {}
     for value in STEPS:
         place = path / "to" / str(value)
-        if (place / ".zvcore-convert.json").exists():
-            assert not zvcore.verify(place).ok, "an unfinished conversion that looks sound"
-            continue
-        array = opened(place)
-        if array is not None and value_of(array[...]) == 1:
-            found = value
-    return [found]
+        array = None if is_unfinished(place) else opened(place)
+        done[value] = array is not None and value_of(array[...]) == 1
+    return [in_order(done)]
 
 
 def begin_damaged(path: Path) -> None:
@@ -57,16 +61,16 @@ def step_repair(store: LocalStore, value: int) -> None:
 
 def check_repair(path: Path) -> list[int]:
     """All chunks but one are always there; that one is reported, or left out."""
-    found = 1
+    done = {}
     for value in STEPS:
         array = zvcore.open(path / str(value))
         assert value_of([array[:16, :16], array[16:, :16], array[16:, 16:]]) == 1
         try:
             assert value_of(array[:16, 16:]) == 0
+            done[value] = True
         except zvcore.errors.CorruptDataError:
-            continue
-        found = value
-    return [found]
+            done[value] = False
+    return [in_order(done)]
 
 
 def begin_loose(path: Path) -> None:

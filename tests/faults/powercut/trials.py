@@ -55,7 +55,7 @@ def moments(calls: Sequence[Call], name: str, ordered: bool) -> Iterator[tuple[D
     marks = calls[0].inode  # the file of marks is made first
     mine = False
     written = begun = 1
-    for call in in_pages(calls) if ordered else calls:
+    for call in in_pages(calls, marks) if ordered else calls:
         if call.inode != marks or call.kind != "w":
             disk.take(call)
         else:

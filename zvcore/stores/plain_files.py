@@ -1,0 +1,80 @@
+"""Single files and folders of this machine that are no objects of a store, such as pictures and tables: each comes to
+its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from zvcore.stores.durability import chosen_durability
+from zvcore.stores.local import sync_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["complete_file", "complete_folder"]
+
+
+@contextmanager
+def complete_file(path: str | os.PathLike[str], fsync: bool | None = None) -> Iterator[str]:
+    """A name to write a file under, which then takes the place of what is at `path`; after an error, nothing does.
+
+    A pipe or a device is written to as it is. `fsync`: the file, and its place in its folder, are on the disk
+    afterwards; None: if the environment asks for that.
+    """
+    text = os.fsdecode(path)
+    if os.path.exists(text) and not os.path.isfile(text):
+        yield text
+        return
+    partial = f"{text}.{os.getpid()}.partial"
+    try:
+        yield partial
+        durable = _asked(fsync)
+        if durable:
+            _sync(partial)
+        os.replace(partial, text)
+        if durable:
+            sync_folder(_above(text))
+    finally:
+        if os.path.lexists(partial):
+            os.remove(partial)
+
+
+@contextmanager
+def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> Iterator[str]:
+    """The same for a folder, where there is nothing yet; it is made."""
+    text = os.fsdecode(path)
+    partial = f"{text}.{os.getpid()}.partial"
+    try:
+        os.makedirs(partial)
+        yield partial
+        durable = _asked(fsync)
+        if durable:
+            for folder, _, names in os.walk(partial):
+                for name in names:
+                    _sync(os.path.join(folder, name))
+                sync_folder(os.fsencode(folder))
+        os.rename(partial, text)
+        if durable:
+            sync_folder(_above(text))
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _asked(fsync: bool | None) -> bool:
+    return chosen_durability(None, fsync) == "fsync"
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _above(path: str) -> bytes:
+    return os.path.dirname(os.path.abspath(os.fsencode(path)))
