@@ -83,6 +83,15 @@ def test_an_empty_selection_is_an_error(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("command", ["get", "cat"])
+def test_a_voxel_that_is_not_there_is_looked_for_in_the_volumes_own_coordinates(
+    data: Path, command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = ["-o", tmp_path / "c.npy"] if command == "get" else []
+    _, err = run(capfd, command, data / "em", "1030:1040,2050:2060,110", *output, status=2)
+    assert "the volume's own coordinates are for --at" in err
+
+
 def test_an_empty_array_is_written_as_it_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     zvcore.create(tmp_path / "none", format="zarr3", shape=(0, 5), dtype="uint8", chunks=(2, 2))
     run(capfd, "get", tmp_path / "none", "-o", tmp_path / "c.npy")

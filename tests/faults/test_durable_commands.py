@@ -108,9 +108,10 @@ def prepared(sources: Path, folder: Path, more: list[str]) -> dict[str, list[str
             continue
         place = folder / str(number)
         place.mkdir(parents=True)
-        if before:
-            there = sources / before
-            (shutil.copytree if there.is_dir() else shutil.copy)(there, place / before)
+        if before and (sources / before).is_dir():
+            shutil.copytree(sources / before, place / before)
+        elif before:
+            shutil.copy(sources / before, place / before)
         commands[name] = [
             word.replace("SRC", str(sources)).replace("DST", str(place)) for word in [*command.split(), *more]
         ]

@@ -25,7 +25,7 @@ def chosen_region(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
     A range that lies outside is an error: an empty file would be a surprise. `5:5` is asked for nothing, and gets it.
     """
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import parse_region
+    from zvcore.commands.terminal import FOR_AT, parse_region
     from zvcore.errors import NotFoundError
     from zvcore.images.slabs import whole_region
 
@@ -40,8 +40,7 @@ def chosen_region(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
         if length and not len(range(length)[part]):
             there = ",".join(f"0:{n}" for n in array.shape)
             raise NotFoundError(
-                f"nothing lies in the region {options.region}: axis {axis} has 0:{length}, the array {there}; "
-                "the volume's own coordinates are for --at"
+                f"nothing lies in the region {options.region}: axis {axis} has 0:{length}, the array {there}; {FOR_AT}"
             )
     return region
 

@@ -113,6 +113,10 @@ def open_array(path: str) -> Any:
     raise UsageError(f"{path} is not an array{', but has ' + ', '.join(names) if names else ''}")
 
 
+# What somebody may have meant who names voxels that an array has not.
+FOR_AT = "the volume's own coordinates are for --at"
+
+
 def parse_region(text: str | None, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """What stands inside the brackets of `a[...]`, from the command line: "0:10,:,-5:,3"."""
     from zvcore.commands import UsageError
@@ -142,7 +146,9 @@ def parse_region(text: str | None, shape: tuple[int, ...]) -> tuple[Any, ...]:
         if isinstance(part, slice) and part.step == 0:
             raise UsageError(f"region {text!r} has a step of 0")
         if isinstance(part, int) and not -shape[axis] <= part < shape[axis]:
-            raise UsageError(f"{part} in region {text!r} lies outside of the {shape[axis]} that axis {axis} has")
+            raise UsageError(
+                f"{part} in region {text!r} lies outside of the {shape[axis]} that axis {axis} has; {FOR_AT}"
+            )
     return tuple(parts)
 
 
