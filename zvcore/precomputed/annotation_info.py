@@ -200,11 +200,13 @@ class AnnotationInfo:
             _refuse_other_rank(found[name], rank, place.member(name))
         found["dimensions"] = _dimensions(found["dimensions"], place.member("dimensions"))
         properties: list[AnnotationProperty] = []
+        ids: set[str] = set()
         for number, document in enumerate(found["properties"]):
             here = place.member("properties").item(number)
             properties.append(AnnotationProperty.from_json(document, here))
-            if any(one.id == properties[-1].id for one in properties[:-1]):
+            if properties[-1].id in ids:
                 raise here.member("id").error("two properties have the same id", found=properties[-1].id)
+            ids.add(properties[-1].id)
         found["properties"] = tuple(properties)
         found["by_id"] = Index.from_json("by_id", found["by_id"], place.member("by_id"), single=True)
         relationships = []
