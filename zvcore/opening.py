@@ -77,6 +77,11 @@ def store_at(
         raise NotFoundError("there is no such file", key=text)
     try:
         return open_store(path, mode, storage_options)
+    except NotFoundError:
+        meant = named_within(text)
+        if meant is None:
+            raise
+        raise NotFoundError(f"there is nothing at {text}: what lies in a file is named {meant}") from None
     except UnsupportedError:
         if "://" not in text and os.path.isfile(text):
             raise unknown_file(text) from None
@@ -92,6 +97,17 @@ def _file_and_inside(text: str, asked: Iterable[Format]) -> tuple[str, str | Non
             return text[:at], text[at + 2 :]
         at = text.find(":/", at + 1)
     return text, None
+
+
+def named_within(text: str) -> str | None:
+    """How something in a file is named, for a path that leads into the file as into a folder; None for others."""
+    endings = tuple(suffix for one in formats().values() if one.inner_paths for suffix in one.suffixes)
+    parts = text.split("/")
+    for number in range(1, len(parts)):
+        above = "/".join(parts[:number])
+        if above.lower().endswith(endings) and "://" not in above and os.path.isfile(above):
+            return f"{above}:/{'/'.join(parts[number:])}"
+    return None
 
 
 def unknown_file(text: str) -> UnsupportedError:

@@ -191,3 +191,19 @@ def test_completion_knows_every_command_and_option(shell: str, capsys: pytest.Ca
 def test_bash_can_read_its_script() -> None:
     text = shell_scripts.script(cli.make_parser(), "bash")
     assert subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("there is a file already; overwrite=True replaces it", "there is a file already; --overwrite replaces it"),
+        ("N5 has no booleans; convert with dtype='uint8'", "N5 has no booleans; convert with --dtype uint8"),
+        ("(skip_unsupported=True leaves them out)", "(--skip-unsupported leaves them out)"),
+        ("choose one with image=: there are two", "choose one with --image: there are two"),
+        ("resume=False, lossless=True and ome=False are no options here", None),
+        ("/data/name=True-colours/image=1 is a path", None),
+    ],
+)  # fmt: skip
+def test_errors_advise_in_the_words_of_the_command(said: str, told: str | None) -> None:
+    parser = cli.make_parser().parse_args(["convert", "a", "b"]).parser
+    assert cli.in_options(said, parser) == (told or said)

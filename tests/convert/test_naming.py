@@ -100,3 +100,9 @@ def test_what_is_no_array_says_what_it_can_become(tmp_path: Path, name: str) -> 
     with pytest.raises(zvcore.errors.UnsupportedError, match=r"lines: vectors: .*one of zvf, tck, trk, trx"):
         zvcore.convert(tmp_path / "lines", tmp_path / name)
     assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("name", ["a.mrc", "a.h5"])
+def test_a_name_of_what_is_only_read_says_so(tmp_path: Path, name: str) -> None:
+    with pytest.raises(zvcore.errors.UnsupportedError, match="read here, and not written"):
+        zvcore.convert(np.zeros((4, 4), "u1"), tmp_path / name)

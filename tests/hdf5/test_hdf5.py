@@ -227,3 +227,41 @@ def test_links_that_each_lead_over_many_others_are_not_all_followed(tmp_path: Pa
         with pytest.raises(UnsupportedError, match="too many others"):
             child(file, "links5", "")
         assert inner(file, "DataSet/ResolutionLevel 0") is None
+
+
+def test_a_path_that_leads_into_a_file_as_into_a_folder_is_told_how_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/raw"] = np.arange(6, dtype="u1")
+    wrong, right = f"{tmp_path}/a.h5/g/raw", f"{tmp_path}/a.h5:/g/raw"
+    assert zvcore.open(right).shape == (6,)
+    with pytest.raises(NotFoundError, match=r"a\.h5:/g/raw"):
+        zvcore.open(wrong)
+    for command in (["info"], ["verify"], ["cat"]):
+        assert main([*command, wrong]) == 2
+        assert right in capsys.readouterr().err
+    assert main(["info", f"{tmp_path}/b.h5/g"]) == 2
+    assert ":/g" not in capsys.readouterr().err
+
+
+def test_how_much_of_a_file_its_members_take_is_not_said_to_be_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/raw"] = np.arange(6, dtype="u1")
+        file["top"] = np.arange(6, dtype="u1")
+    for command in (["ls", "-l"], ["tree"], ["info"]):
+        assert main([*command, str(tmp_path / "a.h5")]) == 0
+        told = capsys.readouterr().out
+        assert "top" in told and " 0 B" not in told
+    assert main(["info", str(tmp_path / "a.h5") + ":/top"]) == 0
+    assert "in 1 files" in capsys.readouterr().out
+
+
+def test_a_classic_netcdf_file_is_no_damaged_hdf5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.nc").write_bytes(b"CDF\x01" + bytes(60))
+    with pytest.raises(UnsupportedError, match="netCDF file of the classic format"):
+        zvcore.open(tmp_path / "a.nc")
+    assert main(["verify", str(tmp_path / "a.nc")]) == 3
+    assert "NOT sound" not in capsys.readouterr().out

@@ -161,3 +161,16 @@ def test_colours_are_not_scaled(tmp_path: Path) -> None:
     stored[112:120] = np.array([2, 1], "<f4").tobytes()
     path.write_bytes(stored)
     assert np.array_equal(zvcore.open(path)[...], values)
+
+
+def test_sizes_without_a_unit_are_not_made_millimeters(tmp_path: Path) -> None:
+    image = nibabel.Nifti1Image(VALUES, AFFINE)
+    image.header.set_xyzt_units("unknown", "unknown")
+    nibabel.save(image, tmp_path / "a.nii")
+    zvcore.convert(tmp_path / "a.nii", tmp_path / "a.ome.zarr")
+    zvcore.convert(tmp_path / "a.ome.zarr", tmp_path / "back.nii")
+    back = nibabel.load(tmp_path / "back.nii")
+    assert back.header.get_xyzt_units() == ("unknown", "unknown")
+    assert np.allclose(back.affine, AFFINE) and np.allclose(back.header.get_zooms(), image.header.get_zooms())
+    zvcore.convert(make(tmp_path / "mm.nii"), tmp_path / "again.nii")
+    assert nibabel.load(tmp_path / "again.nii").header.get_xyzt_units()[0] == "mm"

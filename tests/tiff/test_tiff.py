@@ -248,3 +248,16 @@ def test_directories_that_lead_in_a_circle_are_refused(tmp_path: Path, bigtiff: 
         path.write_bytes(data[: ends[last]] + leads + data[ends[last] + form.offsetsize :])
         with pytest.raises(MetadataError, match="circle"):
             zvcore.open(path)
+
+
+def test_an_image_without_pixels_is_refused_in_words(tmp_path: Path) -> None:
+    zvcore.create(tmp_path / "a.zarr", format="zarr3", shape=(0, 4), dtype="u1")
+    with pytest.raises(UnsupportedError, match="no image without pixels"):
+        zvcore.convert(tmp_path / "a.zarr", tmp_path / "a.tif")
+    assert not (tmp_path / "a.tif").exists()
+
+
+def test_levels_cannot_be_added_to_a_tiff_which_is_said(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", np.zeros((40, 50), "u1"))
+    with pytest.raises(UnsupportedError, match="TIFF is read here, and not written"):
+        zvcore.downsample(tmp_path / "a.tif", levels=1)

@@ -313,3 +313,16 @@ def test_groups_that_are_called_the_same_stay_apart(tmp_path: Path, names: list[
     found = zvcore.open(tmp_path / "a.trx").groups
     assert sorted(map(tuple, map(np.ndarray.tolist, found.values()))) == [(0,), (1, 2), (3,)]
     assert names != ["a", "b"] or sorted(found) == ["2", "a", "b"]
+
+
+def test_a_file_that_was_cut_between_two_lines_is_told_of_by_a_conversion(tmp_path: Path) -> None:
+    whole = (DATA / "standard.trk").read_bytes()
+    last = nibabel.streamlines.load(DATA / "standard.trk").streamlines[-1]
+    (tmp_path / "cut.trk").write_bytes(whole[: -4 - 12 * len(last)])
+    said = "the header says that there are 120 lines, and there are 119"
+    for name in ("a.trx", "a.zarrvectors", "a.tck", "a.precomputed"):
+        report = zvcore.convert(tmp_path / "cut.trk", tmp_path / name)
+        assert said in [loss.what for loss in report.losses], name
+    with pytest.raises(UnsupportedError, match=said):
+        zvcore.convert(tmp_path / "cut.trk", tmp_path / "strict.trx", strict=True)
+    assert not (tmp_path / "strict.trx").exists()

@@ -9,9 +9,12 @@ import numpy as np
 
 import zvcore
 from zvcore.codecs import registry
+from zvcore.commands.cli import main
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def kinds(path: Path, **options: bool) -> list[str]:
@@ -73,3 +76,11 @@ def test_the_kinds_of_problems_of_zarr(tmp_path: Path) -> None:
     assert sorted(kinds(path)) == ["index_entry", "stray"]
     shard.write_bytes(data[:-1])
     assert sorted(kinds(path)) == ["index", "stray"]
+
+
+def test_a_file_of_no_known_format_is_not_called_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.mgz").write_bytes(b"words")
+    report = zvcore.verify(tmp_path / "notes.mgz")
+    assert report.status == "unsupported" and not report.ok
+    assert main(["verify", str(tmp_path / "notes.mgz")]) == 3
+    assert "damaged" not in capsys.readouterr().out

@@ -182,7 +182,7 @@ def _described(node: Any) -> dict[str, Any]:
         return {
             "format": node.format, "kind": "array", "shape": node.shape, "dtype": str(node.dtype),
             "chunks": getattr(node, "whole", node.chunks), "codecs": [], "attributes": dict(node.attrs),
-            "nbytes": node.nbytes, "objects": 0, "stored_bytes": 0, "ratio": None, **shown,
+            "nbytes": node.nbytes, "ratio": None, **shown,
         }  # fmt: skip
     members: dict[str, Any] = {}
     for name in node:

@@ -116,6 +116,10 @@ def verify(
     return report
 
 
+def _is_file(path: Path) -> bool:
+    return isinstance(path, str | os.PathLike) and os.path.isfile(path)
+
+
 def _verify_without_document(
     path: Path,
     error: MetadataError | UnsupportedError,
@@ -127,7 +131,10 @@ def _verify_without_document(
     report = Report()
     # A conversion that has not ended may not have come to writing one.
     if unfinished is None or isinstance(error, MetadataError):
-        problem = replace(Problem.of(error), status="damaged", kind=What.DOCUMENT)
+        problem = Problem.of(error)
+        # A file of no known format may be sound all the same; where a folder's document should be, there is none.
+        if not (isinstance(error, UnsupportedError) and _is_file(path)):
+            problem = replace(problem, status="damaged", kind=What.DOCUMENT)
         report.problems.append(replace(problem, where=problem.where.removeprefix(f"{root_of(path)}/")))
         if isinstance(path, str | os.PathLike):
             several = datasets_in(os.fsdecode(path), storage_options)

@@ -84,7 +84,7 @@ def make_parser() -> argparse.ArgumentParser:
     for name in COMMANDS:
         module = importlib.import_module(f"zvcore.commands.{name}")
         one = module.add_parser(commands, common)
-        one.set_defaults(run=module.run)
+        one.set_defaults(run=module.run, parser=one)
         if name in WRITING:
             one.add_argument(
                 "--durability",
@@ -123,15 +123,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         if options.debug:
             raise
-        print(f"zvcore {options.command}: {error}", file=sys.stderr)
+        print(f"zvcore {options.command}: {in_options(str(error), options.parser)}", file=sys.stderr)
         return 2
     except Exception as error:
         if options.debug:
             raise
-        print(f"zvcore: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"zvcore: {type(error).__name__}: {in_options(str(error), options.parser)}", file=sys.stderr)
         tell_notes(error)
         return 1
     return status
+
+
+def in_options(text: str, parser: argparse.ArgumentParser) -> str:
+    """What an error advises in Python's words, as `overwrite=True`, in those of the command: `--overwrite`."""
+    spelled = {action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings}
+
+    def option(match: re.Match[str]) -> str:
+        value = match["value"]
+        return f"{spelled[match['name']]}{'' if value is None else f' {value}'}"
+
+    names = "|".join(map(re.escape, spelled))
+    return re.sub(rf"(?<![\w./-])(?P<name>{names})=(?:True(?![\w/-])|'(?P<value>[^']*)'|(?=[\s,;:)]|$))", option, text)
 
 
 def place_rest(parser: argparse.ArgumentParser, options: argparse.Namespace, rest: list[str]) -> None:

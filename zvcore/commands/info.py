@@ -161,8 +161,7 @@ def member_table(members: dict[str, Any]) -> Iterator[str]:
 
     rows: list[tuple[str, ...]] = [("name", "kind", "shape", "dtype", "files", "on disk", "ratio")]
     for name, one in members.items():
-        # Nothing was counted in what only lies beside others in a folder.
-        files, stored = total(one) if one["kind"] not in ("folder", "file") else ("-", None)
+        files, stored = total(one) if counted(one) else ("-", None)
         kind = f"{one['kind']}, unfinished" if one.get("unfinished") else one["kind"]
         ratio = f"{one['ratio']:.2f}" if one.get("ratio") else "-"
         rows.append((
@@ -172,11 +171,22 @@ def member_table(members: dict[str, Any]) -> Iterator[str]:
     yield from table(rows, "    rrr")
 
 
+def _below(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*found.get("members", {}).values(), *found.get("scales", ()), *found.get("levels", ())]
+
+
+def counted(found: dict[str, Any]) -> bool:
+    """Whether files and bytes were counted: not in what only lies beside others in a folder, nor within one file."""
+    if "stored_bytes" in found:
+        return True
+    below = _below(found)
+    return found["kind"] not in ("folder", "file", "broken", "array") and (not below or any(map(counted, below)))
+
+
 def total(found: dict[str, Any]) -> tuple[int, int]:
     """(files, bytes) of something and all that is in it."""
     files, size = found.get("objects", 0), found.get("stored_bytes", 0)
-    below = [*found.get("members", {}).values(), *found.get("scales", ()), *found.get("levels", ())]
-    for one in below:
+    for one in _below(found):
         more = total(one)
         files, size = files + more[0], size + more[1]
     return files, size

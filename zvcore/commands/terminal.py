@@ -70,7 +70,11 @@ def reading(path: str) -> Iterator[None]:
         from zvcore.errors import NotFoundError
 
         if isinstance(error, NotFoundError) and error.key == path:
-            raise UsageError(f"there is nothing at {path}") from error
+            from zvcore.opening import named_within
+
+            meant = named_within(path)
+            hint = "" if meant is None else f"; what lies in a file is named {meant}"
+            raise UsageError(f"there is nothing at {path}{hint}") from error
         raise
 
 

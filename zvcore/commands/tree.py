@@ -89,7 +89,9 @@ def described(found: dict[str, Any]) -> str:
     if found.get("error"):
         return printable(f"{found['kind']}: {found['error']}")
     if found["kind"] == "array":
-        return f"{found['dtype']} ({words(found['shape']).replace(' ', ', ')}) {human_size(found['stored_bytes'])}"
+        # How much of one file something in it takes is not known.
+        stored = f" {human_size(found['stored_bytes'])}" if "stored_bytes" in found else ""
+        return f"{found['dtype']} ({words(found['shape']).replace(' ', ', ')}){stored}"
     if found["kind"] == "level":
         return f"{found.get('vertices', '?')} vertices {human_size(found.get('stored_bytes', 0))}"
     if "values" in found:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from zvcore import opening
 from zvcore.converting.convert import DEFAULT_MEMORY, Path, convert
 from zvcore.format import Node
-from zvcore.stores import open_store
 from zvcore.stores.objects import is_place
 from zvcore.stores.opening import shared_options
 
@@ -67,7 +66,7 @@ def downsample(
     from zvcore.converting.sharing import Sharing
 
     started = time.monotonic()
-    store = src.store if isinstance(src, Node) else open_store(src, "r+", storage_options)
+    store = src.store if isinstance(src, Node) else opening.store_at(src, "r+", storage_options)
     store = store.durable(fsync)
     source = opening.open_silently(store, "r+")
     growing = Growing(

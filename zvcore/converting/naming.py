@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.converting import TABLES
 from zvcore.converting.tables import ending_of
+from zvcore.errors import UnsupportedError
 from zvcore.format import formats
 
 if TYPE_CHECKING:
@@ -31,10 +32,13 @@ def chosen_format(format: str | None, dst: Any) -> str:
             return ending
         name = os.fsdecode(dst)
         makers = [one for one in formats().values() if any(getattr(one, way) for way in WAYS)]
+        only_read = [one.title for one in formats().values() if one not in makers and one.names_file(name)]
+        if only_read:
+            raise UnsupportedError(f"{' and '.join(only_read)}: this is read here, and not written", key=name)
         named = _newest([one for one in makers if one.names_file(name) or one.names_folder(name)])
         if len(named) == 1:
             return named[0].name
-    raise TypeError(f"the name {dst!s} does not tell which format it shall have: name one (format=, --format)")
+    raise TypeError(f"the name {dst!s} does not tell which format it shall have: name one (format=)")
 
 
 def _newest(named: list[Format]) -> list[Format]:

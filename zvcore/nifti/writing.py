@@ -99,11 +99,13 @@ def _header(image: WholeImage, axes: list[int | None], shape: list[int], dtype: 
     header["magic"] = b"n+2\0\r\n\x1a\n" if large else b"n+1"
     header.set_data_offset(544 if large else 352)
     sizes, offsets = [], []
+    has_unit = [False, False]
     for number, axis in enumerate(axes):
         size, unit = (None, None) if axis is None else image.sizes[axis]
         factor = (_TIMES if number == 3 else _LENGTHS).get(unit or "")
         if size is not None and unit and factor is None:
             report.lose("", f"the unit {unit!r} of an axis has no place in a NIfTI")
+        has_unit[number == 3] |= bool(factor) and number < 4
         known = 1.0 if size is None else float(size) * (factor or 1.0)
         place = 0.0 if axis is None else image.offsets[axis] * (factor or 1.0)
         if not (_SMALLEST <= known <= _LARGEST and abs(place) <= _LARGEST):
@@ -112,7 +114,8 @@ def _header(image: WholeImage, axes: list[int | None], shape: list[int], dtype: 
         sizes.append(known)
         offsets.append(place)
     header.set_zooms(sizes)
-    header.set_xyzt_units("mm", "sec" if len(axes) > 3 else None)
+    # Sizes without units stay so: nothing says that they are millimeters.
+    header.set_xyzt_units("mm" if has_unit[0] else None, "sec" if has_unit[1] else None)
     _place(header, image, sizes, offsets, report)
     said = image.attrs.get("descrip")
     header["descrip"] = said.encode("latin-1", "replace")[:79] if isinstance(said, str) else b""

@@ -47,6 +47,8 @@ def write_tiff(file: Any, image: WholeImage, *, compression: str | None = None) 
     dtype = image.array.dtype.newbyteorder("<")
     if dtype.kind not in "buifc":
         raise UnsupportedError("a TIFF does not hold such values", found=str(dtype))
+    if 0 in lengths:
+        raise UnsupportedError("a TIFF holds no image without pixels", found=f"lengths {tuple(lengths)}")
     letters, said = _described(image, axes)
     ome = letters is not None and image.array.dtype.name in _OME_TYPES
     coarser = _coarser(image, axes, report) if ome else []

@@ -28,8 +28,8 @@ class TractogramCare(ReadingCare):
             count += len(batch.ids)
             odd += int((~np.isfinite(batch.positions)).any(1).sum())
         report.count("lines", count)
-        if opened.stated is not None and count != opened.stated:
-            what = f"the header says that there are {opened.stated} lines, and there are {count}"
+        what = opened.disagreement(count)
+        if what is not None:
             report.problems.append(Problem(str(opened.store.file), what))
         if odd:
             report.problems.append(Problem(str(opened.store.file), f"{odd} vertices have no place: NaN or infinity"))

@@ -85,10 +85,17 @@ class Streamlines(ABC):
 
     def lines(self) -> Lines:
         count, vertices, bounds = self.extent
+        disagreement = self.disagreement(count)
         return Lines(
             count, self.batches, dict(self.attributes), vertices, bounds, self.of_objects, nanometers=MILLIMETER,
-            groups=self.groups, attrs=self.attrs,
+            groups=self.groups, attrs=self.attrs, losses=[] if disagreement is None else [disagreement],
         )  # fmt: skip
+
+    def disagreement(self, count: int) -> str | None:
+        """What the header says of the number of lines, in words, if there are others: of a file that was cut off."""
+        if self.stated is None or count == self.stated:
+            return None
+        return f"the header says that there are {self.stated} lines, and there are {count}"
 
 
 def gathered(lines: Iterable[tuple[npt.NDArray[Any], Mapping[str, Any]]], names: Iterable[str]) -> Iterator[LineBatch]:
