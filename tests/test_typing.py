@@ -71,6 +71,17 @@ def test_the_options_of_a_format_are_those_that_it_takes(name: str) -> None:
     assert set(told) == taken
 
 
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_the_options_of_opening_a_format_are_those_that_it_takes(name: str) -> None:
+    told = importlib.import_module(f"zvcore.{name}.options").OpenOptions.__annotations__
+    assert set(told) == {*formats()[name].open_options, *Opening.__annotations__}
+
+
+def test_only_formats_that_type_checkers_are_told_of_have_options_for_opening() -> None:
+    ours = {name for name, one in formats().items() if type(one).__module__.startswith("zvcore.")}
+    assert {name for name in ours if formats()[name].open_options} == set(OPTIONS)
+
+
 def test_every_format_that_makes_arrays_has_overloads() -> None:
     named = {
         node.value

@@ -11,17 +11,21 @@ from zvcore.array import Array
 from zvcore.n5.array import N5Array
 from zvcore.n5.group import N5Group
 from zvcore.n5.options import DatasetOptions
+from zvcore.n5.options import OpenOptions as N5Opening
 from zvcore.opening import Mode, Path
 from zvcore.options import Opening, Placing, UsualCreation
 from zvcore.precomputed.array import ScaleArray
+from zvcore.precomputed.options import OpenOptions as VolumeOpening
 from zvcore.precomputed.options import VolumeOptions
 from zvcore.typed import DTypeOf, HasDType, Scalar
 from zvcore.zarr2.array import Zarr2Array
 from zvcore.zarr2.group import Zarr2Group
 from zvcore.zarr2.options import ArrayOptions as Zarr2Options
+from zvcore.zarr2.options import OpenOptions as Zarr2Opening
 from zvcore.zarr3.array import Zarr3Array
 from zvcore.zarr3.group import Zarr3Group
 from zvcore.zarr3.options import ArrayOptions as Zarr3Options
+from zvcore.zarr3.options import OpenOptions as Zarr3Opening
 from zvcore.zvf.vector_store import VectorStore
 
 class _VolumeCreation(VolumeOptions, Placing, total=False): ...
@@ -135,10 +139,26 @@ def open(
     path: Path, mode: Literal["r", "r+"] = "r", *, format: Literal["zvf"], **options: Unpack[Opening]
 ) -> VectorStore: ...
 @overload
-def open(path: Path, mode: Literal["w"], format: Literal["zarr3"], **options: Any) -> Zarr3Group: ...
+def open(path: Path, mode: Literal["w"], format: Literal["zarr3"], **options: Unpack[Zarr3Opening]) -> Zarr3Group: ...
 @overload
-def open(path: Path, mode: Literal["w"], format: Literal["zarr2"], **options: Any) -> Zarr2Group: ...
+def open(path: Path, mode: Literal["w"], format: Literal["zarr2"], **options: Unpack[Zarr2Opening]) -> Zarr2Group: ...
 @overload
-def open(path: Path, mode: Literal["w"], format: Literal["n5"], **options: Any) -> N5Group: ...
+def open(path: Path, mode: Literal["w"], format: Literal["n5"], **options: Unpack[N5Opening]) -> N5Group: ...
 @overload
-def open(path: Path, mode: Mode = "r", format: str | None = None, **options: Any) -> Any: ...
+def open(
+    path: Path, mode: Literal["r", "r+"] = "r", format: Literal["zarr3"] | None = None, **options: Unpack[Zarr3Opening]
+) -> Any: ...
+@overload
+def open(
+    path: Path, mode: Literal["r", "r+"] = "r", format: Literal["zarr2"] | None = None, **options: Unpack[Zarr2Opening]
+) -> Any: ...
+@overload
+def open(
+    path: Path, mode: Literal["r", "r+"] = "r", format: Literal["n5"] | None = None, **options: Unpack[N5Opening]
+) -> Any: ...
+@overload
+def open(
+    path: Path, mode: Literal["r", "r+"] = "r", format: Literal["precomputed"] | None = None, **options: Unpack[VolumeOpening]
+) -> Any: ...
+@overload
+def open(path: Path, mode: Mode = "r", format: str | None = None, **options: Unpack[Opening]) -> Any: ...

@@ -117,6 +117,12 @@ def opening_says_what_it_can() -> None:
     assert_type(zvcore.open("a", mode="w", format="n5"), N5Group)
     assert_type(zvcore.open("a", format="zvf"), VectorStore)
     assert_type(zvcore.open("a"), Any)
+    assert_type(zvcore.open("a", "r+", "zarr3", write_mode="append", cache=1 << 20), Any)
+    assert_type(zvcore.open("a", order="C", strict=False), Any)
+    assert_type(zvcore.open("a", format="zarr2", write_empty_chunks=True), Any)
+    assert_type(zvcore.open("a", format="tiff", storage_options={}), Any)
+    of_others: dict[str, Any] = {"page": 3}
+    assert_type(zvcore.open("a", format="theirs", **of_others), Any)
     annotated: zvcore.Array[np.uint16] = zvcore.open("a")
     assert_type(annotated[...], npt.NDArray[np.uint16])
 

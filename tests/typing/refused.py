@@ -27,7 +27,10 @@ def misspelt_options() -> None:
     zvcore.create("b", format="zarr3", data=a, dimensoin_names=["x"])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     zvcore.create("b", format="zarr3", data=a, write_mode="appended")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     zvcore.create("b", format="zarr3", data=a, fsync=True, durability="a little")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-    zvcore.open("a", "rw")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    zvcore.open("a", "r+", write_mdoe="append")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    zvcore.open("a", "r+", "n5", write_mode="append")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    zvcore.open("a", "r+", "zarr3", write_mode="appended")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    zvcore.open("a", "rw")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def what_arrays_of_another_format_have() -> None:

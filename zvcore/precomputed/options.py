@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from zvcore.options import BoxedCreation
+from zvcore.options import BoxedCreation, Opening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.encodings import ChunkEncoding
     from zvcore.precomputed.sharding_spec import ShardingSpec
 
-__all__ = ["VolumeOptions"]
+__all__ = ["OpenOptions", "VolumeOptions"]
 
 
 class EncodingOptions(BoxedCreation, total=False):
@@ -43,4 +43,12 @@ class VolumeOptions(EncodingOptions, total=False):
     mesh: str | None
     skeletons: str | None
     segment_properties: str | None
+    write_empty_chunks: bool
+
+
+class OpenOptions(Opening, total=False):
+    """What arrays that are there are opened with."""
+
+    scale: int | str | None
+    threads: int | None
     write_empty_chunks: bool

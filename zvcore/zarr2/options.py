@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from zvcore.options import BoxedCreation, Codecs
+from zvcore.options import BoxedCreation, Codecs, Opening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ArrayOptions"]
+__all__ = ["ArrayOptions", "OpenOptions"]
 
 
 class ArrayOptions(BoxedCreation, total=False):
@@ -18,4 +18,11 @@ class ArrayOptions(BoxedCreation, total=False):
     endian: Literal["little", "big"] | None
     dimension_separator: Literal[".", "/"]
     dimension_names: Sequence[str] | None
+    write_empty_chunks: bool
+
+
+class OpenOptions(Opening, total=False):
+    """What arrays that are there are opened with."""
+
+    threads: int | None
     write_empty_chunks: bool

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from zvcore.options import Creation, OneCodec
+from zvcore.options import Creation, OneCodec, Opening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ArrayOptions"]
+__all__ = ["ArrayOptions", "OpenOptions"]
 
 
 class ArrayOptions(Creation, total=False):
@@ -22,6 +22,16 @@ class ArrayOptions(Creation, total=False):
     index_codecs: Sequence[str | Mapping[str, Any]] | None
     dimension_names: Sequence[str | None] | None
     chunk_key_encoding: str | Mapping[str, Any]
+    write_empty_chunks: bool
+    write_mode: Literal["rewrite", "append", "inplace"]
+    order_in_shard: Literal["C", "morton"]
+    dead_bytes_threshold: float
+
+
+class OpenOptions(Opening, total=False):
+    """What arrays that are there are opened with."""
+
+    threads: int | None
     write_empty_chunks: bool
     write_mode: Literal["rewrite", "append", "inplace"]
     order_in_shard: Literal["C", "morton"]
