@@ -158,7 +158,10 @@ def open(
 ) -> Any: ...
 @overload
 def open(
-    path: Path, mode: Literal["r", "r+"] = "r", format: Literal["precomputed"] | None = None, **options: Unpack[VolumeOpening]
+    path: Path,
+    mode: Literal["r", "r+"] = "r",
+    format: Literal["precomputed"] | None = None,
+    **options: Unpack[VolumeOpening],
 ) -> Any: ...
 @overload
 def open(path: Path, mode: Mode = "r", format: str | None = None, **options: Unpack[Opening]) -> Any: ...
