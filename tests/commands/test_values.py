@@ -138,6 +138,17 @@ def test_a_file_is_what_its_name_ends_with(data: Path, tmp_path: Path, capfd: py
     assert (tmp_path / "c.raw").read_bytes() == (tmp_path / "c.bin").read_bytes() == wanted.astype("<u2").tobytes()
 
 
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_a_type_that_numpy_does_not_name_in_files_is_told(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    array = zvcore.create(tmp_path / "s.zarr", format="zarr3", shape=(4,), dtype="bfloat16", chunks=(4,))
+    array[...] = np.arange(4, dtype=array.dtype)
+    _, told = run(capfd, "get", tmp_path / "s.zarr", "-o", tmp_path / name)
+    assert "lost: the type bfloat16" in told
+    assert (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("name", ["c.png", "c", "c.h5", "c.txt", "c.zarr"])
 def test_other_names_are_refused_before_anything_is_read(
     data: Path, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

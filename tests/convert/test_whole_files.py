@@ -310,3 +310,18 @@ def test_half_a_character_in_a_name_does_not_stop_a_tiff(tmp_path: Path) -> None
     (tmp_path / "a" / "zarr.json").write_text(json.dumps(document))
     zvcore.convert(tmp_path / "a", tmp_path / "a.tif")
     assert zvcore.open(tmp_path / "a.tif").shape == (3, 4, 5)
+
+
+def test_what_an_ome_tiff_says_goes_around_without_a_loss(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    values = np.arange(2 * 8 * 8, dtype="uint8").reshape(2, 8, 8)
+    tifffile.imwrite(
+        tmp_path / "in.ome.tif", values, ome=True, photometric="minisblack",
+        metadata={"axes": "CYX", "Name": "embryo", "Channel": {"Name": ["DAPI", "GFP"]}, "PhysicalSizeX": 0.5},
+    )  # fmt: skip
+    zvcore.convert(tmp_path / "in.ome.tif", tmp_path / "a.zarr", format="zarr3")
+    report = zvcore.convert(tmp_path / "a.zarr", tmp_path / "out.ome.tif")
+    assert not [loss for loss in report.losses if "name" in loss.what]
+    before, after = (zvcore.open(tmp_path / name) for name in ("in.ome.tif", "out.ome.tif"))
+    assert dict(after.attrs) == dict(before.attrs)
+    assert before.attrs["channel_names"] == ["DAPI", "GFP"]

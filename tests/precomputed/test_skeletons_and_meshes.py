@@ -58,8 +58,8 @@ def same(a: Skeleton, b: Skeleton) -> bool:
     )
 
 
-@pytest.mark.parametrize("sharding", [None, SPEC, RAW])
-def test_skeletons(tmp_path: Path, sharding: ShardingSpec | None) -> None:
+@pytest.mark.parametrize("sharding", [None, SPEC, RAW, "advise"])
+def test_skeletons(tmp_path: Path, sharding: ShardingSpec | str | None) -> None:
     skeletons = {id: skeleton(5 + id % 7, id) for id in (1, 5, 99, 2**63 + 5)}
     skeletons[7] = skeleton(0)
     transform = [2, 0, 0, 1, 0, 2, 0, 2, 0, 0, 3, 3]
@@ -73,6 +73,7 @@ def test_skeletons(tmp_path: Path, sharding: ShardingSpec | None) -> None:
     assert found.vertex_attributes == ATTRIBUTES
     assert found.transform.tolist() == np.array(transform, float).reshape(3, 4).tolist()
     assert found.info["segment_properties"] == "props"
+    assert ("sharding" in found.info) == (sharding is not None)
     assert sorted(found) == sorted(skeletons)
     assert all(same(found[id], skeletons[id]) for id in skeletons)
     assert found[5].attributes["way"].shape == (10, 3)

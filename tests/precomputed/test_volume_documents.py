@@ -49,6 +49,9 @@ def test_info_and_scales(tmp_path: Path) -> None:
         volume["4_4_40"]
     with pytest.raises(KeyError):
         volume[3]
+    mistaken: Any = volume
+    with pytest.raises(TypeError, match=r"volume\[0\]"):
+        mistaken[:2, :2]
     with pytest.raises(ReadOnlyError):
         volume[0][...] = 1
     with pytest.raises(ConflictError, match="8_8_40"):

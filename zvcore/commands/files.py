@@ -61,8 +61,7 @@ def write_region(
     with shown(progress, values, "reading", "value") as watch, _written(output) as file:
         if format is not None:
             return _image(format, output, file, array, region, threads, watch)
-        _WRITERS[ending](file, array, region, threads, watch)
-    return []
+        return _WRITERS[ending](file, array, region, threads, watch)
 
 
 @contextmanager
@@ -96,7 +95,7 @@ def _shape(array: Any, region: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(Selection.basic(region, array.shape).result_shape)
 
 
-def _raw(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
+def _raw(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> list[str]:
     import numpy as np
 
     from zvcore.images.slabs import slabs
@@ -104,18 +103,23 @@ def _raw(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, wa
     little = array.dtype.newbyteorder("<")
     for values in slabs(array, region, threads, watch=watch):
         file.write(np.ascontiguousarray(values.astype(little, copy=False)).tobytes())
+    return []
 
 
-def _npy(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
+def _npy(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> list[str]:
     import numpy as np
 
-    descr = np.lib.format.dtype_to_descr(array.dtype.newbyteorder("<"))
+    little = array.dtype.newbyteorder("<")
+    descr = np.lib.format.dtype_to_descr(little)
     header = {"descr": descr, "fortran_order": False, "shape": _shape(array, region)}
     np.lib.format.write_array_header_1_0(file, header)
     _raw(file, array, region, threads, watch)
+    if np.lib.format.descr_to_dtype(descr) == little:
+        return []
+    return [f"the type {little}, of which numpy has no name for files: it reads the values as bytes, {descr}"]
 
 
-def _npz(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> None:
+def _npz(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, watch: Watch) -> list[str]:
     """One member, `arr_0`, as numpy's `savez_compressed` calls what has no name."""
     import zipfile
 
@@ -123,7 +127,7 @@ def _npz(file: Any, array: Any, region: tuple[Any, ...], threads: int | None, wa
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open("arr_0.npy", "w", force_zip64=True) as member,
     ):
-        _npy(member, array, region, threads, watch)
+        return _npy(member, array, region, threads, watch)
 
 
 _WRITERS = {"": _npy, ".npy": _npy, ".npz": _npz, ".raw": _raw, ".bin": _raw}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from zvcore.errors import MetadataError
 from zvcore.precomputed.array import ScaleArray
@@ -77,6 +77,8 @@ class Volume(Mapping[str, ScaleArray]):
 
     def __getitem__(self, which: int | str) -> ScaleArray:
         if not isinstance(which, str):
+            if not isinstance(which, SupportsIndex):
+                raise TypeError("a volume has scales, by number or key; volume[0][...] are values of the finest")
             which = which.__index__()
         info = self._info
         layout = layout_of(self.store, info.scale(which), info.dtype, info.channels, self.write_empty_chunks)

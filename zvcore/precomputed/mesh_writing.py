@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +17,19 @@ from zvcore.precomputed.replacing import files_to_replace, remove_files
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.simplifying import simplified
+from zvcore.precomputed.spooling import scratch_file, spool, spooled
 from zvcore.precomputed.surfaces import Surface, as_surface
-from zvcore.stores import LocalStore, open_store
+from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
-    from typing import IO
 
     from zvcore.stores import Store
 
 __all__ = ["write_meshes"]
 
 KINDS = ("multires", "legacy")
-_RECORD = struct.Struct("<QQQ")
 
 
 def write_meshes(
@@ -94,13 +91,12 @@ def write_meshes(
     }  # fmt: skip
     if sharding is not AUTO and sharding != "advise":
         return write_mesh_fragments(path, meshes, sharding=None if sharding is None else as_spec(sharding), **options)
-    if scratch is None and isinstance(store, LocalStore):
-        store.make_folder()
-        scratch = store.root
-    with tempfile.TemporaryFile(dir=scratch) as file:
-        count, size = _spool(file, meshes)
+    with scratch_file(store, scratch) as file:
+        encoded = ((id, (manifest.to_bytes(), b"".join(fragments))) for id, manifest, fragments in meshes)
+        count, size = spool(file, encoded, 2)
         spec = ShardingSpec.advise(count=count, bytes=size, data_encoding="raw")
-        return write_mesh_fragments(path, _spooled(file), sharding=spec, **options)
+        again = ((id, Manifest.from_bytes(head), data) for id, (head, data) in spooled(file, 2))
+        return write_mesh_fragments(path, again, sharding=spec, **options)
 
 
 def _surfaces(source: Mapping[Any, Any] | Iterable[tuple[Any, ...]], lods: int) -> Iterator[tuple[int, list[Surface]]]:
@@ -138,24 +134,3 @@ def _write_legacy(
     write_info(store, legacy_document(attrs))
     remove_files(store, old)
     return count
-
-
-def _spool(file: IO[bytes], meshes: Iterable[tuple[int, Manifest, list[bytes]]]) -> tuple[int, int]:
-    """Put encoded meshes into a file, and tell how many there are and their bytes together."""
-    count = size = 0
-    for id, manifest, fragments in meshes:
-        head, data = manifest.to_bytes(), b"".join(fragments)
-        file.write(_RECORD.pack(id, len(head), len(data)))
-        file.write(head)
-        file.write(data)
-        count += 1
-        size += len(head) + len(data)
-    return count, size
-
-
-def _spooled(file: IO[bytes]) -> Iterator[tuple[int, Manifest, bytes]]:
-    """The meshes that were put into a file."""
-    file.seek(0)
-    while record := file.read(_RECORD.size):
-        id, head, data = _RECORD.unpack(record)
-        yield id, Manifest.from_bytes(file.read(head)), file.read(data)

@@ -16,6 +16,8 @@ from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, S
 from zvcore.precomputed.replacing import files_to_replace, names_of_shards, remove_files
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
+from zvcore.precomputed.sharding_spec import ShardingSpec
+from zvcore.precomputed.spooling import scratch_file, spool, spooled
 from zvcore.precomputed.surfaces import transformed
 from zvcore.stores import open_store
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from zvcore.precomputed.sharding_spec import ShardingSpec
     from zvcore.stores import Store
 
 __all__ = ["Skeleton", "Skeletons", "VertexAttribute", "skeleton_document", "write_skeletons"]
@@ -238,15 +239,33 @@ def write_skeletons(
 ) -> int:
     """Make a folder of skeletons with its `info`, from a mapping or any number of pairs; how many there were.
 
-    With `sharding` they are written as `write_sharded` does it; without, each is a file. `attrs` are further members of
-    `info`, such as `segment_properties`.
+    With `sharding` they are written as `write_sharded` does it ("advise": with bits that suit their number and size,
+    for which they wait in a file); without, each is a file. `attrs` are further members of `info`, such as
+    `segment_properties`.
     """
     store = open_store(path, "w")
-    spec = None if sharding is None else as_spec(sharding)
-    document = skeleton_document(vertex_attributes, spec, transform, attrs)
     old = files_to_replace(store, "skeletons", overwrite)
     pairs = skeletons.items() if isinstance(skeletons, Mapping) else skeletons
-    encoded = ((id, skeleton.to_bytes(vertex_attributes)) for id, skeleton in pairs)
+    encoded = ((as_id(id), skeleton.to_bytes(vertex_attributes)) for id, skeleton in pairs)
+    if sharding != "advise":
+        spec = None if sharding is None else as_spec(sharding)
+        document = skeleton_document(vertex_attributes, spec, transform, attrs)
+        return _write(store, spec, encoded, document, old, overwrite)
+    with scratch_file(store) as file:
+        number, size = spool(file, ((id, (data,)) for id, data in encoded), 1)
+        spec = ShardingSpec.advise(count=number, bytes=size)
+        document = skeleton_document(vertex_attributes, spec, transform, attrs)
+        return _write(store, spec, ((id, data) for id, (data,) in spooled(file, 1)), document, old, overwrite)
+
+
+def _write(
+    store: Store,
+    spec: ShardingSpec | None,
+    encoded: Iterable[tuple[int, bytes]],
+    document: Mapping[str, Any],
+    old: set[str],
+    overwrite: bool,
+) -> int:
     if spec is not None:
         count = write_sharded(store, spec, encoded, overwrite=overwrite)
         new = names_of_shards(store, spec)

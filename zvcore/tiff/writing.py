@@ -13,6 +13,7 @@ from zvcore.borrowed.file import library
 from zvcore.errors import UnsupportedError
 from zvcore.images.slabs import SLAB, slabs
 from zvcore.report import Report
+from zvcore.tiff.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -146,8 +147,11 @@ def _unsaid(image: WholeImage, axes: Sequence[int], said: dict[str, Any]) -> Ite
         yield f"the name {image.name!r} of the image"
     if any(image.channels) and "Channel" not in said:
         yield "the names of channels"
-    for name in image.attrs:
-        yield f"the attribute {name!r}"
+    # Attributes that came from the words of a TIFF are said by those again.
+    again = Words(said.get("Name"), channels=said.get("Channel", {}).get("Name", [])).attrs
+    for name, value in image.attrs.items():
+        if again.get(name) != value:
+            yield f"the attribute {name!r}"
 
 
 class _Values:

@@ -1,0 +1,51 @@
+"""Encoded values that wait in a file until it is known how many there are, and how large: what shards depend on."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from zvcore.stores import LocalStore
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import IO
+
+    from zvcore.stores import Store
+
+__all__ = ["scratch_file", "spool", "spooled"]
+
+
+@contextmanager
+def scratch_file(store: Store, scratch: str | os.PathLike[str] | None = None) -> Iterator[IO[bytes]]:
+    """A file without a name, in this folder or on the disk of the store."""
+    if scratch is None and isinstance(store, LocalStore):
+        store.make_folder()
+        scratch = store.root
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        yield file
+
+
+def spool(file: IO[bytes], values: Iterable[tuple[int, Sequence[bytes]]], parts: int) -> tuple[int, int]:
+    """Put values of so many parts into a file, and tell how many there are and their bytes together."""
+    record = struct.Struct(f"<{1 + parts}Q")
+    count = size = 0
+    for id, value in values:
+        lengths = [len(part) for part in value]
+        file.write(record.pack(id, *lengths))
+        file.writelines(value)
+        count += 1
+        size += sum(lengths)
+    return count, size
+
+
+def spooled(file: IO[bytes], parts: int) -> Iterator[tuple[int, list[bytes]]]:
+    """The values that were put into a file."""
+    record = struct.Struct(f"<{1 + parts}Q")
+    file.seek(0)
+    while head := file.read(record.size):
+        id, *lengths = record.unpack(head)
+        yield id, [file.read(length) for length in lengths]
