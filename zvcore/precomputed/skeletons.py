@@ -262,7 +262,7 @@ def _write(
     store: Store,
     spec: ShardingSpec | None,
     encoded: Iterable[tuple[int, bytes]],
-    document: Mapping[str, Any],
+    document: dict[str, Any],
     old: set[str],
     overwrite: bool,
 ) -> int:
