@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -54,9 +53,18 @@ class What(StrEnum):
     STORE = "store"
 
 
+# Not `sys.intern`: some versions of Python keep for ever what that is given, and others' files may say anything.
+_MOST_SHARED, _LONGEST_SHARED = 1024, 512
+_shared: dict[str, str] = {}
+
+
 def shared(told: Any) -> Any:
     """The same words as those of other problems: what is wrong with a folder's chunks is wrong with most of them."""
-    return sys.intern(told) if type(told) is str else told
+    if type(told) is not str or len(told) > _LONGEST_SHARED:
+        return told
+    if len(_shared) >= _MOST_SHARED:
+        _shared.clear()
+    return _shared.setdefault(told, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ class Problem:
         place = error.chunk if error.chunk is not None else chunk
         told = What(error.kind)
         return cls(
-            error.key or where, sys.intern(text), place, error.offset, error.length, expected=shared(error.expected),
+            error.key or where, shared(text), place, error.offset, error.length, expected=shared(error.expected),
             found=shared(error.found),
             status="unsupported" if told is What.UNSUPPORTED else "damaged",
             kind=told if kind is None or told is not What.DATA else kind,

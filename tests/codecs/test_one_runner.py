@@ -198,3 +198,11 @@ def test_a_codec_and_its_chains_share_the_workers(use):
         chain = CodecChain((codec,))
         assert bytes(zvcore.engine.encode_many([b"abc"], chain)[0]) == stored
     assert (made, freed) == ([1], [])
+
+
+def test_too_little_memory_is_no_fault_of_a_chunk(use, tmp_path):
+    use(capsule())
+    written(tmp_path)
+    use(capsule(decode=answering(NOMEM)))
+    with pytest.raises(MemoryError, match="out of memory"):
+        zvcore.verify(tmp_path)

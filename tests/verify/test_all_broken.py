@@ -9,10 +9,11 @@ import pytest
 
 import zvcore
 from zvcore.engine import fetching
-from zvcore.errors import ZvcoreError
+from zvcore.errors import CorruptDataError, StoreError, ZvcoreError
 from zvcore.n5.array import N5Array
 from zvcore.n5.verification import Checker
-from zvcore.report import Report, What
+from zvcore.report import _MOST_SHARED, Problem, Report, What, _shared
+from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 }
 
 
-def full(path: Path, format: str, **options: Any) -> Any:
+def full(path: Path | MemoryStore, format: str, **options: Any) -> Any:
     array = zvcore.create(path, format=format, dtype="u2", **{**FORMATS[format], **options})
     array[...] = np.arange(1, array.size + 1, dtype="u2").reshape(array.shape)
     return array
@@ -133,3 +134,52 @@ def test_what_is_told_to_be_broken_is_what_cannot_be_read(tmp_path: Path, format
         assert told == unreadable or (len(told) == len(unreadable) and any(isinstance(one, int) for one in told))
         some += len(told)
     assert some
+
+
+class Silent(MemoryStore):
+    """Does not answer for one of its objects, in the ways that are named."""
+
+    key = ""
+    ways: tuple[str, ...] = ()
+
+    def _ask(self, way: str, keys: list[str]) -> None:
+        if way in self.ways and self.key in keys:
+            raise StoreError("the server is gone", key=self.key)
+
+    def get(self, key: str, *given: Any, **named: Any) -> Any:
+        self._ask("get", [key])
+        return super().get(key, *given, **named)
+
+    def get_many(self, keys: Any, *given: Any, **named: Any) -> Any:
+        asked = list(keys)
+        self._ask("get_many", asked)
+        return super().get_many(asked, *given, **named)
+
+    def sizes(self, keys: Any) -> Any:
+        asked = list(keys)
+        self._ask("sizes", asked)
+        return super().sizes(asked)
+
+
+@pytest.mark.parametrize("ways", [("get", "get_many"), ("get", "get_many", "sizes")])
+@pytest.mark.parametrize("format", ["n5", "zarr3"])
+def test_a_chunk_that_the_store_does_not_answer_for_hides_no_others(format: str, ways: tuple[str, ...]) -> None:
+    store = Silent()
+    full(store, format, shape=(6,))
+    keys = sorted(key for key in store.list() if key.rpartition("/")[2].isdecimal())
+    store.put(keys[0], b"no such thing")
+    store.put(keys[4], b"no such thing")
+    store.key, store.ways = keys[2], ways
+    report = zvcore.verify(store)
+    assert [(one.where, one.kind) for one in report.problems] == [
+        (keys[0], What.DATA), (keys[2], What.STORE), (keys[4], What.DATA),
+    ]  # fmt: skip
+    assert 6 in report.counts.values()
+
+
+def test_words_that_others_choose_are_shared_but_not_kept() -> None:
+    for number in range(20000):
+        Problem.of(CorruptDataError("wrong", expected=f"{number} bytes", found="x" * 2000 + str(number)))
+    assert len(_shared) <= _MOST_SHARED and all(len(one) < 1000 for one in _shared)
+    same = [Problem.of(CorruptDataError("wrong", found="".join(["so", "me"]))) for _ in range(2)]
+    assert same[0].what is same[1].what and same[0].found is same[1].found

@@ -6,6 +6,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
+from zvcore.codecs.abi cimport ZV_NOMEM
 from zvcore.codecs.failures cimport RAISED
 from zvcore.codecs.running cimport Bytes, Wanted, at_most, decode_chain, exactly
 from zvcore.engine.batches cimport Task
@@ -122,7 +123,8 @@ cdef class Faults:
         if failure.job < 0 or failure.job >= self.count or self.of_chunk[failure.job] != NULL:
             return False
         if failure.kind == CODEC_FAILURE:
-            if failure.codec.status == RAISED:
+            # What was raised may be anything, and too little memory is no fault of the chunk.
+            if failure.codec.status == RAISED or failure.codec.status == ZV_NOMEM:
                 return False
         elif failure.kind not in (RANGE_FAILURE, FRAME_FAILURE, TOO_LARGE_FAILURE):
             return False

@@ -100,9 +100,15 @@ class Checker:
         if self.fast or not self.items:
             yield batch
             return
+        try:
+            sizes = list(self.store.sizes(key for key, _ in batch))
+        except ZvcoreError:
+            # As where the blocks are fetched: each is to be asked for.
+            yield from ([entry] for entry in batch)
+            return
         part: list[Entry] = []
         weight = 0
-        for entry, size in zip(batch, self.store.sizes(key for key, _ in batch), strict=True):
+        for entry, size in zip(batch, sizes, strict=True):
             one = max(size or 0, self.nbytes)
             if part and weight + one > _BYTES:
                 yield part
@@ -124,7 +130,11 @@ class Checker:
     def _together(self, batch: Sequence[Entry]) -> dict[int, Problem | None]:
         """What is wrong with each of these blocks; without those that have to be looked at on their own."""
         keys = Keys.of([key for key, _ in batch])
-        files, _ = fetch_sound(self.store, Sources(keys), count=len(batch), threads=self.threads)
+        try:
+            files, _ = fetch_sound(self.store, Sources(keys), count=len(batch), threads=self.threads)
+        except ZvcoreError:
+            # The store does not answer for all of them: which these are is seen when each is asked for.
+            return {}
         told: dict[int, Problem | None] = {}
         framed: list[Framed] = []
         for row, data in enumerate(iter(files)):
