@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import run_within
 from zvcore import transfer
 from zvcore.engine.large import LEAST, MOST, LargeMemory, forget
 
@@ -17,9 +19,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
+    # What other tests have left in cycles is not to come in between.
+    gc.disable()
     forget()
     yield
     forget()
+    gc.enable()
 
 
 def address(memory: object) -> int:
@@ -101,3 +106,16 @@ def test_a_view_of_a_result_keeps_its_memory(tmp_path: Path) -> None:
     assert third.ctypes.data == where
     assert np.array_equal(third, values)
     assert np.array_equal(first, values[1:3, 7])
+
+
+def test_what_waits_is_given_back_where_memory_is_short() -> None:
+    script = """
+    import numpy as np
+    from zvcore import transfer
+    for count, size in ((5, 50 << 20), (10, 3 << 20)):
+        held = [transfer.empty((size,), np.dtype("u1")) for _ in range(count)]
+        del held
+    for size in (200 << 20, 300 << 20):
+        print(transfer.empty((size,), np.dtype("u1")).size == size)
+    """
+    assert run_within(400 << 20, script).split() == ["True", "True"]

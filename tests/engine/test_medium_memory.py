@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,12 @@ SIZE = 200_000
 
 @pytest.fixture(autouse=True)
 def nothing_waits() -> Iterator[None]:
+    # What other tests have left in cycles is not to come in between.
+    gc.disable()
     forget()
     yield
     forget()
+    gc.enable()
 
 
 def address(memory: object) -> int:

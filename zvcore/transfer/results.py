@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from zvcore.engine import large, medium
 from zvcore.engine.large import LEAST, MOST, LargeMemory
 from zvcore.engine.medium import LEAST_MEDIUM, MediumMemory
 
@@ -25,6 +26,16 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"]
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < LEAST_MEDIUM or dtype.hasobject or dtype.kind == "T":
         return np.empty(shape, dtype, order=order)
+    try:
+        return _lined(shape, dtype, nbytes, order)
+    except MemoryError:
+        # What waits for results of other sizes may be what is missing.
+        large.forget()
+        medium.forget()
+        return _lined(shape, dtype, nbytes, order)
+
+
+def _lined(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, order: Literal["C", "F"]) -> npt.NDArray[Any]:
     if nbytes <= MOST:
         memory = MediumMemory(nbytes) if nbytes < LEAST else LargeMemory(nbytes)
         return np.ndarray(shape, dtype, memory, order=order)
