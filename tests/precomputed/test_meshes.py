@@ -245,7 +245,9 @@ def test_meshes_that_were_not_all_written_are_no_set(tmp_path: Path, kind: str) 
     with pytest.raises(OSError, match="the source is gone"):
         write_meshes(tmp_path, some(), kind=kind)
     assert not (tmp_path / "info").exists()
-    write_meshes(tmp_path, {1: SPHERE, 2: SPHERE}, kind=kind)
+    write_meshes(tmp_path, {2: SPHERE}, kind=kind)
+    assert list(zvcore.open(tmp_path)) == [2]
+    write_meshes(tmp_path, {1: SPHERE, 2: SPHERE}, kind=kind, overwrite=True)
     write_meshes(tmp_path, {2: SPHERE}, kind="multires" if kind == "legacy" else "legacy", overwrite=True)
     assert list(zvcore.open(tmp_path)) == [2]
     assert zvcore.verify(tmp_path).ok

@@ -127,10 +127,16 @@ def _write_legacy(
     """One fragment for each mesh, of its finest level."""
     old = files_to_replace(store, "meshes", overwrite)
     count = 0
-    for id, levels in surfaces:
-        old -= put_legacy_mesh(store, id, levels[0])
-        count += 1
+    new: set[str] = set()
+    try:
+        for id, levels in surfaces:
+            new |= put_legacy_mesh(store, id, levels[0])
+            count += 1
+    except BaseException:
+        # Without a document they would be found among those of the next call, whatever it writes.
+        remove_files(store, new - old)
+        raise
     # The document last: a reader that finds it finds all of them.
     write_info(store, legacy_document(attrs))
-    remove_files(store, old)
+    remove_files(store, old - new)
     return count
