@@ -135,3 +135,13 @@ def test_stretched_space_leaves_radii_alone() -> None:
     skeleton = Skeleton(np.ones((1, 3), "f4"), np.zeros((0, 2), "u4"), {"radius": np.array([3.0])})
     found = skeleton.in_nanometers(np.array([[4, 0, 0, 0], [0, 4, 0, 0], [0, 0, 40, 0.0]]))
     assert found.vertices.tolist() == [[4, 4, 40]] and found.attributes["radius"].tolist() == [3]
+
+
+def test_a_link_to_a_file_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far/real.swc").write_bytes(b"old")
+    (tmp_path / "link.swc").symlink_to("far/real.swc")
+    write_swc(tmp_path / "link.swc", tree(5))
+    assert (tmp_path / "link.swc").is_symlink()
+    assert (tmp_path / "far/real.swc").read_bytes() == encode_swc(tree(5))[0]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["far", "link.swc"]

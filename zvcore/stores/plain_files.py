@@ -29,6 +29,8 @@ def complete_file(path: str | os.PathLike[str], fsync: bool | None = None) -> It
     if os.path.exists(text) and not os.path.isfile(text):
         yield text
         return
+    if os.path.islink(text):
+        text = os.path.realpath(text)  # a link stays one
     partial = f"{text}.{os.getpid()}.partial"
     try:
         yield partial
