@@ -200,6 +200,7 @@ def test_bash_can_read_its_script() -> None:
         ("N5 has no booleans; convert with dtype='uint8'", "N5 has no booleans; convert with --dtype uint8"),
         ("(skip_unsupported=True leaves them out)", "(--skip-unsupported leaves them out)"),
         ("choose one with image=: there are two", "choose one with --image: there are two"),
+        ("consolidate=True makes one document", "--consolidate makes one document"),
         ("resume=False, lossless=True and ome=False are no options here", None),
         ("/data/name=True-colours/image=1 is a path", None),
     ],

@@ -13,6 +13,7 @@ import zvcore
 from zvcore.commands.cli import main
 from zvcore.converting.whole import whole_image
 from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.format import get_format
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -296,10 +297,11 @@ def test_the_intent_of_a_nifti_comes_back(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "odd")
 
 
-def test_half_a_character_in_a_name_does_not_stop_a_tiff(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["half \ud800", "bell \x07", "no text \ufffe", "two\nlines"])
+def test_a_name_that_xml_cannot_hold_does_not_stop_a_tiff_and_is_told(tmp_path: Path, name: str) -> None:
     words = {
-        "axes": [{"name": name, "type": "space"} for name in "zyx"], "name": "half \ud800",
-        "datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1, 1, 1]}]}],
+        "axes": [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"], "name": name,
+        "datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1, 2, 3]}]}],
     }  # fmt: skip
     document = {
         "zarr_format": 3,
@@ -308,8 +310,27 @@ def test_half_a_character_in_a_name_does_not_stop_a_tiff(tmp_path: Path) -> None
     }
     volume(tmp_path / "a" / "0")
     (tmp_path / "a" / "zarr.json").write_text(json.dumps(document))
-    zvcore.convert(tmp_path / "a", tmp_path / "a.tif")
+    (loss,) = zvcore.convert(tmp_path / "a", tmp_path / "a.tif").losses
+    assert loss.what.startswith("the name")
     assert zvcore.open(tmp_path / "a.tif").shape == (3, 4, 5)
+    axes = get_format("tiff").read_image(zvcore.open(tmp_path / "a.tif")).axes
+    assert [axis.scale for axis in axes] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("attrs", [{"nothing": None}, {"channel_names": None}])
+def test_an_attribute_that_is_null_is_told_of_a_tiff(tmp_path: Path, attrs: dict[str, Any]) -> None:
+    (loss,) = zvcore.convert(volume(tmp_path / "a", **attrs), tmp_path / "a.tif").losses
+    assert next(iter(attrs)) in loss.what
+
+
+@pytest.mark.parametrize(
+    "attrs", [{"descrip": 5}, {"descrip": "a" * 80}, {"descrip": "\u20ac"}, {"intent": ["estimate", "a" * 17]}]
+)
+def test_words_that_a_nifti_would_cut_are_told(tmp_path: Path, attrs: dict[str, Any]) -> None:
+    (loss,) = zvcore.convert(volume(tmp_path / "a", **attrs), tmp_path / "a.nii").losses
+    assert next(iter(attrs)) in loss.what
+    fits = {"descrip": "\xb5" * 79, "intent": ["estimate", "a" * 16]}
+    assert not zvcore.convert(volume(tmp_path / "b", **fits), tmp_path / "b.nii").losses
 
 
 def test_what_an_ome_tiff_says_goes_around_without_a_loss(tmp_path: Path) -> None:

@@ -54,9 +54,13 @@ COMMANDS = {
     "get, lines": ("", "get SRC/lines -o DST/o.tck"),
     "refs": ("", "refs SRC/loose -o DST/o.json"),
     "refs, tables": ("", "refs SRC/loose -o DST/o.parquet"),
+    "refs, tables, in folders that are made": ("", "refs SRC/loose -o DST/new/er/o.parquet"),
     "preview": ("", "preview SRC/a.n5 -o DST/o.png"),
 }
-NEEDS = {"mesh": "zmesh", "skeletonize": "kimimaro", "tiff": "tifffile", "nifti": "nibabel", "tables": "pyarrow"}
+NEEDS = {
+    "mesh": "zmesh", "skeletonize": "kimimaro", "tiff": "tifffile", "nifti": "nibabel", "over a file": "nibabel",
+    "lines": "nibabel", "tables": "pyarrow",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

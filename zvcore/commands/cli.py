@@ -136,7 +136,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def in_options(text: str, parser: argparse.ArgumentParser) -> str:
     """What an error advises in Python's words, as `overwrite=True`, in those of the command: `--overwrite`."""
-    spelled = {action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings}
+    # Of those that say yes or no, those that say yes.
+    spelled = {
+        action.dest: next((one for one in action.option_strings if one.startswith("--")), action.option_strings[0])
+        for action in parser._actions
+        if action.option_strings and action.const is not False
+    }
 
     def option(match: re.Match[str]) -> str:
         value = match["value"]

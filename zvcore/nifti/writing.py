@@ -35,6 +35,8 @@ _TIMES = {"second": 1.0, "s": 1.0, "millisecond": 1e-3, "ms": 1e-3}
 _LEVEL = 1
 # What numbers of 32 bits hold, and their squares as well.
 _SMALLEST, _LARGEST = 1e-18, 1e18
+# Of an intent.
+_LONGEST_NAME = 16
 # Attributes that the header has a place for.
 _KEPT = ("affine", "qform_code", "sform_code", "descrip", "intent")
 
@@ -117,10 +119,18 @@ def _header(image: WholeImage, axes: list[int | None], shape: list[int], dtype: 
     # Sizes without units stay so: nothing says that they are millimeters.
     header.set_xyzt_units("mm" if has_unit[0] else None, "sec" if has_unit[1] else None)
     _place(header, image, sizes, offsets, report)
-    said = image.attrs.get("descrip")
-    header["descrip"] = said.encode("latin-1", "replace")[:79] if isinstance(said, str) else b""
+    _say_description(header, image.attrs.get("descrip"), report)
     _say_intent(header, image.attrs.get("intent"), report)
     return header
+
+
+def _say_description(header: Any, said: Any, report: Report) -> None:
+    if said is None:
+        return
+    text = said if isinstance(said, str) else ""
+    header["descrip"] = text.encode("latin-1", "replace")[:79]
+    if header["descrip"].item().decode("latin-1") != said:
+        report.lose("", "the attribute 'descrip' is more than a NIfTI can say: 79 characters of Latin-1")
 
 
 def _say_intent(header: Any, said: Any, report: Report) -> None:
@@ -128,7 +138,7 @@ def _say_intent(header: Any, said: Any, report: Report) -> None:
     if said is None:
         return
     kind, name = said if isinstance(said, list) and len(said) == 2 else (None, None)
-    if isinstance(kind, str) and isinstance(name, str) and name.isascii():
+    if isinstance(kind, str) and isinstance(name, str) and name.isascii() and len(name) <= _LONGEST_NAME:
         with suppress(KeyError):
             header.set_intent(kind, (), name)
             if header.get_intent()[1]:

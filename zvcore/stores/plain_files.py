@@ -47,8 +47,9 @@ def complete_file(path: str | os.PathLike[str], fsync: bool | None = None) -> It
 
 @contextmanager
 def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> Iterator[str]:
-    """The same for a folder, where there is nothing yet; it is made."""
+    """The same for a folder, where there is nothing yet; it is made, and so are those above it."""
     text = os.fsdecode(path)
+    made = _lacking(_above(text))
     partial = f"{text}.{os.getpid()}.partial"
     try:
         os.makedirs(partial)
@@ -62,6 +63,8 @@ def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> 
         os.rename(partial, text)
         if durable:
             sync_folder(_above(text))
+            for new in made:
+                sync_folder(_above(new))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -78,5 +81,14 @@ def _sync(path: str) -> None:
         os.close(descriptor)
 
 
-def _above(path: str) -> bytes:
+def _lacking(folder: bytes) -> list[bytes]:
+    """Which there are not, of this folder and those above it; from the innermost on."""
+    found = []
+    while not os.path.lexists(folder):
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
+
+
+def _above(path: str | bytes) -> bytes:
     return os.path.dirname(os.path.abspath(os.fsencode(path)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,9 @@ _CLASSIC = (1 << 32) - (1 << 25)
 # What axes are called where they are those that TIFF and OME have letters for.
 _LETTERS = {"t": "T", "time": "T", "c": "C", "channel": "C", "channels": "C", "z": "Z", "y": "Y", "x": "X"}
 _OTHER = "?"
+# What XML has no way to say, and what it reads as a space.
+_NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+_SPACES = re.compile("[\\t\\n\\r]")
 _TIMES = {"second": "s", "s": "s", "millisecond": "ms", "ms": "ms", "minute": "min", "hour": "h"}
 # What OME's description of an image has a name for.
 _OME_TYPES = (
@@ -110,7 +114,7 @@ def _described(image: WholeImage, axes: Sequence[int]) -> tuple[str | None, dict
     said: dict[str, Any] = {} if image.name is None else {"Name": _plain(image.name)}
     for name, axis in zip(names, axes, strict=True):
         size, unit = image.sizes[axis]
-        if name in "XYZ" and size is not None:
+        if name in "XYZ" and size is not None and (unit is None or _plain(unit) == unit):
             said[f"PhysicalSize{name}"] = float(size)
             said[f"PhysicalSize{name}Unit"] = "µm" if unit == "um" else unit
         if name == "T" and size is not None and unit in _TIMES:
@@ -121,8 +125,8 @@ def _described(image: WholeImage, axes: Sequence[int]) -> tuple[str | None, dict
 
 
 def _plain(text: str) -> str:
-    """A text as XML can hold it: JSON may have halves of characters."""
-    return text.encode("utf-8", "replace").decode()
+    """A text as XML can hold it, and reads it: JSON may have halves of characters, and such as are no text."""
+    return _SPACES.sub(" ", _NO_XML.sub("?", text))
 
 
 def _letters(image: WholeImage) -> list[str]:
@@ -143,14 +147,15 @@ def _unsaid(image: WholeImage, axes: Sequence[int], said: dict[str, Any]) -> Ite
             yield f"the size {size:g} {unit or ''}".rstrip() + f" of the voxels along the axis {name!r}"
         if image.offsets[axis]:
             yield f"the place {image.offsets[axis]:g} of the first voxel along the axis {name!r}"
-    if image.name is not None and "Name" not in said:
+    if image.name is not None and said.get("Name") != image.name:
         yield f"the name {image.name!r} of the image"
-    if any(image.channels) and "Channel" not in said:
+    channels = said.get("Channel", {}).get("Name", [])
+    if any(image.channels) and channels != image.channels:
         yield "the names of channels"
     # Attributes that came from the words of a TIFF are said by those again.
-    again = Words(said.get("Name"), channels=said.get("Channel", {}).get("Name", [])).attrs
+    again = Words(said.get("Name"), channels=channels).attrs
     for name, value in image.attrs.items():
-        if again.get(name) != value:
+        if name not in again or again[name] != value:
             yield f"the attribute {name!r}"
 
 
