@@ -346,3 +346,30 @@ def test_what_an_ome_tiff_says_goes_around_without_a_loss(tmp_path: Path) -> Non
     before, after = (zvcore.open(tmp_path / name) for name in ("in.ome.tif", "out.ome.tif"))
     assert dict(after.attrs) == dict(before.attrs)
     assert before.attrs["channel_names"] == ["DAPI", "GFP"]
+
+
+def unitless(folder: Path) -> Path:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(folder / "s.zarr", mode="w", zarr_format=3)
+    array = group.create_array("0", shape=(4, 5, 6), dtype="uint8", chunks=(4, 5, 6))
+    array[...] = 7
+    axes = [{"name": name, "type": "space"} for name in "zyx"]
+    levels = [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [3.0, 2.0, 2.0]}]}]
+    group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": levels}]}
+    return folder / "s.zarr"
+
+
+def test_sizes_without_a_unit_go_where_they_have_a_place_and_are_told_elsewhere(tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    source = unitless(tmp_path)
+    report = zvcore.convert(source, tmp_path / "a.nii")
+    header = nibabel.load(tmp_path / "a.nii").header
+    assert header.get_zooms() == (2, 2, 3)
+    assert header.get_xyzt_units()[0] == "unknown"
+    assert not [loss for loss in report.losses if "size" in loss.what]
+    # OME would take them for micrometers.
+    told = [loss.what for loss in zvcore.convert(source, tmp_path / "a.ome.tif").losses]
+    assert any("the size 3 of the voxels along the axis 'z'" in what for what in told)
+    assert all(axis.unit is None for axis in zvcore.open(tmp_path / "a.ome.tif").at.spans)
+    told = [loss.what for loss in zvcore.convert(source, tmp_path / "a.npy").losses]
+    assert any("sizes" in what for what in told)

@@ -39,12 +39,12 @@ def whole_image(node: Any, region: Sequence[Any] | None = None) -> WholeImage:
         while len(kept) > 3 and len(range(first.shape[kept[0]])[full[kept[0]]]) == 1:
             full[kept[0]] = range(first.shape[kept[0]])[full[kept[0]]][0]
             kept.pop(0)
-    spans, names = first.at.spans, get_format(first.format).axis_names(first)
-    sizes = [None if one.size is None else float(one.size) for one in spans]
+    names = get_format(first.format).axis_names(first)
+    sizes, units = _sizes(first)
     offsets = [float(axis.offset or 0) for axis in format.read_axes(first)] if node is first else _offsets(image, first)
     sizes, offsets, backwards = _of_region(full, first.shape, sizes, offsets)
     whole = WholeImage(
-        arrays, full, kept, names, [(size, one.unit) for size, one in zip(sizes, spans, strict=True)], offsets,
+        arrays, full, kept, names, list(zip(sizes, units, strict=True)), offsets,
         image.name, _channels(image.words), _attributes(node, first, image),
     )  # fmt: skip
     whole.losses += [f"that the axis {names[axis]!r} runs backwards has no place in such a file" for axis in backwards]
@@ -52,6 +52,14 @@ def whole_image(node: Any, region: Sequence[Any] | None = None) -> WholeImage:
         if all(name != level.path for level in image.levels):
             whole.losses.append(f"the member {name!r} has no place in such a file")
     return whole
+
+
+def _sizes(first: Array) -> tuple[list[float | None], list[str | None]]:
+    """(sizes of voxels, their units) along each axis. A size may have no unit; 1 without a unit says nothing."""
+    spans, (axes, _) = first.at.spans, get_format(first.format).places(first)
+    bare = [None if axis.scale in (None, 1) else float(axis.scale or 0) for axis in axes]
+    sizes = [one if span.size is None else float(span.size) for span, one in zip(spans, bare, strict=True)]
+    return sizes, [span.unit for span in spans]
 
 
 def _of_region(

@@ -102,12 +102,14 @@ def _header(image: WholeImage, axes: list[int | None], shape: list[int], dtype: 
     header.set_data_offset(544 if large else 352)
     sizes, offsets = [], []
     has_unit = [False, False]
+    bare = False
     for number, axis in enumerate(axes):
         size, unit = (None, None) if axis is None else image.sizes[axis]
         factor = (_TIMES if number == 3 else _LENGTHS).get(unit or "")
         if size is not None and unit and factor is None:
             report.lose("", f"the unit {unit!r} of an axis has no place in a NIfTI")
         has_unit[number == 3] |= bool(factor) and number < 4
+        bare |= size is not None and not factor and number < 3
         known = 1.0 if size is None else float(size) * (factor or 1.0)
         place = 0.0 if axis is None else image.offsets[axis] * (factor or 1.0)
         if not (_SMALLEST <= known <= _LARGEST and abs(place) <= _LARGEST):
@@ -117,6 +119,8 @@ def _header(image: WholeImage, axes: list[int | None], shape: list[int], dtype: 
         offsets.append(place)
     header.set_zooms(sizes)
     # Sizes without units stay so: nothing says that they are millimeters.
+    if bare and has_unit[0]:
+        report.lose("", "sizes without a unit stand beside others: a NIfTI has one unit, millimeters, for all")
     header.set_xyzt_units("mm" if has_unit[0] else None, "sec" if has_unit[1] else None)
     _place(header, image, sizes, offsets, report)
     _say_description(header, image.attrs.get("descrip"), report)

@@ -114,7 +114,8 @@ def _described(image: WholeImage, axes: Sequence[int]) -> tuple[str | None, dict
     said: dict[str, Any] = {} if image.name is None else {"Name": _plain(image.name)}
     for name, axis in zip(names, axes, strict=True):
         size, unit = image.sizes[axis]
-        if name in "XYZ" and size is not None and (unit is None or _plain(unit) == unit):
+        # OME takes sizes without a unit for micrometers.
+        if name in "XYZ" and size is not None and unit is not None and _plain(unit) == unit:
             said[f"PhysicalSize{name}"] = float(size)
             said[f"PhysicalSize{name}Unit"] = "µm" if unit == "um" else unit
         if name == "T" and size is not None and unit in _TIMES:
