@@ -190,16 +190,21 @@ class Tool:
 def test_tools_of_workloads_take_turns_until_they_die_or_are_far_behind() -> None:
     from bench import workloads
 
-    tools = {"zvcore": Tool(1.0), "tensorstore": Tool(1.05), "zarr": Tool(9.0), "zarrs": Tool(1.1, lives=1)}
+    tools: dict[str, Any] = {
+        "zvcore": Tool(1.0),
+        "tensorstore": Tool(1.05),
+        "zarr": Tool(9.0),
+        "zarrs": Tool(1.1, lives=1),
+    }
     found: dict[str, dict[str, Any]] = {who: {"tasks": {}} for who in tools}
-    workloads.measure_task(tools, found, "read all", 0.0)  # type: ignore[arg-type]
+    workloads.measure_task(tools, found, "read all", 0.0)
     assert tools["zvcore"].orders == tools["tensorstore"].orders == ["peak", "time", "time"]
     assert tools["zarr"].orders == ["peak"]
     assert found["zarrs"] == {"error": "no more"}
     assert found["zvcore"]["tasks"] == {"read all": {"best": 1.0, "median": 1.0, "turns": 2, "peak": 7}}
     assert found["zarr"]["tasks"]["read all"]["best"] == 9.0
     dead = {who: {"error": "no more"} for who in tools}
-    workloads.measure_task(tools, dead, "round trip", 0.0)  # type: ignore[arg-type]
+    workloads.measure_task(tools, dead, "round trip", 0.0)
     assert dead == {who: {"error": "no more"} for who in tools}
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import zvcore
+from tests.engine.kept_memory import address, nothing_else_waits
 from tests.processes import run_within
 from zvcore import transfer
 from zvcore.engine.large import LEAST, MOST, LargeMemory, forget
@@ -19,16 +19,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    # What other tests have left in cycles is not to come in between.
-    gc.disable()
-    forget()
-    yield
-    forget()
-    gc.enable()
-
-
-def address(memory: object) -> int:
-    return np.frombuffer(memory, np.uint8).ctypes.data  # type: ignore[call-overload]
+    with nothing_else_waits(forget):
+        yield
 
 
 def test_the_last_piece_is_kept_for_the_next_result() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.engine.kept_memory import address, nothing_else_waits
 from zvcore import transfer
 from zvcore.engine.medium import LEAST_MEDIUM, MOST_WAITING, MediumMemory, forget
 
@@ -22,16 +22,8 @@ SIZE = 200_000
 
 @pytest.fixture(autouse=True)
 def nothing_waits() -> Iterator[None]:
-    # What other tests have left in cycles is not to come in between.
-    gc.disable()
-    forget()
-    yield
-    forget()
-    gc.enable()
-
-
-def address(memory: object) -> int:
-    return np.frombuffer(memory, np.uint8).ctypes.data  # type: ignore[call-overload]
+    with nothing_else_waits(forget):
+        yield
 
 
 def test_results_that_are_gone_together_leave_their_memory_to_the_next_ones() -> None:
