@@ -36,7 +36,7 @@ help:
 	@echo 'make docs       the documentation as a site, in build/site'
 	@echo 'make lint       ruff, cython-lint'
 	@echo 'make structure  what imports what, how long functions are: counts beside their limits (ARGS=--all names each)'
-	@echo 'make types      mypy and pyright, and the stubs against the compiled modules'
+	@echo 'make types      mypy (zvcore and bench) and pyright, and the stubs against the compiled modules'
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       coverage-guided fuzzing of all parsers and decoders (MINUTES=5, TARGETS=...); needs clang'
 	@echo 'make faults     kills, full disks, forks and leaks, many times (KILLS=100, FORKS=2000, TURNS=10000)'

@@ -29,6 +29,7 @@ CELL = 20
 def volume(kind: str, shape: tuple[int, int, int] = CHUNK, seed: int = 0) -> npt.NDArray[Any]:
     """An array of one of `KINDS`."""
     rng = np.random.default_rng([seed, KINDS.index(kind), *shape])
+    values: npt.NDArray[Any]
     if kind == "em":
         values = electron_microscopy(shape, rng)
     elif kind == "microscopy":
@@ -55,13 +56,14 @@ def nearest_cells(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """(cell of each voxel, distance to the wall to the next): Voronoi cells of the points of a jittered grid."""
     counts = [n // CELL + 3 for n in shape]
-    points = rng.random((*counts, 3), np.float32) + np.stack(np.indices(counts), -1).astype(np.float32) - 1
+    corners = np.stack([*np.indices(counts)], -1)
+    points = rng.random((*counts, 3), np.float32) + corners.astype(np.float32) - 1
     numbers = np.arange(np.prod(counts), dtype=np.int32).reshape(counts)
     cell = np.empty(shape, np.int32)
     wall = np.empty(shape, np.float32)
     warp = [smooth_noise(shape, 6, rng) * np.float32(0.12) for _ in range(3)]
     for z in range(shape[0]):
-        place = [np.float32(i / CELL) for i in np.meshgrid([z], *map(np.arange, shape[1:]), indexing="ij")]
+        place = [(i / CELL).astype(np.float32) for i in np.meshgrid([z], *map(np.arange, shape[1:]), indexing="ij")]
         at = [(place[axis][0] + warp[axis][z]).astype(np.float32) for axis in range(3)]
         box = [np.clip(np.floor(at[axis]).astype(np.int32) + 1, 1, counts[axis] - 2) for axis in range(3)]
         first = np.full(shape[1:], np.inf, np.float32)
@@ -91,7 +93,8 @@ def electron_microscopy(shape: tuple[int, int, int], rng: np.random.Generator) -
     grey = 150 + 12 * smooth_noise(shape, 8, rng) + 9 * smooth_noise(shape, 2, rng)
     grey -= 75 * np.exp(-((wall / 1.6) ** 2))
     grey += 9 * smooth_noise(shape, 0.6, rng)
-    return np.clip(grey, 0, 255).astype(np.uint8)
+    values: npt.NDArray[np.uint8] = np.clip(grey, 0, 255).astype(np.uint8)
+    return values
 
 
 def light_sheet(shape: tuple[int, int, int], rng: np.random.Generator) -> npt.NDArray[np.uint16]:
@@ -99,4 +102,6 @@ def light_sheet(shape: tuple[int, int, int], rng: np.random.Generator) -> npt.ND
     blobs = 900 * np.maximum(0, smooth_noise(shape, 4, rng) - 1.6)
     light = rng.poisson(haze + blobs)
     # A scientific camera: 100 counts of offset, 1.6 counts of read noise, about two counts an electron.
-    return np.clip(100 + light / 0.46 + rng.normal(0, 1.6, shape), 0, 65535).astype(np.uint16)
+    counts = 100 + light / 0.46 + rng.normal(0, 1.6, shape)
+    values: npt.NDArray[np.uint16] = np.clip(counts, 0, 65535).astype(np.uint16)
+    return values

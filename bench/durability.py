@@ -37,6 +37,11 @@ SHARD, INNER, BLOCK = pick(128, 16), pick(64, 8), pick(32, 8)
 ZARRS = "zarrs.ZarrsCodecPipeline"
 
 
+def rewritable(path: Path, how: str, **options: Any) -> Any:
+    """The array of a path, written by one of `DURABILITIES`."""
+    return zvcore.open(path, "r+", **{"durability": how, **options})
+
+
 def shards(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], Any]:
     """Functions that write the whole of a Zarr array of shards, which was just made."""
     zvcore.create(
@@ -54,7 +59,7 @@ def shards(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], A
     if who == "zarrs":
         zarr.config.set({"codec_pipeline.path": ZARRS})
         return partial(zarr.open_array(path, mode="r+").__setitem__, ..., data)
-    return partial(zvcore.open(path, "r+", durability=who).__setitem__, ..., data)
+    return partial(rewritable(path, who).__setitem__, ..., data)
 
 
 def blocks(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], Any]:
@@ -75,7 +80,7 @@ def blocks(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], A
         }
         theirs = tensorstore.open(spec, open=True).result()
         return lambda: theirs.T.write(data).result()
-    return partial(zvcore.open(path / "d", "r+", order="C", durability=who).__setitem__, ..., data)
+    return partial(rewritable(path / "d", who, order="C").__setitem__, ..., data)
 
 
 CASES = {

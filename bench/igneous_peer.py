@@ -14,7 +14,10 @@ import sys
 import time
 import weakref
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Peer:
@@ -44,13 +47,14 @@ def forge(path: str, folder: str, box: list[int], lods: int, simplify: int, max_
     # Where its second step looks for what the first has made.
     volume.info["mesh"] = folder
     volume.commit_info()
-    for created in (
+    steps: list[Callable[[], Any]] = [
         lambda: tasks.create_meshing_tasks(
             path, mip=0, shape=box, mesh_dir=folder, sharded=True, simplification=simplify > 1,
             max_simplification_error=max_error, progress=False,
         ),
         lambda: tasks.create_sharded_multires_mesh_tasks(path, num_lod=lods - 1, mesh_dir=folder, progress=False),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for created in steps:
         with queues.LocalTaskQueue(parallel=1, progress=False) as queue:
             queue.insert_all(created())
 

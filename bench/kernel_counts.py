@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def cases() -> dict[str, Callable[[], Any]]:
         codec = codecs.get(name)
         encoded = codec.encode(grey)
         out = bytearray(grey.nbytes)
-        found[f"{name}, decoded"] = lambda codec=codec, encoded=encoded, out=out: codec.decode(encoded, out=out)
+        found[f"{name}, decoded"] = partial(codec.decode, encoded, out=out)
     return found
 
 

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,9 @@ class _Server:
                     connection, _ = listening.accept()
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     waiting.register(connection, selectors.EVENT_READ, bytearray())
-                elif not self.hear(ready.fileobj, ready.data):
+                    continue
+                assert isinstance(ready.fileobj, socket.socket)
+                if not self.hear(ready.fileobj, ready.data):
                     waiting.unregister(ready.fileobj)
                     ready.fileobj.close()
 
@@ -102,7 +104,7 @@ class _Server:
                 connection.sendall(data)
         return max(0.0, self.late[0][0] - time.monotonic()) if self.late else None
 
-    def hear(self, connection: Any, buffer: bytearray) -> bool:
+    def hear(self, connection: socket.socket, buffer: bytearray) -> bool:
         """Whether the connection stays open."""
         try:
             got = connection.recv(1 << 20)
@@ -113,7 +115,7 @@ class _Server:
             return False
         return bool(got)
 
-    def work(self, connection: Any, buffer: bytearray) -> None:
+    def work(self, connection: socket.socket, buffer: bytearray) -> None:
         """Answer the requests that have arrived completely; wait for the rest of a body."""
         while (end := buffer.find(b"\r\n\r\n")) >= 0:
             head = bytes(buffer[:end])

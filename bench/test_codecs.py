@@ -44,6 +44,7 @@ KINDS = (*MADE, "mri")
 
 Encode = Callable[[bytes], Any]
 Decode = Callable[[bytes, int], Any]
+Peers = dict[str, tuple[Encode | None, Decode | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Case:
 
     codec: str
     parameters: dict[str, Any]
-    peers: dict[str, tuple[Encode | None, Decode | None]]
+    peers: Peers
 
     @property
     def name(self) -> str:
@@ -105,18 +106,18 @@ def zlib_case(level: int) -> Case:
 
 
 def zstd_case(level: int) -> Case:
-    peers = {"zstandard": by_zstandard(level), "numcodecs": by_numcodecs(id="zstd", level=level)}
+    peers: Peers = {"zstandard": by_zstandard(level), "numcodecs": by_numcodecs(id="zstd", level=level)}
     return Case("zstd", {"level": level}, peers)
 
 
 def lz4_case(framing: str) -> Case:
-    def encode(data: bytes) -> bytes:
+    def encode(data: bytes) -> Any:
         return lz4.block.compress(data, store_size=False)
 
-    def decode(stored: bytes, size: int) -> bytes:
+    def decode(stored: bytes, size: int) -> Any:
         return lz4.block.decompress(stored, uncompressed_size=size)
 
-    peers: dict[str, tuple[Encode | None, Decode | None]] = {
+    peers_of: dict[str, Peers] = {
         "block": {"lz4": (encode, decode)},
         "size_prefixed": {
             "lz4": (lz4.block.compress, lambda stored, size: lz4.block.decompress(stored)),
@@ -129,13 +130,13 @@ def lz4_case(framing: str) -> Case:
             )
         },
         "lz4block": {"lz4 and xxhash": (None, decode_stream)},
-    }[framing]
-    return Case("lz4", {"framing": framing}, peers)
+    }
+    return Case("lz4", {"framing": framing}, peers_of[framing])
 
 
 def decode_stream(stored: bytes, size: int) -> bytes:
     """lz4-java's stream, which no other Python package reads, assembled from packages over the same libraries."""
-    parts = []
+    parts: list[bytes | memoryview] = []
     view = memoryview(stored)
     at = 0
     while True:
@@ -153,13 +154,13 @@ def decode_stream(stored: bytes, size: int) -> bytes:
 def blosc_case(cname: str, level: int, shuffle: int, typesize: int) -> Case:
     parameters = {"cname": cname, "clevel": level, "shuffle": shuffle, "typesize": typesize}
 
-    def by_numcodecs(data: bytes) -> bytes:
+    def by_numcodecs(data: bytes) -> Any:
         return numcodecs.blosc.compress(data, cname.encode(), level, shuffle, 0, typesize)
 
-    def by_blosc(data: bytes) -> bytes:
+    def by_blosc(data: bytes) -> Any:
         return blosc.compress(data, typesize, level, shuffle, cname)
 
-    peers: dict[str, tuple[Encode | None, Decode | None]] = {
+    peers: Peers = {
         "numcodecs": (by_numcodecs, lambda stored, size: numcodecs.blosc.decompress(stored)),
         "blosc": (by_blosc, lambda stored, size: blosc.decompress(stored)),
     }
@@ -199,10 +200,10 @@ def competitors(case: Case, kind: str) -> tuple[dict[str, Callable[[], Any]], di
     for peer, (encode, decode) in case.peers.items():
         if encode is not None:
             assert bytes(codec.decode(bytes(encode(data)))) == data, f"{peer} encodes something else"
-            encoders[peer] = lambda encode=encode: encode(data)
+            encoders[peer] = partial(encode, data)
         if decode is not None:
             assert bytes(decode(stored, len(data))) == data, f"{peer} decodes to something else"
-            decoders[peer] = lambda decode=decode: decode(stored, len(data))
+            decoders[peer] = partial(decode, stored, len(data))
     return encoders, decoders
 
 

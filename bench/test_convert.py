@@ -176,7 +176,7 @@ CONTESTS = [
 
 
 @pytest.mark.parametrize(*entrants(CONTESTS))
-def test_convert(benchmark, contest, who):
+def test_convert(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)
 
 

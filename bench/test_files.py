@@ -13,6 +13,7 @@ import atexit
 import shutil
 import tempfile
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,15 @@ from bench.scale import pick
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-try:
-    import h5py
-    import tifffile
-except ImportError:  # the contests below take no part
-    h5py = tifffile = None
+
+def _optional(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:  # the contests below take no part
+        return None
+
+
+h5py, tifffile = _optional("h5py"), _optional("tifffile")
 
 THREADS = 2
 PLANES = pick(64, 4)
@@ -126,12 +131,12 @@ CONTESTS = [
     Contest("OME-TIFF zlib to sharded Zarr, as it is", ("zvcore", "tifffile+zarr"), partial(of_tiff, False, ZLIB)),
     Contest("HDF5 gzip to sharded Zarr, as it is", ("zvcore", "h5py+zarr"), of_hdf5),
 ]  # fmt: skip
-if tifffile is None:
+if None in (h5py, tifffile):
     CONTESTS.clear()
 
 
 @pytest.mark.parametrize(*entrants(CONTESTS))
-def test_files(benchmark, contest, who):
+def test_files(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)
 
 

@@ -86,7 +86,10 @@ def moves(dtype: str, side: int, order: str, swap: bool, out: bool) -> dict[str,
             part[...] = stored.reshape(-1)
 
     stored = np.array(stored)
-    functions = {"zvcore": partial(on_each, zvcore_move, parts), "numpy": partial(on_each, assign, parts)}
+    functions: dict[str, Callable[[], Any]] = {
+        "zvcore": partial(on_each, zvcore_move, parts),
+        "numpy": partial(on_each, assign, parts),
+    }
     if swap:
         functions["numpy byteswap"] = partial(on_each, assign_swapped, parts)
     return functions | {"memcpy": partial(on_each, copy_bytes, plain)}

@@ -27,7 +27,8 @@ def index(count: int) -> tuple[Column, Column, Column]:
     rng = np.random.default_rng(0)
     ids = np.sort(rng.integers(0, 2**48, count, dtype=np.uint64))
     sizes = rng.lognormal(8, 1, count).astype(np.uint64)
-    return ids, np.cumsum(sizes) - sizes, sizes
+    starts = np.cumsum(sizes, dtype=np.uint64) - sizes
+    return ids, starts, sizes
 
 
 def decode(raw: bytes) -> tuple[Column, Column, Column]:

@@ -231,7 +231,7 @@ def segmentation(name: str) -> Path:
 def forging_contest(simplify: int) -> Functions:
     """Both by zmesh, in one process, in eight boxes."""
     ours, peer = segmentation("our cells"), Peer(os.environ["ZVCORE_BENCH_IGNEOUS"])
-    asked = {"box": [SIDE // 2] * 3, "lods": 1, "simplify": simplify, "max_error": 40.0}
+    asked: dict[str, Any] = {"box": [SIDE // 2] * 3, "lods": 1, "simplify": simplify, "max_error": 40.0}
     theirs = f"file://{segmentation('their cells')}"
     return {
         "zvcore": lambda: zvcore.mesh(ours, scratch() / f"forged-{uuid.uuid4()}", threads=1, **asked),

@@ -50,7 +50,12 @@ CODECS: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]] | None]] = {
     "delta": ({"id": "zstd", "level": 1}, [{"id": "delta", "dtype": "<u2", "astype": "<u2"}]),
 }
 PIPELINES = {"zarr": "zarr.core.codec_pipeline.BatchedCodecPipeline", "zarr+zvcore": "zvcore.zarr3.CodecPipeline"}
+# The same, as Zarr v3 spells it.
+BLOSC: dict[str, Any] = {
+    "name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2},
+}  # fmt: skip
 Calls = dict[str, "Callable[[], Any]"]
+Ways = dict[str, "Callable[..., Any]"]
 
 
 @cache
@@ -126,10 +131,9 @@ def migrated(source: Path, to: Path) -> None:
 
 def migrated_by_zarr(source: Path, to: Path) -> None:
     shutil.rmtree(to, ignore_errors=True)
-    codec = {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2}}
     theirs = by_zarr(source, "zarr")
     made = zarr.create_array(
-        to, shape=theirs.shape, dtype=theirs.dtype, chunks=(CHUNK,) * 3, shards=(SIDE,) * 3, compressors=[codec]
+        to, shape=theirs.shape, dtype=theirs.dtype, chunks=(CHUNK,) * 3, shards=(SIDE,) * 3, compressors=[BLOSC]
     )
     made[...] = theirs[...]
 
@@ -137,7 +141,7 @@ def migrated_by_zarr(source: Path, to: Path) -> None:
 def migrating(codec: str) -> Calls:
     source = stored(codec, CHUNK)
     numbers = itertools.count()
-    ways = {"zvcore": migrated, "files": copied, "zarr": migrated_by_zarr}
+    ways: Ways = {"zvcore": migrated, "files": copied, "zarr": migrated_by_zarr}
     return {who: partial(way, source, FOLDER / f"to-{next(numbers)}-{codec}") for who, way in ways.items()}
 
 
@@ -169,10 +173,9 @@ def migrated_in_shards(source: Path, to: Path, edge: int) -> None:
 def migrated_by_zarr_in_shards(source: Path, to: Path, edge: int) -> None:
     shutil.rmtree(to, ignore_errors=True)
     theirs = by_zarr(source, "zarr")
-    codec = {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2}}
     made = zarr.create_array(
         to, shape=theirs.shape, dtype=theirs.dtype, chunks=(edge,) * 3, shards=(4 * edge, 8 * edge, 8 * edge),
-        compressors=[codec],
+        compressors=[BLOSC],
     )  # fmt: skip
     for begin in range(0, theirs.shape[0], 4 * edge):
         made[begin : begin + 4 * edge] = theirs[begin : begin + 4 * edge]
@@ -180,7 +183,7 @@ def migrated_by_zarr_in_shards(source: Path, to: Path, edge: int) -> None:
 
 def migrating_many(edge: int) -> Calls:
     source = many(edge)
-    ways: Calls = {
+    ways: Ways = {
         "zvcore": partial(migrated_in_shards, edge=edge), "cp -r": copied_by_cp,
         "zarr": partial(migrated_by_zarr_in_shards, edge=edge),
     }  # fmt: skip

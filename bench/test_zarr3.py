@@ -21,7 +21,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ from bench.data import volume
 from bench.scale import pick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SIDE = int(os.environ.get("ZVCORE_BENCH_SIDE", pick("128", "64")))
 SHARD = SIDE // 2
@@ -253,13 +253,17 @@ def random_blocks(codec: str, count: int) -> Calls:
     }
 
 
+def change_next(array: Any, turns: Iterator[Any], block: Any) -> None:
+    array[next(turns)] = block
+
+
 def one_chunk_of_a_shard() -> Calls:
     """One inner chunk of 8^3 changed in a full shard, the next one each time: what does it cost besides the chunk?"""
     shard, inner = max(SHARD, 128), 8
     data = np.resize(values(), (shard,) * 3)
     calls: Calls = {}
 
-    def made(name: str, mode: str) -> Any:
+    def made(name: str, mode: Literal["append", "inplace", "rewrite"]) -> Any:
         array = zvcore.create(
             FOLDER / f"one-{name}", format="zarr3", shape=(shard,) * 3, dtype="u1", chunks=(inner,) * 3,
             shards=(shard,) * 3, codec=None, write_mode=mode, dead_bytes_threshold=1.0, overwrite=True,
@@ -274,8 +278,7 @@ def one_chunk_of_a_shard() -> Calls:
     arrays: dict[str, Any] = {"zvcore": made("append", "append"), "inplace": made("inplace", "inplace")}
     arrays["rewrite"] = made("rewrite", "rewrite")
     for name, array in arrays.items():
-        turns = itertools.cycle(regions)
-        calls[name] = lambda array=array, turns=turns: array.__setitem__(next(turns), block)
+        calls[name] = partial(change_next, array, itertools.cycle(regions), block)
     made("tensorstore", "rewrite")
     theirs = opened_by_tensorstore(FOLDER / "one-tensorstore", write=True)
     turns = itertools.cycle(regions)
