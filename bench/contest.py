@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench.interleaved import best_times
+from bench.interleaved import all_written, best_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["Contest", "entrants", "run_alone"]
 
+
+ROUNDS = 9
 
 # Only those of the contest that is running: the data of all of them would not fit.
 _kept: dict[str, dict[str, Any]] = {}
@@ -33,6 +35,7 @@ class Contest:
     names: tuple[str, ...]
     prepare: Callable[[], dict[str, Callable[[], Any]]]
     calls: int = 1  # how many calls take long enough to be measured
+    writes: bool = False  # files, which are on the disk before the next function has its turn
 
     def functions(self) -> dict[str, Callable[[], Any]]:
         functions = self.prepare()
@@ -46,11 +49,18 @@ class Contest:
             _kept[self.name] = self.functions()
         return _kept[self.name]
 
+    def before(self) -> Callable[[], None] | None:
+        """What is to be called before each of the functions, outside of the clock."""
+        return all_written if self.writes else None
+
     def run(self, benchmark: Any, who: str) -> None:
         """Time one of the functions with pytest-benchmark, in a group with the others."""
         benchmark.group = self.name
         benchmark.name = who
-        benchmark(self.kept()[who])
+        if self.writes:
+            benchmark.pedantic(self.kept()[who], setup=all_written, rounds=ROUNDS)
+        else:
+            benchmark(self.kept()[who])
 
 
 def entrants(contests: Sequence[Contest]) -> tuple[str, list[Any]]:
@@ -79,7 +89,7 @@ def run_alone(contests: Sequence[Contest], seconds: float = 2.0) -> None:
         if not wanted <= set(contest.name.split()):
             continue
         functions = {name: _repeated(function, contest.calls) for name, function in contest.functions().items()}
-        times = best_times(functions, seconds=seconds, rounds=9)
+        times = best_times(functions, seconds, ROUNDS, contest.before())
         ours = times.pop("zvcore")
         ratios = ", ".join(f"{name} {time / ours:.2f}" for name, time in times.items())
         print(f"| {contest.name} | {ours / contest.calls * 1e6:.3f} | {ratios} |", flush=True)

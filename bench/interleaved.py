@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from typing import TYPE_CHECKING, Any
+
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["all_times", "best_times", "taking_turns", "timed", "turns_to_pass"]
+__all__ = ["all_times", "all_written", "best_times", "taking_turns", "timed", "turns_to_pass"]
 
 
 # Every function takes part in at least one of this many turns.
 _MOST_PASSED = 16
 
 
-def timed(function: Callable[[], Any]) -> Callable[[], float]:
-    """How many seconds a call took, each time it is called."""
+def all_written() -> None:
+    """Until the disk has what was left to the system: otherwise the next function pays for what this one wrote."""
+    settle()
+    os.sync()
+
+
+def timed(function: Callable[[], Any], before: Callable[[], Any] | None = None) -> Callable[[], float]:
+    """How many seconds a call took, each time it is called; `before` is called first, and does not count."""
 
     def run() -> float:
+        if before is not None:
+            before()
         start = time.perf_counter()
         function()
         return time.perf_counter() - start
@@ -63,9 +74,11 @@ def all_times(
     seconds: float = 1.0,
     rounds: int = 5,
     passing: Mapping[str, int] | None = None,
+    before: Callable[[], Any] | None = None,
 ) -> dict[str, list[float]]:
-    """The times of each function, which take turns."""
-    return taking_turns({name: timed(function) for name, function in functions.items()}, seconds, rounds, passing)
+    """The times of each function, which take turns. `before` is called before each, outside of the clock."""
+    works = {name: timed(function, before) for name, function in functions.items()}
+    return taking_turns(works, seconds, rounds, passing)
 
 
 def turns_to_pass(once: Mapping[str, float]) -> dict[str, int]:
@@ -76,6 +89,11 @@ def turns_to_pass(once: Mapping[str, float]) -> dict[str, int]:
     return {name: max(1, min(_MOST_PASSED, int(taken / (2 * fastest)))) for name, taken in once.items()}
 
 
-def best_times(functions: Mapping[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 5) -> dict[str, float]:
+def best_times(
+    functions: Mapping[str, Callable[[], Any]],
+    seconds: float = 1.0,
+    rounds: int = 5,
+    before: Callable[[], Any] | None = None,
+) -> dict[str, float]:
     """The shortest time of each function."""
-    return {name: min(times) for name, times in all_times(functions, seconds, rounds).items()}
+    return {name: min(times) for name, times in all_times(functions, seconds, rounds, before=before).items()}

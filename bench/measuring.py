@@ -106,7 +106,10 @@ class Row:
     def works(self) -> dict[str, Callable[[], float]]:
         start = time.perf_counter()
         contest = self.entry.contest
-        works = {name: timed(repeated(function, contest.calls)) for name, function in contest.functions().items()}
+        works = {
+            name: timed(repeated(function, contest.calls), contest.before())
+            for name, function in contest.functions().items()
+        }
         self.preparing = time.perf_counter() - start
         return works
 

@@ -32,7 +32,7 @@ LIMITS = {
 # zvcore in another shape: through zarr-python, by another of its functions, in another write mode.
 OURS = {
     "zvcore", "zvcore into out", "zvcore, one by one", "zarr+zvcore", "zarr+zvcore, accelerated", "read_block",
-    "inplace", "rewrite", "zvcore, rename", "zvcore, none",
+    "inplace", "rewrite", "zvcore, rename", "zvcore, none", "zvcore, settled",
 }  # fmt: skip
 
 # What `make bench` measures unless asked for everything: for each suite, expressions that a task's name matches.

@@ -87,7 +87,7 @@ def get_contest() -> Functions:
 
 
 CONTESTS = [
-    Contest("write points with every index", ("zvcore", "neuroglancer"), write_contest),
+    Contest("write points with every index", ("zvcore", "neuroglancer"), write_contest, writes=True),
     Contest("get 1000 annotations by id", ("zvcore", "cloud-volume"), get_contest),
 ]
 PEERS = ("neuroglancer", "cloudvolume")

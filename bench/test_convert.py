@@ -168,10 +168,10 @@ def resharded() -> dict[str, Callable[[], Any]]:
 
 
 CONTESTS = [
-    Contest("N5 gzip to sharded Zarr zstd", ("zvcore", "tensorstore", "zarr+z5py"), recompressed),
-    Contest("N5 gzip to sharded Zarr gzip, as it is", ("zvcore", "files"), copied_into_shards),
-    Contest("N5 gzip to Zarr gzip, as it is", ("zvcore", "files"), copied_into_files),
-    Contest("Zarr shards to larger ones, as they are", ("zvcore", "files"), resharded),
+    Contest("N5 gzip to sharded Zarr zstd", ("zvcore", "tensorstore", "zarr+z5py"), recompressed, writes=True),
+    Contest("N5 gzip to sharded Zarr gzip, as it is", ("zvcore", "files"), copied_into_shards, writes=True),
+    Contest("N5 gzip to Zarr gzip, as it is", ("zvcore", "files"), copied_into_files, writes=True),
+    Contest("Zarr shards to larger ones, as they are", ("zvcore", "files"), resharded, writes=True),
 ]
 
 

@@ -126,11 +126,16 @@ def of_hdf5() -> dict[str, Callable[[], Any]]:
 ZSTD = {"name": "zstd", "level": LEVEL}
 ZLIB = "numcodecs.zlib"
 CONTESTS = [
-    Contest("OME-TIFF zlib to sharded Zarr zstd", ("zvcore", "tifffile+zarr"), partial(of_tiff, False, ZSTD)),
-    Contest("OME-TIFF predictor to sharded Zarr zstd", ("zvcore", "tifffile+zarr"), partial(of_tiff, True, ZSTD)),
-    Contest("OME-TIFF zlib to sharded Zarr, as it is", ("zvcore", "tifffile+zarr"), partial(of_tiff, False, ZLIB)),
-    Contest("HDF5 gzip to sharded Zarr, as it is", ("zvcore", "h5py+zarr"), of_hdf5),
-]  # fmt: skip
+    *(
+        Contest(name, ("zvcore", "tifffile+zarr"), partial(of_tiff, predictor, codec), writes=True)
+        for name, predictor, codec in (
+            ("OME-TIFF zlib to sharded Zarr zstd", False, ZSTD),
+            ("OME-TIFF predictor to sharded Zarr zstd", True, ZSTD),
+            ("OME-TIFF zlib to sharded Zarr, as it is", False, ZLIB),
+        )
+    ),
+    Contest("HDF5 gzip to sharded Zarr, as it is", ("zvcore", "h5py+zarr"), of_hdf5, writes=True),
+]
 if None in (h5py, tifffile):
     CONTESTS.clear()
 

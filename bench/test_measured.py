@@ -138,7 +138,7 @@ CONTESTS = [
         for kind in IMAGES
         for codec in CODECS
         for contest in (
-            Contest(f"write {kind}, {codec}", PEERS, partial(writing, kind, codec)),
+            Contest(f"write {kind}, {codec}", PEERS, partial(writing, kind, codec), writes=True),
             Contest(f"read {kind}, {codec}", PEERS, partial(reading, kind, codec)),
         )
     ),
@@ -146,7 +146,7 @@ CONTESTS = [
         contest
         for sharded, words in ((False, ""), (True, ", sharded"))
         for contest in (
-            Contest(f"write tracts{words}", BOTH, partial(writing_tracts, sharded)),
+            Contest(f"write tracts{words}", BOTH, partial(writing_tracts, sharded), writes=True),
             Contest(f"read tracts{words}", BOTH, partial(reading_tracts, sharded)),
         )
     ),

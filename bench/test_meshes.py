@@ -244,9 +244,9 @@ CONTESTS = [
     Contest(f"decode {MANIFESTS} manifests", PEERS, decoding_contest),
     Contest("get manifests from shards", PEERS, manifests_contest),
     Contest("get 20 meshes from shards", PEERS, meshes_contest),
-    Contest("write legacy meshes", PEERS, legacy_contest),
+    Contest("write legacy meshes", PEERS, legacy_contest, writes=True),
     Contest("get skeletons in files", PEERS, bones_contest),
-    Contest("write skeletons in files", PEERS, write_bones_contest),
+    Contest("write skeletons in files", PEERS, write_bones_contest, writes=True),
 ]
 # If the peer is installed.
 CONTESTS = CONTESTS if importlib.util.find_spec("cloudvolume") else []

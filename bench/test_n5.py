@@ -146,7 +146,7 @@ def block_readers(codec: str) -> dict[str, Callable[[], Any]]:
 PEERS = ("zvcore", "tensorstore", "z5py")
 CONTESTS = [
     *(Contest(f"read whole, {codec}", PEERS, partial(readers, codec)) for codec in CODECS),
-    *(Contest(f"write whole, {codec}", PEERS, partial(writers, codec)) for codec in CODECS),
+    *(Contest(f"write whole, {codec}", PEERS, partial(writers, codec), writes=True) for codec in CODECS),
     *(
         Contest(f"read a block, {codec}", (*PEERS, "decoding alone", "read_block"), partial(block_readers, codec))
         for codec in CODECS

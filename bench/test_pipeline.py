@@ -175,7 +175,7 @@ def writing(name: str) -> dict[str, Callable[[], Any]]:
 
 CONTESTS = [
     *(Contest(f"read {name}", tuple(PIPELINES), partial(reading, name)) for name in CASES),
-    *(Contest(f"write {name}", tuple(PIPELINES), partial(writing, name)) for name in CASES),
+    *(Contest(f"write {name}", tuple(PIPELINES), partial(writing, name), writes=True) for name in CASES),
 ]
 
 

@@ -217,7 +217,7 @@ def labels_contest(kind: str, decode: bool) -> Functions:
 
 PEERS = ("zvcore", "tensorstore", "cloud-volume")
 CONTESTS = [
-    Contest("write 20000 values", PEERS, write_contest),
+    Contest("write 20000 values", PEERS, write_contest, writes=True),
     Contest("get 2000 of them at once", PEERS, get_many_contest),
     Contest("get 2000 of them as columns", PEERS, columns_contest),
     Contest("get 50 one by one, warm", PEERS, get_contest),

@@ -193,7 +193,13 @@ def prepared(subject: str) -> Calls:
 
 
 CONTESTS = [
-    Contest(subject, WHO.get(subject, ("zvcore", "python", "zarr")), partial(prepared, subject), 20)
+    Contest(
+        subject,
+        WHO.get(subject, ("zvcore", "python", "zarr")),
+        partial(prepared, subject),
+        20,
+        subject.startswith("put"),
+    )
     for subject in SUBJECTS
 ]
 PAIRS = [(subject, who) for subject in SUBJECTS for who in WHO.get(subject, ("zvcore", "python", "zarr"))]

@@ -202,9 +202,14 @@ CONTESTS = [
         Contest(f"random small chunks {codec}", who_reads(codec), partial(reading_chunks, codec, CHUNK // 2))
         for codec in CODECS
     ),
-    Contest("migrate blosc", ("zvcore", "files", "zarr"), partial(migrating, "blosc")),
+    Contest("migrate blosc", ("zvcore", "files", "zarr"), partial(migrating, "blosc"), writes=True),
     *(
-        Contest(f"migrate {64 * deep} chunks of {edge}^3", ("zvcore", "cp -r", "zarr"), partial(migrating_many, edge))
+        Contest(
+            f"migrate {64 * deep} chunks of {edge}^3",
+            ("zvcore", "cp -r", "zarr"),
+            partial(migrating_many, edge),
+            writes=True,
+        )
         for edge, deep in MANY.items()
     ),
 ]

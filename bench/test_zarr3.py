@@ -294,7 +294,7 @@ CONTESTS = (
         for inner in ((32, 64) if SIDE >= 256 else (16, 32))
         for contest in (
             Contest(f"read {codec} {inner}", ("zvcore", "bare", *WHOLE[1:]), partial(read_whole, codec, inner)),
-            Contest(f"write {codec} {inner}", WHOLE, partial(write_whole, codec, inner)),
+            Contest(f"write {codec} {inner}", WHOLE, partial(write_whole, codec, inner), writes=True),
             Contest(
                 f"random {codec} {inner}",
                 ("zvcore", "bare", "tensorstore", *PIPELINES, "zarr+zvcore, accelerated"),
@@ -311,7 +311,12 @@ CONTESTS = (
     ]
     + [
         # "zvcore" appends; the other two ways to write a shard beside it.
-        Contest("write one chunk of a shard", ("zvcore", "inplace", "rewrite", "tensorstore"), one_chunk_of_a_shard)
+        Contest(
+            "write one chunk of a shard",
+            ("zvcore", "inplace", "rewrite", "tensorstore"),
+            one_chunk_of_a_shard,
+            writes=True,
+        )
     ]
     + [
         contest

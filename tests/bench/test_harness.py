@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import pytest
 from bench import growth, report, svg
 from bench.contest import Contest
 from bench.interleaved import all_times, turns_to_pass
-from bench.measuring import in_question, measure_contests, more_turns, seconds_due
+from bench.measuring import Row, in_question, measure_contests, more_turns, seconds_due
 from bench.memory import peak_of
 from bench.suites import LIMITS, OURS, Entry
 
@@ -117,6 +118,27 @@ def test_a_contest_that_is_lost_is_measured_again_when_all_have_had_their_turns(
     lost, far = (result["times"] for result in results)
     assert min(one["turns"] for one in lost.values()) >= 9
     assert far["peer"]["turns"] < far["zvcore"]["turns"]
+
+
+def test_what_one_has_written_is_on_the_disk_before_the_next_begins_outside_of_the_clock(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def sync() -> None:
+        said.append("sync")
+        clock.now += 0.05
+
+    monkeypatch.setattr(os, "sync", sync)
+    works = {name: partial(said.append, name) for name in ("zvcore", "peer")}
+    row = Row(Entry("own", Contest("write", tuple(works), lambda: works, writes=True)))
+    row.measure(1.0)
+    assert said[::2] == ["sync"] * (len(said) // 2)
+    assert set(said[1::2]) == {"zvcore", "peer"}
+    assert max(max(times) for times in row.times.values()) < 0.01
+    said.clear()
+    Row(Entry("own", Contest("read", tuple(works), lambda: works))).measure(0.1)
+    assert "sync" not in said
 
 
 def test_those_that_take_long_and_are_far_behind_are_called_once_where_time_is_short(clock: Clock) -> None:
