@@ -72,10 +72,21 @@ def a_note_about_a_name_that_is_none(lock: Path) -> None:
     lock.write_bytes(Note(b"\0", 1, 100, 100, 0, b"", b"").pack())
 
 
+def a_note_about_bytes_beyond_any_file(lock: Path, offset: int = 2**63) -> None:
+    found = os.stat(lock.parent / "0")
+    lock.write_bytes(Note(b"0", found.st_ino, found.st_size, found.st_size, offset, b"abcd", b"efgh").pack())
+
+
+def a_growth_behind_the_last_byte_there_can_be(lock: Path) -> None:
+    found = os.stat(lock.parent / "0")
+    lock.write_bytes(Note(b"0", found.st_ino, found.st_size - 4, found.st_size, 2**63 - 1, b"abcd", b"").pack())
+
+
 @pytest.mark.parametrize(
     "make",
     [a_pipe, a_link_to_a_device, a_link_to_a_pipe, a_gigabyte, a_gigabyte_that_begins_as_a_note, a_folder,
-     a_note_without_an_end, a_note_about_a_name_that_is_none],
+     a_note_without_an_end, a_note_about_a_name_that_is_none, a_note_about_bytes_beyond_any_file,
+     a_growth_behind_the_last_byte_there_can_be],
 )  # fmt: skip
 def test_whatever_lies_where_a_lock_should_be(broken: Path, make: Callable[[Path], None]) -> None:
     make(broken / "c/.0.zvlock")
@@ -112,3 +123,12 @@ def test_a_writer_takes_over_a_lock_file_of_a_gigabyte(broken: Path) -> None:
         tracemalloc.stop()
     assert not lock.exists()
     assert zvcore.open(broken)[7] == 7
+
+
+@pytest.mark.parametrize("offset", [2**62, 2**63 - 1, 2**63, 2**64 - 1])
+def test_a_writer_takes_no_notice_of_a_note_about_bytes_beyond_any_file(broken: Path, offset: int) -> None:
+    a_note_about_bytes_beyond_any_file(broken / "c/.0.zvlock", offset)
+    zvcore.open(broken, "r+")[...] = np.arange(32)
+    assert zvcore.open(broken)[...].tolist() == [*range(32)]
+    a_note_about_bytes_beyond_any_file(broken / "c/.0.zvlock", offset)
+    assert zvcore.repair(broken).ok

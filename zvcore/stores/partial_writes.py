@@ -242,9 +242,10 @@ def _read_note(lock: int, file: os.stat_result) -> Note | None:
     head = os.pread(lock, _HEAD.size, 0)
     if len(head) < _HEAD.size or not stat.S_ISREG(file.st_mode):
         return None
-    before, after, _, body, tail, _, name, old, new = _HEAD.unpack(head)[2:]
+    before, after, offset, body, tail, _, name, old, new = _HEAD.unpack(head)[2:]
     size = _HEAD.size + name + old + new + 4
-    if max(old, new) > file.st_size or body + tail > after - before or size != os.fstat(lock).st_size:
+    # What is noted lies within the file; an offset of 2**63 is none that can be read from.
+    if offset + max(old, new) > file.st_size or body + tail > after - before or size != os.fstat(lock).st_size:
         return None
     return Note.parse(_read(lock, size))
 
