@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -10,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 from zvcore.wording import human_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from zvcore.errors import ZvcoreError
 
-__all__ = ["STATUSES", "ConversionReport", "Outcome", "Problem", "Report", "What", "join"]
+__all__ = ["MOST_KEPT", "STATUSES", "ConversionReport", "Outcome", "Problem", "Report", "What", "join", "keeping"]
+
+# How many problems of each kind a check keeps, unless it is asked for more: some MiB of them.
+MOST_KEPT = 10_000
 
 # What data that is not sound may be, the worst first.
 STATUSES = ("damaged", "unfinished", "unsupported")
@@ -95,6 +100,11 @@ class Problem:
     kind: What = What.DATA
 
     @property
+    def standing(self) -> str:
+        """What it makes of the data: nothing bad, if it is only odd."""
+        return self.status if self.fatal else "sound"
+
+    @property
     def damage(self) -> bool:
         """Whether something is broken, and not merely odd, unfinished, or unreadable for zvcore."""
         return self.fatal and self.status == "damaged"
@@ -130,7 +140,7 @@ class Problem:
             "expected": None if self.expected is None else str(self.expected),
             "found": None if self.found is None else str(self.found),
             "fatal": self.fatal,
-            "status": self.status if self.fatal else "sound",
+            "status": self.standing,
         }
 
     def __str__(self) -> str:
@@ -143,15 +153,32 @@ class Problem:
         return ": ".join([*(part for part in parts if part), self.what])
 
 
+# How many problems of each kind reports keep that are made now; None: all.
+_most: ContextVar[int | None] = ContextVar("most", default=None)
+
+
+@contextmanager
+def keeping(most: int | None) -> Iterator[None]:
+    """Reports that are made meanwhile keep so many problems of each kind, and count the others."""
+    before = _most.set(most)
+    try:
+        yield
+    finally:
+        _most.reset(before)
+
+
 @dataclass
 class Report:
     """The outcome: `ok` when nothing is wrong.
 
+    problems  what was found; where there is a bound, the first of each kind
     status  "sound", or the worst of what its fatal problems say: "damaged", "unfinished", "unsupported"
     counts  what was checked, or done
     losses  what a repair had to leave out, or what has no place in the destination of a conversion
     watch   is called with the number of further objects checked, while the check runs
     datasets  the verdict on each, where those of a folder of several were checked
+    left_out  how many problems there were beyond those kept, by kind and by what they make of the data
+    most      how many problems of each such kind are kept; None: all
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -159,14 +186,19 @@ class Report:
     losses: list[Problem] = field(default_factory=list)
     watch: Callable[[int], Any] | None = field(default=None, repr=False, compare=False)
     datasets: dict[str, str] = field(default_factory=dict)
+    left_out: Counter[tuple[What, str]] = field(default_factory=Counter)
+    most: int | None = field(default_factory=_most.get, repr=False, compare=False)
+    _kept: Counter[tuple[What, str]] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
-        return not any(problem.fatal for problem in self.problems)
+        return not any(problem.fatal for problem in self.problems) and not any(
+            standing != "sound" for _, standing in self.left_out
+        )
 
     @property
     def status(self) -> str:
-        said = {problem.status for problem in self.problems if problem.fatal}
+        said = {problem.standing for problem in self.problems} | {standing for _, standing in self.left_out}
         return next((status for status in STATUSES if status in said), "sound")
 
     @property
@@ -189,8 +221,28 @@ class Report:
         """An empty report with the same watcher, by which this one will be extended."""
         return Report(watch=self.watch)
 
+    def tell(self, *problems: Problem) -> None:
+        """Take these in, or only count them where there are enough of their kind."""
+        for problem in problems:
+            sort = (problem.kind, problem.standing)
+            if self.most is None or self._kept[sort] < self.most:
+                self._kept[sort] += 1
+                self.problems.append(problem)
+            else:
+                self.left_out[sort] += 1
+
     def add(self, where: str, what: str, **place: Any) -> None:
-        self.problems.append(Problem(where, what, **place))
+        self.tell(Problem(where, what, **place))
+
+    def mark(self) -> Any:
+        """What was told so far, for `back_to`."""
+        return len(self.problems), self.left_out.copy(), self._kept.copy()
+
+    def back_to(self, mark: Any) -> None:
+        """Forget what was told since, because it no longer holds."""
+        count, left_out, kept = mark
+        del self.problems[count:]
+        self.left_out, self._kept = left_out.copy(), kept.copy()
 
     def lose(self, where: str, what: str, **place: Any) -> None:
         """Note what a repair leaves out."""
@@ -198,14 +250,35 @@ class Report:
 
     def extend(self, other: Report, prefix: str = "") -> None:
         """Take over what another report says; its places lie below `prefix`."""
-        self.problems.extend(problem.below(prefix) for problem in other.problems)
+        self.tell(*(problem.below(prefix) for problem in other.problems))
+        self.left_out.update(other.left_out)
         self.losses.extend(problem.below(prefix) for problem in other.losses)
         for what, number in other.counts.items():
             self.count(what, number)
 
     def kinds(self) -> dict[str, int]:
         """How many problems there are of each kind, the most frequent first."""
-        return {str(kind): number for kind, number in Counter(problem.kind for problem in self.problems).most_common()}
+        counted = Counter(problem.kind for problem in self.problems)
+        for (kind, _), number in self.left_out.items():
+            counted[kind] += number
+        return {str(kind): number for kind, number in counted.most_common()}
+
+    @property
+    def wrong(self) -> int:
+        """How many problems there are, those that are only counted among them, and oddities not."""
+        beyond = sum(number for (_, standing), number in self.left_out.items() if standing != "sound")
+        return beyond + sum(problem.fatal for problem in self.problems)
+
+    @property
+    def odd(self) -> int:
+        """How many oddities there are, those that are only counted among them."""
+        return len(self.problems) + self.left_out.total() - self.wrong
+
+    def beyond(self, shown: int) -> str:
+        """What to say where so many problems are shown; nothing where these are all."""
+        number = len(self.problems) + self.left_out.total() - shown
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds().items())
+        return f"and {number} more, of these kinds in all: {kinds}" if number else ""
 
     def first(self, limit: int | None) -> list[Problem]:
         """So many problems, or all of them (None). Where some are left out, what is only odd comes last."""
@@ -216,12 +289,13 @@ class Report:
     def to_json(self, limit: int | None = None) -> dict[str, Any]:
         """Everything in it, as JSON values; with a `limit` the first problems only, and how many are left out."""
         shown = self.first(limit)
+        beyond = len(self.problems) + self.left_out.total() - len(shown)
         return {
             "ok": self.ok,
             "status": self.status,
             "kinds": self.kinds(),
             "problems": [problem.to_json() for problem in shown],
-            **({"left_out": len(self.problems) - len(shown)} if len(shown) < len(self.problems) else {}),
+            **({"left_out": beyond} if beyond else {}),
             "losses": [problem.to_json() for problem in self.losses],
             "counts": dict(self.counts),
             **({"datasets": dict(self.datasets)} if self.datasets else {}),
@@ -229,7 +303,9 @@ class Report:
 
     def __str__(self) -> str:
         told = ", ".join(f"{number} {what}" for what, number in self.counts.items() if number)
-        return "\n".join([*map(str, self.problems), f"{self.verdict}{': ' if told else ''}{told}"])
+        beyond = self.beyond(len(self.problems))
+        verdict = f"{self.verdict}{': ' if told else ''}{told}"
+        return "\n".join([*map(str, self.problems), *filter(None, [beyond]), verdict])
 
     def _repr_html_(self) -> str:
         from zvcore import html

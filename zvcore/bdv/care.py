@@ -44,7 +44,7 @@ class BdvCare(ReadingCare):
                 found = care.verify(inside, only=below or None, fast=fast, threads=threads, watch=watch)
                 report.extend(found, data.path)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, key))
+            report.tell(Problem.of(error, key))
         return report
 
     def inspect(self, store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:

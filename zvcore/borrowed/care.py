@@ -46,12 +46,13 @@ class ReadingCare:
         self._in_words(store, only)
         # A file is its own document: with documents alone it is counted, and looked at as an object.
         documents_alone = store.file is not None and only is not None and not only
+        mark = report.mark()
         try:
             self._check(self.format.open(store), fast or documents_alone, threads, report)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, self._document(store)))
+            report.tell(Problem.of(error, self._document(store)))
         if documents_alone:
-            report.problems.clear()
+            report.back_to(mark)
             return report
         report.looked_at(1)
         return report
@@ -108,7 +109,7 @@ def arrays_in(node: Any, report: Report, path: str = "") -> Iterator[tuple[str, 
             try:
                 waiting.append((join(path, name), here[name]))
             except ZvcoreError as error:
-                report.problems.append(Problem.of(error, join(path, name)))
+                report.tell(Problem.of(error, join(path, name)))
 
 
 def _read_all(path: str, array: Array, threads: int | None, report: Report) -> None:
@@ -124,7 +125,7 @@ def _read_all(path: str, array: Array, threads: int | None, report: Report) -> N
         try:
             array.read(slices(box_of(place, extents, array.shape)), threads=threads)
         except ZvcoreError as error:
-            report.problems.append(_problem(error, path, array))
+            report.tell(_problem(error, path, array))
             told += 1
             if told == _TOLD:
                 report.add(path, f"{_TOLD} parts of it cannot be read: the rest was not looked at")
@@ -137,7 +138,7 @@ def _read_stored(path: str, array: Array, layout: StoredLayout, threads: int | N
     try:
         places = layout.places()
     except ZvcoreError as error:
-        report.problems.append(_problem(error, path, array))
+        report.tell(_problem(error, path, array))
         return
     step = max(1, _AT_ONCE // layout.chunk_nbytes)
     told = 0
@@ -150,7 +151,7 @@ def _read_stored(path: str, array: Array, layout: StoredLayout, threads: int | N
                 try:
                     array.read_blocks([one], threads)
                 except ZvcoreError as error:
-                    report.problems.append(_problem(error, path, array))
+                    report.tell(_problem(error, path, array))
                     told += 1
         if told >= _TOLD:
             report.add(path, f"{told} chunks of it cannot be read: the rest was not looked at")

@@ -163,7 +163,7 @@ class ChunkChecker(ObjectChecker):
         error.key = key
         error.chunk = tuple(position.tolist())
         problem = Problem.of(error, key)
-        self.report.problems.append(problem)
+        self.report.tell(problem)
         return problem
 
 

@@ -153,7 +153,7 @@ class _Mirror:
         while batch := [*islice(pending, _BATCH)]:
             for key, (outcome, size) in zip(batch, side_by_side(self._one, batch, threads), strict=True):
                 if isinstance(outcome, ZvcoreError):
-                    report.problems.append(Problem.of(outcome, key))
+                    report.tell(Problem.of(outcome, key))
                     continue
                 report.count(f"objects {outcome}")
                 if outcome == "copied":

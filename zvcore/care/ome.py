@@ -53,7 +53,7 @@ class _Checker:
             try:
                 image = read_set({"multiscales": [entry]}, self.document)
             except ZvcoreError as error:
-                self.report.problems.append(Problem.of(error, self.document))
+                self.report.tell(Problem.of(error, self.document))
                 continue
             if image is not None:
                 self.axes(image.axes[0])
@@ -71,7 +71,7 @@ class _Checker:
         try:
             return self.shape_at(path)
         except ZvcoreError as error:
-            self.report.problems.append(Problem.of(error, self.document))
+            self.report.tell(Problem.of(error, self.document))
             return ()
 
     # --- an image

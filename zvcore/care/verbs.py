@@ -29,7 +29,7 @@ from zvcore.format import Format, get_format
 from zvcore.logs import Log
 from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
 from zvcore.progress import shown
-from zvcore.report import Problem, Report, What
+from zvcore.report import MOST_KEPT, Problem, Report, What, keeping
 from zvcore.stores.key_selection import keys_of
 from zvcore.stores.opening import shared_options
 
@@ -66,6 +66,7 @@ def verify(
     progress: bool | Callable[[int, int], Any] = False,
     part: tuple[int, int] | str | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    max_problems: int | None = MOST_KEPT,
     **options: Any,
 ) -> Report:
     """Check all of an array, a group, a volume, a Zarr Vectors store, or one file of these.
@@ -81,34 +82,38 @@ def verify(
     part             (3, 64), or "3/64": look only at this part of the objects, counted from 1, while other processes
                      look at the others; what is not an object by itself, such as documents, is of the first part
     storage_options  for object stores, as in `zvcore.open`
+    max_problems     how many problems of each kind are told one by one; the others are counted. None: all
     options          what only this format has, such as `spec=` for bare sharded stores of precomputed
     """
+    if max_problems is not None and max_problems < 0:
+        raise ValueError(f"max_problems is a count, or None, not {max_problems}")
 
     def one(place: str, format: str | None = None) -> Report:
         return verify(
             place, fast, threads, client, format=format, progress=progress, part=part,
-            storage_options=storage_options, **options,
+            storage_options=storage_options, max_problems=max_problems, **options,
         )  # fmt: skip
 
     share = Share.of(part)
-    try:
-        store, found, only = find(path, "r", format, storage_options)
-    except (MetadataError, UnsupportedError) as error:
-        return _verify_without_document(path, error, storage_options, one)
-    meant = None if only is None else [only]
-    with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
-        if client is not None or share is not None:
-            tasks = _tasks(store, only, share, _OBJECTS_PER_TASK if client is not None else _OBJECTS_AT_ONCE)
-            report = _verify_on(client, tasks, store, found.name, fast, threads, watch, options)
-        else:
-            if meant is not None:
-                options["only"] = meant
-            report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
-    report.watch = None
-    if not fast:
-        told = (Problem.of(error) for error in store.damaged())
-        report.problems += [replace(one, where=one.where.removeprefix(f"{store.root}/")) for one in told]
-    _check_manifest(report, store, only, fast, threads, share)
+    with keeping(max_problems):
+        try:
+            store, found, only = find(path, "r", format, storage_options)
+        except (MetadataError, UnsupportedError) as error:
+            return _verify_without_document(path, error, storage_options, one)
+        meant = None if only is None else [only]
+        with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
+            if client is not None or share is not None:
+                tasks = _tasks(store, only, share, _OBJECTS_PER_TASK if client is not None else _OBJECTS_AT_ONCE)
+                report = _verify_on(client, tasks, store, found.name, fast, threads, watch, options)
+            else:
+                if meant is not None:
+                    options["only"] = meant
+                report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
+        report.watch = None
+        if not fast:
+            told = (Problem.of(error) for error in store.damaged())
+            report.tell(*(replace(one, where=one.where.removeprefix(f"{store.root}/")) for one in told))
+        _check_manifest(report, store, only, fast, threads, share)
     # Last: a conversion that wrote during the check may have ended by now.
     _tell_unfinished(
         report, store.root, [unfinished_around(_place(path, store), storage_options), *_unfinished_within(store, only)]
@@ -135,14 +140,14 @@ def _verify_without_document(
         # A file of no known format may be sound all the same; where a folder's document should be, there is none.
         if not (isinstance(error, UnsupportedError) and _is_file(path)):
             problem = replace(problem, status="damaged", kind=What.DOCUMENT)
-        report.problems.append(replace(problem, where=problem.where.removeprefix(f"{root_of(path)}/")))
+        report.tell(replace(problem, where=problem.where.removeprefix(f"{root_of(path)}/")))
         if isinstance(path, str | os.PathLike):
             several = datasets_in(os.fsdecode(path), storage_options)
             if isinstance(error, UnsupportedError) and several.separate:
                 return verify_several(several, verify)
             if isinstance(error, UnsupportedError) and several.unmarked is not None:
                 return verify_unmarked(several, verify)
-            report.problems.extend(several.hint())
+            report.tell(*several.hint())
     _tell_unfinished(report, str(path), [unfinished])
     return report
 
@@ -231,12 +236,13 @@ def _verify_on(
     """The tasks one after the other, or on a cluster."""
     from zvcore.distributed import run_tasks
 
+    report = Report()
     done: Iterable[tuple[list[str], Report]]
     if client is None:
         done = ((batch, _verify_some(batch, store, format, fast, threads, options)) for batch in tasks)
     else:
-        done = run_tasks(client, _verify_part, tasks, pickle.dumps(store), format, fast, threads or 1, options)
-    report = Report()
+        rest = (format, fast, threads or 1, options, report.most)
+        done = run_tasks(client, _verify_part, tasks, pickle.dumps(store), *rest)
     for batch, part in done:
         watch(len(batch))
         if batch:
@@ -249,9 +255,10 @@ def _verify_on(
 
 
 def _verify_part(
-    only: list[str], store: bytes, format: str, fast: bool, threads: int, options: dict[str, Any]
+    only: list[str], store: bytes, format: str, fast: bool, threads: int, options: dict[str, Any], most: int | None
 ) -> Report:
-    return _verify_some(only, pickle.loads(store), format, fast, threads, options)
+    with keeping(most):
+        return _verify_some(only, pickle.loads(store), format, fast, threads, options)
 
 
 def _verify_some(

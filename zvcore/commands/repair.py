@@ -37,11 +37,14 @@ def run(options: argparse.Namespace) -> int:
     try:
         after = zvcore.verify(where, threads=options.threads, format=options.format)
         remaining = [problem for problem in after.problems if problem.fatal]
+        beyond = after.wrong - len(remaining)
     except zvcore.errors.NotFoundError:
         # The one file that was meant is gone, or nothing could be copied.
         remaining = [] if report.losses else [problem for problem in report.problems if problem.fatal]
+        beyond = 0
     if options.json:
-        print_json({**report.to_json(), "sound": not remaining, "remaining": [one.to_json() for one in remaining]})
+        told = {"remaining": [one.to_json() for one in remaining], **({"remaining_left_out": beyond} if beyond else {})}
+        print_json({**report.to_json(), "sound": not remaining, **told})
         return 1 if remaining else 0
     for problem in report.problems:
         say(options, f"found: {problem}")
@@ -49,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"lost: {loss}")
     for problem in remaining:
         print(f"remains: {problem}")
+    if beyond:
+        print(f"remains: and {beyond} more")
     counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
     say(options, f"{where}: {'problems remain' if remaining else 'sound now'} ({counts or 'nothing done'})")
     return 1 if remaining else 0

@@ -29,7 +29,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser.add_argument("--part", type=part, metavar="K/N", help="look only at the K-th of N parts of the objects")
     parser.add_argument(
         "--limit", type=count, default=1000, metavar="N",
-        help="how many problems are told, the others are counted (default: %(default)s; 0: all of them)",
+        help="how many problems are told, the others are counted; so many of each kind are kept in memory (default: "
+        "%(default)s; 0: all of them)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
@@ -57,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
                     format=options.format,
                     progress=not options.quiet,
                     part=options.part,
+                    max_problems=options.limit or None,
                 )
             found.add(report.status)
             if options.json:
@@ -74,11 +76,9 @@ def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
     for problem in first:
         if problem.fatal or not options.quiet:
             print(f"{'' if problem.fatal else 'odd: '}{problem}")
-    if len(first) < len(report.problems):
-        kinds = ", ".join(f"{number} {kind}" for kind, number in report.kinds().items())
-        print(f"and {len(report.problems) - len(first)} more, of these kinds in all: {kinds} (--limit 0 tells each)")
-    wrong = sum(problem.fatal for problem in report.problems)
-    odd = len(report.problems) - wrong
+    if beyond := report.beyond(len(first)):
+        print(f"{beyond} (--limit 0 tells each)")
+    wrong, odd = report.wrong, report.odd
     counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
     if not options.quiet:
         for name, said in report.datasets.items():

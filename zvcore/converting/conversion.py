@@ -278,7 +278,7 @@ class Conversion(ABC):
             for comparison, units in zip(comparisons, wanted, strict=True):
                 parts = Parts((units[ordinal] for ordinal in range(len(units))), len(units), self.memory)
                 for _, problems in run_units(comparison, parts, threads=threads, client=client):
-                    report.problems.extend(problems)
+                    report.tell(*problems)
                     report.verified = report.verified and not problems
                     tell(1)
         report.count("parts compared", total)

@@ -44,7 +44,7 @@ class HeadedCare(ReadingCare):
                 try:
                     opened.read(tuple(whole), threads=threads)
                 except ZvcoreError as error:
-                    report.problems.append(Problem.of(error.located(**here)))
+                    report.tell(Problem.of(error.located(**here)))
                     return
 
     def compact(self, store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:

@@ -49,7 +49,7 @@ def verify(
         try:
             return _node(store, report, only, None if documents else Checks(fast, threads))
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, ATTRIBUTES))
+            report.tell(Problem.of(error, ATTRIBUTES))
             return []
 
     look_at_all(store, report, None if documents else only, look)
@@ -99,7 +99,7 @@ def _scales(group: N5Group, report: Report) -> None:
     try:
         group.multiscale()
     except MissingLevelError as error:
-        report.problems.append(Problem.of(error, ATTRIBUTES))
+        report.tell(Problem.of(error, ATTRIBUTES))
     except MetadataError as error:
         problem = Problem.of(error, ATTRIBUTES)
         report.add(problem.where, problem.what, fatal=False, kind=What.DOCUMENT)

@@ -89,7 +89,7 @@ class Checker:
                 for part in self._parts(batch):
                     found = self._together(part) if self.items and not self.fast else {}
                     found |= self._each(pool, part, [row for row in range(len(part)) if row not in found])
-                    self.report.problems.extend(one for _, one in sorted(found.items()) if one is not None)
+                    self.report.tell(*(one for _, one in sorted(found.items()) if one is not None))
                     self.report.looked_at(len(part))
         self.report.count("blocks", stored)
         if only is None:

@@ -50,7 +50,7 @@ def verify(
         try:
             part.verify(report, only, fast)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, part.folder or INFO))
+            report.tell(Problem.of(error, part.folder or INFO))
 
     _visit_all(open_store(store, "r"), report, only, threads, spec, visit)
     return report
@@ -82,7 +82,7 @@ def repair(
             part.repair(patient.within(part.store), source, report, only)
         except (InvalidKeyError, MetadataError) as error:
             # Documents are not repaired.
-            report.problems.append(Problem.of(error, part.folder or INFO))
+            report.tell(Problem.of(error, part.folder or INFO))
 
     _visit_all(patient.store, report, only, threads, spec, visit)
     return report
@@ -122,7 +122,7 @@ def _visit_all(
             info = read_info(store)
             parts = [*parts_of(store, info, threads, report)]
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, INFO))
+            report.tell(Problem.of(error, INFO))
             return []
         members = members_of(store, info)
         if not documents:

@@ -110,7 +110,7 @@ class ChunkFiles(FilePart):
 
         for first, last in pieces_of(nbytes, _BYTES_AT_ONCE):
             for row, error in first_bad(measure if fast else decode, first, last):
-                report.problems.append(self._problem(error, keys[row], tuple(places[row].tolist())))
+                report.tell(self._problem(error, keys[row], tuple(places[row].tolist())))
 
     def _problem(self, error: ZvcoreError, key: str, place: tuple[int, ...]) -> Problem:
         error.located(offset=0, length=self.store.size(key))

@@ -41,7 +41,7 @@ class LegacyMeshFiles(FilePart):
             try:
                 named = self._named(f"{self.prefix}{name}")
             except ZvcoreError as error:
-                report.problems.append(Problem.of(error))
+                report.tell(Problem.of(error))
                 report.looked_at()
                 continue
             fresh = [one for one in dict.fromkeys(named) if one not in seen]

@@ -65,7 +65,7 @@ class ObjectFiles(FilePart):
             data = b"".join(mesh.fragments(level))
             if self._decodes:
                 check_fragments(mesh.manifest, level, data, mesh.quantization_bits)
-        report.problems += [Problem(f"{mesh.id}.index", text, mesh.id, fatal=False) for text in oddities(mesh.manifest)]
+        report.tell(*(Problem(f"{mesh.id}.index", text, mesh.id, fatal=False) for text in oddities(mesh.manifest)))
 
     def _meant(self, only: Sequence[str], report: Report) -> Iterable[int]:
         """The ids of the objects that these files hold."""

@@ -108,7 +108,7 @@ class FilePart(Part):
                 for problem in pool.map(problem_of, batch):
                     report.looked_at()
                     if problem is not None:
-                        report.problems.append(problem)
+                        report.tell(problem)
 
 
 def stored_file(store: Store, key: str) -> bytes | None:

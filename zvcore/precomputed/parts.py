@@ -123,7 +123,7 @@ def _parts_of_volume(store: Store, info: Mapping[str, Any], threads: int | None,
         try:
             layout = layout_of(store, volume.scale(number), volume.dtype, volume.channels)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, INFO))
+            report.tell(Problem.of(error, INFO))
             continue
         report.count("scales")
         if layout.scale.voxel_offset != layout.scale.corner:

@@ -217,7 +217,7 @@ def compact_shard(reader: ShardReader, judge: Judge, shard: int, report: Report)
     report.count("shards")
     with store.edit(key) as edit:
         found = steadily(partial(examine, reader, shard, judge, fast=True), key)
-        report.problems.extend(found.report.problems)
+        report.tell(*found.report.problems)
         file = found.file
         if file is None or not found.report.ok or file.key != file.data_key or not dead_bytes(found):
             return

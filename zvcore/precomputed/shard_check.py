@@ -153,7 +153,7 @@ def examine(reader: ShardReader, shard: int, judge: Judge, *, fast: bool = False
     except ConflictError:
         raise
     except ZvcoreError as error:
-        report.problems.append(Problem.of(error, key, kind=What.INDEX))
+        report.tell(Problem.of(error, key, kind=What.INDEX))
         return found
     found.file = file
     tables = _tables(reader, file, numbers, entries, found)
@@ -188,11 +188,11 @@ def _check_values(found: Examination, judge: Judge) -> None:
             fault.located(offset=int(found.starts[place]), length=int(found.sizes[place]))
             fault.chunk = int(found.ids[place])
             problem = Problem.of(fault, file.data_key)
-            report.problems.append(problem)
+            report.tell(problem)
             # A value that zvcore cannot read may well be sound.
             found.sound[place] = not problem.damage
     while judge.odd:
-        report.problems.append(judge.odd.pop())
+        report.tell(judge.odd.pop())
     if len(empty) > 1 and not found.sound[empty[0]]:
         found.sound[empty] = False
         alike = np.zeros(len(found.ids), np.bool_)
@@ -228,7 +228,7 @@ def _tables(
 def _tell_index(found: Examination, number: int, error: ZvcoreError, kind: What) -> None:
     assert found.file is not None
     found.unread.append(number)
-    found.report.problems.append(Problem.of(error, found.file.data_key, f"minishard {number}", kind))
+    found.report.tell(Problem.of(error, found.file.data_key, f"minishard {number}", kind))
 
 
 def _check_entries(reader: ShardReader, found: Examination, owners: U64, judge: Judge) -> None:

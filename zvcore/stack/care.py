@@ -49,7 +49,7 @@ class StackCare(ReadingCare):
         except NotFoundError:
             raise
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error))
+            report.tell(Problem.of(error))
             return report
         report.count("arrays")
         step = 1 if not array.size else max(1, min(_MOST, _AT_ONCE * len(names) // array.nbytes))
@@ -100,7 +100,7 @@ def _read(array: Array, names: Sequence[str], numbers: Sequence[int], threads: i
         try:
             _read_one(array, number, threads)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, names[number]))
+            report.tell(Problem.of(error, names[number]))
 
 
 def _read_one(array: Array, number: int, threads: int | None) -> None:

@@ -30,9 +30,9 @@ class TractogramCare(ReadingCare):
         report.count("lines", count)
         what = opened.disagreement(count)
         if what is not None:
-            report.problems.append(Problem(str(opened.store.file), what))
+            report.tell(Problem(str(opened.store.file), what))
         if odd:
-            report.problems.append(Problem(str(opened.store.file), f"{odd} vertices have no place: NaN or infinity"))
+            report.tell(Problem(str(opened.store.file), f"{odd} vertices have no place: NaN or infinity"))
         # Reading these checks them.
         report.count("groups", len(opened.groups))
         report.count("attributes", len(opened.of_objects) + len(opened.attributes))

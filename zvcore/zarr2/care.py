@@ -71,7 +71,7 @@ def verify(
                 check_ome(attributes, partial(_shape_at, store), report, document=ATTRIBUTES)
             return _group(store, report, only)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, DOCUMENT))
+            report.tell(Problem.of(error, DOCUMENT))
         return []
 
     look_at_all(store, report, None if documents else only, look)
@@ -83,7 +83,7 @@ def _attributes(store: Store, report: Report) -> Mapping[str, Any]:
     try:
         return dict(Attributes(AttributesFile(store, read_only=True)))
     except ZvcoreError as error:
-        report.problems.append(Problem.of(error, ATTRIBUTES))
+        report.tell(Problem.of(error, ATTRIBUTES))
         return {}
 
 
@@ -122,7 +122,7 @@ def _consolidated(store: Store, folders: Collection[str], report: Report) -> Non
         if not told:
             tells_too_much(store, CONSOLIDATED, CONSOLIDATED, report)
     except ZvcoreError as error:
-        report.problems.append(Problem.of(error, CONSOLIDATED))
+        report.tell(Problem.of(error, CONSOLIDATED))
         return
     missing = 0
     for key, document in told.items():

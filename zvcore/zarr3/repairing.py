@@ -44,7 +44,7 @@ def repair(
     """
     patient = Patient.of(store, out)
     report = Report()
-    report.problems.extend(check_documents(patient.store).problems)
+    report.tell(*check_documents(patient.store).problems)
     for path, array, meant in _arrays(patient.store, only):
         part = Report()
         _repair_array(array, part, meant, patient.within(array.layout.store), threads)
@@ -222,7 +222,7 @@ def _compact_shard(layout: ShardLayout, key: str, shard: tuple[int, ...], report
         found = examine_shard(layout, key, shard)
         if found is None:
             return
-        report.problems.extend(found.report.problems)
+        report.extend(found.report)
         if not found.report.ok or not found.dead:
             return
         before = found.size

@@ -69,7 +69,7 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
     except ZvcoreError as error:
         seen = unfinished_index(store, form, key)
         if seen is None:
-            report.problems.append(Problem.of(error, key, kind=What.INDEX))
+            report.tell(Problem.of(error, key, kind=What.INDEX))
             return found
     if seen is not None:
         what = "a writer has not finished a change, or died during it; the next one repairs it"
@@ -85,7 +85,7 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
         fault = form.fault(entry, offsets, lengths, size, key)
         fault.chunk = tuple(cells[entry].tolist())
         fault.located(offset=index_at + 16 * entry, length=16)
-        report.problems.append(Problem.of(fault, key, kind=What.INDEX_ENTRY))
+        report.tell(Problem.of(fault, key, kind=What.INDEX_ENTRY))
     found.slots = np.flatnonzero(~wrong & (lengths != _NONE))
     found.positions = cells[found.slots]
     found.offsets, found.lengths = offsets[found.slots], lengths[found.slots]

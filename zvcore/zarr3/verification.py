@@ -74,7 +74,7 @@ def verify(
             if not documents:
                 checker.all(only)
         except ZvcoreError as error:
-            report.problems.append(Problem.of(error, DOCUMENT))
+            report.tell(Problem.of(error, DOCUMENT))
         return []
 
     look_at_all(store, report, None if documents else only, look)
@@ -205,11 +205,11 @@ class Checker(ChunkChecker):
         if not self.layout.simple:
             self._nested(key, shard)
             return None
-        mark = len(self.report.problems)
+        mark = self.report.mark()
         found, sound = None, None
         for attempt in again(key, BEING_REPLACED, on=(ConflictError, StaleSourcesError)):
             # The shard was replaced in the meantime: what was found before no longer holds.
-            del self.report.problems[mark:]
+            self.report.back_to(mark)
             with attempt:
                 found = examine_shard(self.layout, key, shard)
                 sound = None if found is None else self._examined(found)
@@ -219,7 +219,7 @@ class Checker(ChunkChecker):
         return sound
 
     def _examined(self, found: ShardExamination) -> npt.NDArray[np.bool_]:
-        self.report.problems.extend(found.report.problems)
+        self.report.extend(found.report)
         count = len(found.slots)
         sound = np.ones(count, np.bool_)
         decoded = self.nbytes if self.nbytes is not None else 0
@@ -245,7 +245,7 @@ class Checker(ChunkChecker):
             # All indexes first: if one cannot be read, that is the only problem reported.
             count = sum(len(chunks) for _, chunks in stored_chunks(self.layout, raw, shard, key))
         except ZvcoreError as error:
-            self.report.problems.append(Problem.of(error, key, shard, What.INDEX))
+            self.report.tell(Problem.of(error, key, shard, What.INDEX))
             return
         self.report.count("chunks", count)
         places: list[Ints] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.care.describing import totals
 from zvcore.care.rewriting import Patient
 from zvcore.errors import ZvcoreError
-from zvcore.report import Problem, Report
+from zvcore.report import MOST_KEPT, Problem, Report, keeping
 from zvcore.zarr3 import care as arrays
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.salvage import settle
@@ -36,15 +36,28 @@ def verify(
     With `fast`, neither chunks nor cells are decoded: structure, metadata and checksums are checked. `watch` is
     called with the number of further objects checked.
     """
-    report = arrays.verify(store, only=only, fast=fast, threads=threads, watch=watch)
-    if only:
-        return report
+    bounded = Report()
+    # What is asked for may be too few to tell what follows from what.
+    with keeping(None if bounded.most is None else max(bounded.most, MOST_KEPT)):
+        report = arrays.verify(store, only=only, fast=fast, threads=threads, watch=watch)
+    if not only:
+        _agree(store, fast, report)
+    bounded.extend(report)
+    return bounded
+
+
+def _agree(store: Store, fast: bool, report: Report) -> None:
+    """Check whether arrays agree with each other, whose own problems are reported."""
     # What cannot be read is reported once, with its bytes.
     broken = [problem for problem in report.problems if problem.fatal]
-    for finding in validate(VectorStore(store), level=2 if fast else 5).problems:
+    countless = report.wrong > len(broken)
+    if countless and not fast:
+        report.add("", "with so many problems, cells are not compared with each other", fatal=False)
+    with keeping(None):
+        findings = validate(VectorStore(store), level=2 if fast or countless else 5).problems
+    for finding in findings:
         if not any(_leads_to(problem, finding) for problem in broken):
-            report.problems.append(finding if finding.where else replace(finding, where=DOCUMENT))
-    return report
+            report.tell(finding if finding.where else replace(finding, where=DOCUMENT))
 
 
 def _leads_to(problem: Problem, finding: Problem) -> bool:
@@ -75,7 +88,7 @@ def repair(
     try:
         settle(Patient(store, True) if out is None else Patient(out, False), report)
     except ZvcoreError as error:
-        report.problems.append(Problem.of(error))
+        report.tell(Problem.of(error))
     return report
 
 

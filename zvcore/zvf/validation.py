@@ -94,14 +94,14 @@ class ValidationResult(Report):
         return [finding for finding in self.problems if not finding.fatal]
 
     def error(self, message: str, array: str = "", cell: Any = None, object_id: int | None = None) -> None:
-        self.problems.append(Finding(array, message, cell, object_id=object_id))
+        self.tell(Finding(array, message, cell, object_id=object_id))
 
     def warn(self, message: str, array: str = "", cell: Any = None) -> None:
-        self.problems.append(Finding(array, message, cell, fatal=False))
+        self.tell(Finding(array, message, cell, fatal=False))
 
     def caught(self, error: ZvcoreError, array: str = "") -> None:
         """An error met while reading."""
-        self.problems.append(Finding.of(error, array))
+        self.tell(Finding.of(error, array))
 
     def check(self, fine: bool, message: str, array: str = "") -> bool:
         if fine:
