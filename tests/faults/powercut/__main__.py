@@ -1,5 +1,5 @@
-"""What power cuts do to writes without `fsync`: `python -m tests.faults.powercut [STATES [DURABILITY]]` prints a table
-of docs/guarantees.md. Of each kind, so many states that chance chooses are tried.
+"""What power cuts do to writes without `fsync`: `python -m tests.faults.powercut [STATES [DURABILITY [KIND...]]]` prints a
+table of docs/guarantees.md. Of each kind, or of those that are named, so many states that chance chooses are tried.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tests.faults.powercut.trials import cuts, try_kind
 WORDS = ("wrong", "told", "gone")
 
 
-def main(most: int, durability: str) -> None:
+def main(most: int, durability: str, kinds: list[str]) -> None:
     with TemporaryDirectory() as folder:
-        calls = record(Path(folder, "recorded"), list(KINDS), durability)
+        calls = record(Path(folder, "recorded"), kinds, durability)
     states = 0
-    for name in KINDS:
+    for name in kinds:
         row = []
         for ordered in (False, True):
             counts = try_kind(name, cuts(calls, name, ordered, chances=20, most=most)).counts
@@ -31,4 +31,4 @@ def main(most: int, durability: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, sys.argv[2] if len(sys.argv) > 2 else "rename")
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, sys.argv[2] if len(sys.argv) > 2 else "rename", sys.argv[3:] or [*KINDS])
