@@ -1,5 +1,6 @@
-"""What power cuts do to writes without `fsync`: `python -m tests.faults.powercut [STATES [DURABILITY [KIND...]]]` prints a
-table of docs/guarantees.md. Of each kind, or of those that are named, so many states that chance chooses are tried.
+"""What power cuts do to writes without `fsync`: `python -m tests.faults.powercut [STATES [DURABILITY [KIND...]]]`
+prints a table of docs/guarantees.md. Of each kind, or of those that are named, so many states that chance chooses are
+tried: at most twice as many.
 """
 
 from __future__ import annotations
@@ -31,4 +32,5 @@ def main(most: int, durability: str, kinds: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, sys.argv[2] if len(sys.argv) > 2 else "rename", sys.argv[3:] or [*KINDS])
+    states, durability, *kinds = [*sys.argv[1:], *["500", "rename"][len(sys.argv) - 1 :]]
+    main(int(states), durability, kinds or [*KINDS])
