@@ -7,37 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-COUNTER = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stddef.h>
-
-static long counted;
-
-long locks_taken(void) { return __atomic_load_n(&counted, __ATOMIC_SEQ_CST); }
-
-#define COUNTED(name, type)                                                   \
-    int name(type *lock) {                                                    \
-        static int (*next)(type *);                                           \
-        if (next == NULL) next = (int (*)(type *))dlsym(RTLD_NEXT, #name);    \
-        __atomic_fetch_add(&counted, 1, __ATOMIC_SEQ_CST);                    \
-        return next(lock);                                                    \
-    }
-
-COUNTED(pthread_mutex_lock, pthread_mutex_t)
-COUNTED(pthread_mutex_trylock, pthread_mutex_t)
-COUNTED(pthread_spin_lock, pthread_spinlock_t)
-COUNTED(pthread_rwlock_rdlock, pthread_rwlock_t)
-COUNTED(pthread_rwlock_wrlock, pthread_rwlock_t)
-"""
+COUNTER = Path(__file__).with_name("locks_taken.c")
 
 PROGRAM = """
 import ctypes, json, sys, time
@@ -76,9 +50,8 @@ def locks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("needs a C compiler and LD_PRELOAD")
     folder: Path = tmp_path_factory.mktemp("locks")
-    (folder / "count.c").write_text(COUNTER)
     library = folder / "count.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, folder / "count.c", "-ldl"], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, COUNTER, "-ldl"], check=True)
     preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(library)]))
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, folder], env={**os.environ, "LD_PRELOAD": preloaded}, capture_output=True,

@@ -25,6 +25,7 @@ from zvcore.system.pool cimport zv_pool_begin, zv_pool_lock, zv_pool_start, zv_p
 
 cdef enum:
     SIGNAL_MILLISECONDS = 100
+    TELL_MILLISECONDS = 10
     LINE = 64               # bytes of the caches that only one processor can write at a time
     CLAIMS = 4
 
@@ -47,8 +48,10 @@ zv_pool_begin()
 atexit.register(_stop_pool)
 
 
-# What the threads of one batch share. What is written again and again has lines of the caches for itself.
+# What the threads of one batch share. What is written again and again has lines of the caches for itself. In front of
+# it there may be anything: it lies on the stack of a thread that takes part.
 cdef struct Batch:
+    char[LINE] ahead
     void *task
     Failure *failure
     int64_t items
@@ -59,7 +62,7 @@ cdef struct Batch:
     void *progress
     char[LINE] apart
     int64_t next            # taken atomically
-    int64_t done            # counted only where there is a callback for progress
+    int64_t done            # counted only where there is a callback for progress, some items at a time
     char[LINE] behind
 
 
@@ -103,7 +106,7 @@ cdef void participate(void *context, int number) noexcept nogil:
         record_failure(batch, &no_memory)
         return
     slot.place = slot.object = -1
-    slot.finished = slot.bytes_in = 0
+    slot.finished = slot.bytes_in = slot.handed_on = 0
     if begin_running(&slot.runner, (<Task> batch.task).chains.stages, (<Task> batch.task).chains.count) != 0:
         fail(slot, MEMORY_FAILURE, -1)
         record_failure(batch, &slot.failure)
@@ -131,7 +134,7 @@ cdef int64_t claim(Batch *batch, int64_t *end) noexcept nogil:
 
 
 cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
-    cdef int64_t item = 0, end = 0, now
+    cdef int64_t item = 0, end = 0, now = 0, done = 0, told = 0
     while not zv_load(&batch.stop):
         if item == end:
             item = claim(batch, &end)
@@ -141,14 +144,17 @@ cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
             record_failure(batch, &slot.failure)
             return
         item += 1
-        if batch.progress != NULL:
-            zv_fetch_add(&batch.done, 1)
-        if looking:
+        done += 1
+        if looking or batch.progress != NULL:
             now = zv_milliseconds()
-            if now - batch.checked >= SIGNAL_MILLISECONDS:
-                batch.checked = now
-                if look_around(batch, slot) != 0:
-                    return
+        if batch.progress != NULL and (item == end or now - told >= TELL_MILLISECONDS):
+            zv_fetch_add(&batch.done, done)
+            done = 0
+            told = now
+        if looking and now - batch.checked >= SIGNAL_MILLISECONDS:
+            batch.checked = now
+            if look_around(batch, slot) != 0:
+                return
 
 
 cdef object wait_for(Batch *batch, zv_task *helpers, object progress):

@@ -31,10 +31,11 @@ cdef class Packer(Sink):
     cdef int64_t object_count
     cdef Packed *objects
     cdef int64_t next_object            # taken atomically
-    cdef Buffers encoded                # sizes of all chunks, and those that cannot be appended yet
+    cdef Buffers encoded                # sizes of all chunks, and those that cannot be appended yet; object by object
     cdef uint8_t *ready                 # per place in `order`: encoded, or known to be absent
     cdef const int64_t[::1] order       # the chunks of each object as they will lie in it, object after object
     cdef int64_t[::1] place             # of each chunk in `order`
+    cdef int64_t[::1] row               # and in `encoded`, where threads with different objects share no cache line
     cdef const int64_t[::1] work        # what is to be done for each object, object after object
 
     cdef int make_objects(self, const int64_t[::1] bounds, const int64_t[::1] work_bounds) except -1

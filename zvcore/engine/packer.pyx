@@ -41,6 +41,7 @@ from zvcore.stores.late_writes import start
 cdef enum:
     TAIL_BYTES = 256 << 10      # what is written at once; stays in the second-level cache
     DIRECT_BYTES = 64 << 10     # chunks of at least this are written from where they are
+    APART = 8                   # sizes and pointers that fill a line of the caches: so many lie between two objects'
 
 
 @cython.final
@@ -70,7 +71,8 @@ cdef class Packer(Sink):
         if len(place) and place.min() < 0:
             raise ValueError("the order names a chunk twice")
         self.place = place
-        self.encoded = Buffers(len(place))
+        self.row = place + APART * np.repeat(np.arange(len(keys)), np.diff(bounds))[place]
+        self.encoded = Buffers(len(place) + APART * len(keys))
         self.ready = <uint8_t *> calloc(max(len(place), 1), 1)
         self.objects = <Packed *> calloc(max(<Py_ssize_t> len(keys), 1), sizeof(Packed))
         if self.ready == NULL or self.objects == NULL:
@@ -103,7 +105,7 @@ cdef class Packer(Sink):
     @property
     def sizes(self):
         """uint64[n] of the encoded chunks, ABSENT for those that need not be stored."""
-        return self.encoded.sizes
+        return self.encoded.sizes[np.asarray(self.row)]
 
     cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1:
         if chunks != len(self.order) or items != len(self.work):
@@ -153,13 +155,13 @@ cdef class Packer(Sink):
         cdef int64_t place = self.place[chunk]
         cdef Packed *packed = &self.objects[slot.place]
         if self.begin_turn(packed, place):
-            self.encoded.size[chunk] = head.size + body.size
+            self.encoded.size[self.row[chunk]] = head.size + body.size
             if self.append(slot, packed, chunk, head) != 0 or self.append(slot, packed, chunk, body) != 0:
                 return -1
             pthread_mutex_lock(&packed.lock)
             packed.cursor += 1
             return self.append_ready(slot, packed, chunk)
-        if self.encoded.store(chunk, head.data, head.size, body.data, body.size) != 0:
+        if self.encoded.store(self.row[chunk], head.data, head.size, body.data, body.size) != 0:
             return fail(slot, MEMORY_FAILURE, chunk)
         return self.leave_out(slot, chunk)
 
@@ -177,16 +179,18 @@ cdef class Packer(Sink):
 
     cdef int append_ready(self, Slot *slot, Packed *packed, int64_t chunk) noexcept nogil:
         cdef Bytes data
+        cdef int64_t row
         while packed.cursor < packed.stop and self.ready[packed.cursor]:
             chunk = self.order[packed.cursor]
             pthread_mutex_unlock(&packed.lock)
-            if self.encoded.size[chunk] != ZV_SIZE_UNKNOWN:
-                data.data = self.encoded.data[chunk]
-                data.size = self.encoded.size[chunk]
+            row = self.row[chunk]
+            if self.encoded.size[row] != ZV_SIZE_UNKNOWN:
+                data.data = self.encoded.data[row]
+                data.size = self.encoded.size[row]
                 if self.append(slot, packed, chunk, data) != 0:
                     return -1
-                free(self.encoded.data[chunk])
-                self.encoded.data[chunk] = NULL
+                free(self.encoded.data[row])
+                self.encoded.data[row] = NULL
             pthread_mutex_lock(&packed.lock)
             packed.cursor += 1
         packed.busy = False

@@ -20,6 +20,7 @@ cdef struct Slot:
     int64_t object              # the one that it reads from; see `Stored.done_with`
     int64_t finished            # runs that it has done of that object and not yet told the others of
     uint64_t bytes_in           # stored bytes that it has read, for callers that count them
+    int64_t handed_on           # stored chunks that it has handed on, for the same
     Slot *next
 
 

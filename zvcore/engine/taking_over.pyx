@@ -34,7 +34,11 @@ cdef class TakingOver(Carrying):
     cdef object fits
     cdef bint asked                 # whether there is such a function
     cdef uint64_t size
-    cdef int64_t present            # how many chunks are stored; added to atomically
+    cdef int64_t present            # how many chunks are stored; added to atomically when a thread leaves
+
+    cdef void leave(self, Slot *slot) noexcept nogil:
+        zv_fetch_add(&self.present, slot.handed_on)
+        Carrying.leave(self, slot)
 
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
         cdef int64_t chunk = self.sink.take(slot, item)
@@ -54,7 +58,7 @@ cdef class TakingOver(Carrying):
         elif found.size != self.size:
             return unlike(slot)
         slot.bytes_in += found.size
-        zv_fetch_add(&self.present, 1)
+        slot.handed_on += 1
         nothing.data = NULL
         nothing.size = 0
         return self.of_target(slot, self.sink.put(slot, chunk, nothing, found))
