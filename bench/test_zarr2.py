@@ -49,6 +49,11 @@ CODECS: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]] | None]] = {
     "gzip": ({"id": "gzip", "level": 5}, None),
     "delta": ({"id": "zstd", "level": 1}, [{"id": "delta", "dtype": "<u2", "astype": "<u2"}]),
 }
+# Chunks of so many blocks that several threads can decode one.
+LARGE = {
+    f"blosc {cname}": ({"id": "blosc", "cname": cname, "clevel": 5, "shuffle": 1, "blocksize": 0}, None)
+    for cname in ("lz4", "zstd")
+}
 PIPELINES = {"zarr": "zarr.core.codec_pipeline.BatchedCodecPipeline", "zarr+zvcore": "zvcore.zarr3.CodecPipeline"}
 # The same, as Zarr v3 spells it.
 BLOSC: dict[str, Any] = {
@@ -68,7 +73,7 @@ def values() -> Any:
 @cache
 def stored(codec: str, edge: int) -> Path:
     path = FOLDER / f"{codec}-{edge}"
-    compressor, filters = CODECS[codec]
+    compressor, filters = (CODECS | LARGE)[codec]
     array = zvcore.create(
         path, format="zarr2", shape=(SIDE,) * 3, dtype="<u2", chunks=(edge,) * 3, codec=compressor, filters=filters,
         dimension_separator="/",
@@ -90,7 +95,7 @@ def by_zarr(path: Path, who: str) -> Any:
 def readers(codec: str, edge: int = CHUNK) -> dict[str, Any]:
     path = stored(codec, edge)
     found = {"zvcore": zvcore.open(path), **{who: by_zarr(path, who) for who in PIPELINES}}
-    if CODECS[codec][1] is None:
+    if (CODECS | LARGE)[codec][1] is None:
         found["tensorstore"] = by_tensorstore(path)
     return found
 
@@ -191,7 +196,7 @@ def migrating_many(edge: int) -> Calls:
 
 
 def who_reads(codec: str) -> tuple[str, ...]:
-    return ("zvcore", *PIPELINES, *(("tensorstore",) if CODECS[codec][1] is None else ()))
+    return ("zvcore", *PIPELINES, *(("tensorstore",) if (CODECS | LARGE)[codec][1] is None else ()))
 
 
 CONTESTS = [
@@ -202,6 +207,7 @@ CONTESTS = [
         Contest(f"random small chunks {codec}", who_reads(codec), partial(reading_chunks, codec, CHUNK // 2))
         for codec in CODECS
     ),
+    *(Contest(f"one large chunk {codec}", who_reads(codec), partial(reading_chunks, codec, SIDE)) for codec in LARGE),
     Contest("migrate blosc", ("zvcore", "files", "zarr"), partial(migrating, "blosc"), writes=True),
     *(
         Contest(

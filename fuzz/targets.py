@@ -43,6 +43,7 @@ from zvcore.precomputed.surfaces import Surface
 from zvcore.precomputed.swc import encode_swc, parse_swc
 from zvcore.stores import MemoryStore
 from zvcore.stores.zip_store import ZipStore
+from zvcore.testing.codecs import decode_in_parts
 from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zvf import decode_fragments, decode_manifest, decode_manifests, encode_manifests
 
@@ -94,6 +95,7 @@ def add_codec(name: str, forms: list[tuple[str, dict[str, Any]]]) -> None:
         decoded = bytes(codec.decode(data, max_size=ROOM))
         assert len(decoded) <= ROOM
         assert bytes(codec.decode(codec.encode(decoded))) == decoded
+        assert decode_in_parts(codec, data, len(decoded)) in (None, decoded)
 
     target(name, seeds)(run)
 

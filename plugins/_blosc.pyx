@@ -36,6 +36,11 @@ cdef extern from "blosc.h" nogil:
     int blosc_cbuffer_validate(const void *src, size_t n, size_t *decoded)
     void blosc_cbuffer_sizes(const void *src, size_t *decoded, size_t *encoded, size_t *blocksize)
     const char *blosc_cbuffer_complib(const void *src)
+    int blosc_getitem(const void *src, int start, int count, void *dst)
+
+
+cdef enum:
+    LARGEST_SHARED = 4 << 20    # each thread that decodes blocks of a chunk has memory for three
 
 
 cdef struct Config:
@@ -144,6 +149,34 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     return fail(err, ZV_CORRUPT, size if size < 0 else 0, b"damaged chunk")
 
 
+cdef enum:
+    # Of the flags in a header's third byte.
+    STORED = 0x02           # not compressed
+    OF_THE_FUTURE = 0x08    # c-blosc takes no chunk that has it
+
+
+cdef uint64_t part_size(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size) noexcept nogil:
+    """A block's size: where blocks are compressed, there are several, and each holds whole items. Others have gaps, or
+    ends that cannot be asked for, as c-blosc takes numbers of items.
+    """
+    cdef size_t decoded, encoded, blocksize
+    if (n < <uint64_t> BLOSC_MIN_HEADER_LENGTH or src[0] != BLOSC_VERSION_FORMAT or src[2] & (STORED | OF_THE_FUTURE)
+            or src[3] == 0 or blosc_cbuffer_validate(src, <size_t> n, &decoded) != 0 or decoded != size):
+        return 0
+    blosc_cbuffer_sizes(src, &decoded, &encoded, &blocksize)
+    if blocksize == 0 or blocksize >= decoded or blocksize % src[3] or decoded % src[3]:
+        return 0
+    return blocksize if blocksize <= LARGEST_SHARED and enough_memory(2 * blocksize) else 0
+
+
+cdef int32_t decode_part(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint64_t begin, uint8_t *dst,
+                         uint64_t size) noexcept nogil:
+    # The sizes are those that `part_size` has seen: all of them fit.
+    if blosc_getitem(src, <int> (begin // src[3]), <int> (size // src[3]), dst) != <int> size:
+        return ZV_CORRUPT
+    return ZV_OK
+
+
 cdef bytes LIBRARY = library_name(b"c-blosc", blosc_get_version_string())
 
 
@@ -161,4 +194,6 @@ def codec_table(str cname, int level, int shuffle, int typesize, int blocksize):
     table.decoded_hint = decoded_hint
     table.encode = encode
     table.decode = decode
+    table.part_size = part_size
+    table.decode_part = decode_part
     return wrap_table(table)

@@ -13,6 +13,7 @@ import zarr
 import zvcore
 from tests.processes import PATIENCE
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 from zvcore.errors import CorruptDataError
 from zvcore.stores.indexes import index_cache
 from zvcore.stores.open_files import pool
@@ -43,7 +44,7 @@ def is_kept(array: Array, key: Any) -> bool:
     layout = array.layout
     assert layout.open_shards is not None
     out = np.zeros(selection.result_shape, array.dtype)
-    if not layout.open_shards.read(layout.prepared, selection, out):
+    if not layout.open_shards.read(layout.prepared, selection, out, Work()):
         return False
     assert np.array_equal(out, array[key])
     return True

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from zvcore import codecs
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 from zvcore.testing import check_codec
+from zvcore.testing.codecs import decode_in_parts
 
 from .conftest import CHUNKS, N5Block, create_n5
 
@@ -107,6 +108,46 @@ def test_any_data_and_parameters(data: bytes, repeat: int, **parameters: Any) ->
     stored = codec.encode(data * repeat)
     assert len(stored) <= len(data) * repeat + 16
     assert codec.decode(stored, out=bytearray(len(data) * repeat)) == data * repeat
+
+
+@given(
+    data=st.binary(min_size=1, max_size=3000),
+    repeat=st.integers(1, 60),
+    typesize=st.integers(1, 20),
+    blocksize=st.sampled_from([0, 1, 128, 200, 4096]),
+    cname=st.sampled_from(COMPRESSORS),
+    shuffle=st.sampled_from(SHUFFLES),
+    damage=st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), max_size=4),
+    whole=st.booleans(),
+)
+def test_blocks_decode_one_by_one_to_what_the_chunk_does_or_not_at_all(
+    data: bytes, repeat: int, damage: list[tuple[int, int]], whole: bool, **parameters: Any
+) -> None:
+    codec = codecs.get("blosc", clevel=5, **parameters)
+    items = data * repeat * (parameters["typesize"] if whole else 1)
+    stored = bytearray(codec.encode(items))
+    for place, value in damage:
+        stored[place % (len(stored) if place & 1 else min(len(stored), 64))] = value
+    found = decode_in_parts(codec, bytes(stored), len(items))
+    if found is not None:
+        assert codec.decode(bytes(stored), out=bytearray(len(items))) == found
+    if not damage and found is not None:
+        assert found == items
+
+
+def test_chunks_of_several_blocks_have_parts() -> None:
+    data = bytes(range(256)) * 4096
+    for cname in COMPRESSORS:
+        codec = codecs.get("blosc", cname=cname, shuffle=1, typesize=2, blocksize=65536)
+        stored = codec.encode(data)
+        assert decode_in_parts(codec, stored, len(data)) == data
+        # Of another size than expected, cut off, stored as it is, with blocks or an end that hold no whole items.
+        assert decode_in_parts(codec, stored, len(data) - 2) is None
+        assert decode_in_parts(codec, stored[:-1], len(data)) is None
+        for place, value in ((2, stored[2] | 0x02), (2, stored[2] | 0x08), (3, 0), (3, 3)):
+            changed = bytearray(stored)
+            changed[place] = value
+            assert decode_in_parts(codec, bytes(changed), len(data)) is None
 
 
 def test_shuffle_and_item_size_follow_the_array(get: Get) -> None:

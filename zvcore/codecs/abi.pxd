@@ -36,3 +36,6 @@ cdef extern from "zv_codec.h" nogil:
                           uint64_t *out_n, zv_error *err) noexcept nogil
         int32_t (*decode)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                           uint64_t *out_n, zv_error *err) noexcept nogil
+        uint64_t (*part_size)(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size) noexcept nogil
+        int32_t (*decode_part)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint64_t begin,
+                               uint8_t *dst, uint64_t size) noexcept nogil

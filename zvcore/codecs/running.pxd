@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, uint8_t, uint64_t
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN, zv_codec
 from zvcore.codecs.failures cimport CodecFailure
+from zvcore.codecs.parts cimport Helpers
 from zvcore.codecs.workers cimport Workers
 from zvcore.system.scratch cimport Scratch
 
@@ -58,6 +59,7 @@ cdef struct Runner:
     int chain_count
     Scratch workers             # one for each stage of each chain, taken on first use
     Scratch first, second       # what comes out of the stages in turn
+    Helpers helpers             # threads that may take part in decoding one chunk
     CodecFailure failure        # after -1
 
 

@@ -11,8 +11,9 @@ from libc.string cimport memcpy, memset
 
 from zvcore.codecs.abi cimport ZV_INTERNAL, ZV_NOMEM, ZV_OK, ZV_SIZE_UNKNOWN, ZV_SPACE, zv_codec, zv_error
 from zvcore.codecs.failures cimport RAISED, TOO_LONG, UNKNOWN_STAGE, WRONG_SIZE, CodecFailure, fail_size
+from zvcore.codecs.parts cimport Parts, decode_parts
 from zvcore.codecs.room cimport next_room
-from zvcore.codecs.workers cimport give_worker, take_worker
+from zvcore.codecs.workers cimport Workers, give_worker, take_worker
 from zvcore.system.scratch cimport Scratch, reserve, trim
 
 
@@ -217,6 +218,19 @@ cdef int32_t decode_growing(Attempt *attempt, Scratch *out, CodecFailure *failur
     return status
 
 
+cdef bint decoded_together(Runner *runner, Workers *workers, Attempt *attempt, uint8_t *into) noexcept nogil:
+    """Whether several threads could decode what has exactly the size of the room."""
+    cdef Parts parts
+    parts.table = attempt.table
+    parts.workers = workers
+    parts.worker = attempt.worker
+    parts.src = attempt.given.data
+    parts.n = attempt.given.size
+    parts.into = into
+    parts.size = attempt.size = attempt.room
+    return decode_parts(&parts, &runner.helpers)
+
+
 cdef int decode_stage(Runner *runner, int chain, int stage, const Wanted *wanted, Scratch *out,
                       Bytes *data) noexcept nogil:
     """One codec, from `*data` to `*data`."""
@@ -246,7 +260,8 @@ cdef int decode_stage(Runner *runner, int chain, int stage, const Wanted *wanted
         if target == NULL:
             return fail(runner, stage, ZV_NOMEM, True)
         attempt.room = wanted.size
-        if decode_exactly(&attempt, target, &runner.failure) != ZV_OK:
+        if (not decoded_together(runner, runner.chains[chain].stage[stage].workers, &attempt, target)
+                and decode_exactly(&attempt, target, &runner.failure) != ZV_OK):
             return -1
     data.data = target
     data.size = attempt.size

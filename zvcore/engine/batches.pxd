@@ -14,6 +14,7 @@ cdef class Task:
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil
     # Called in each thread when it has done its last item.
     cdef void leave(self, Slot *slot) noexcept nogil
-    # Does all items on `threads` threads, the caller's among them. False with the first failure in `failure`; a Python
-    # exception if one was raised between the items (Ctrl-C, the progress callback).
+    # Does all items on `threads` threads, the caller's among them; where there are fewer items, the others may take
+    # part in one. False with the first failure in `failure`; a Python exception if one was raised between the items
+    # (Ctrl-C, the progress callback).
     cdef bint perform(self, int64_t items, int threads, object progress, Failure *failure) except -1

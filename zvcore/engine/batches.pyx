@@ -56,6 +56,7 @@ cdef struct Batch:
     Failure *failure
     int64_t items
     int threads
+    int spare               # threads that have no items, but may take part in one
     int stop
     int has_failure
     int64_t checked         # when signals were last looked after, by the calling thread
@@ -79,6 +80,15 @@ cdef void record_failure(Batch *batch, const Failure *failure) noexcept nogil:
     if unused != NULL:
         with gil:
             Py_XDECREF(<PyObject *> unused)
+
+
+cdef void work_together(void (*run)(void *, int) noexcept nogil, void *context, int count) noexcept nogil:
+    """With threads of the pool that have nothing to do: a `Together` of codecs/parts.pxd."""
+    cdef zv_task helpers
+    zv_pool_start(&helpers, run, context, count)
+    run(context, 0)
+    while not zv_pool_wait(&helpers, SIGNAL_MILLISECONDS):
+        pass
 
 
 cdef int look_around(Batch *batch, Slot *slot) noexcept with gil:
@@ -107,6 +117,8 @@ cdef void participate(void *context, int number) noexcept nogil:
         return
     slot.place = slot.object = -1
     slot.finished = slot.bytes_in = slot.handed_on = 0
+    slot.runner.helpers.together = work_together
+    slot.runner.helpers.count = batch.spare // batch.threads + (number < batch.spare % batch.threads)
     if begin_running(&slot.runner, (<Task> batch.task).chains.stages, (<Task> batch.task).chains.count) != 0:
         fail(slot, MEMORY_FAILURE, -1)
         record_failure(batch, &slot.failure)
@@ -197,6 +209,7 @@ cdef class Task:
         batch.failure = failure
         batch.items = items
         batch.threads = <int> min(<int64_t> threads, items)
+        batch.spare = threads - batch.threads
         batch.checked = zv_milliseconds()
         batch.progress = NULL if progress is None else <void *> progress
         with nogil:

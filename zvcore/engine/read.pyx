@@ -252,8 +252,7 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
     receiver.joined = joinable(chunks.form, selection, &receiver.items.target)
     if not is_small(chunks.count, nbytes, SMALL_TO_DECODE):
         # As it is stored, or several small ones; and between two codecs, and decoded.
-        threads = work.threads_for(chunks.count, (1 + max(receiver.joined, 1)) * nbytes
-                                   + max(nbytes, <uint64_t> READ_AT_ONCE))
+        threads = work.threads_for((1 + max(receiver.joined, 1)) * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE))
     read_into(receiver, chunks, threads, work)
 
 
@@ -278,7 +277,7 @@ def fetch_chunks(Chunks chunks not None, Work work not None, expected=None, max_
         receiver.expected = &view[0]
     receiver.ceiling = <uint64_t> 1 << 31 if max_size is None else max_size
     receiver.most = stored_limit(receiver.ceiling)
-    read_into(receiver, chunks, 1 if chunks.count < FEW else work.threads_for(chunks.count, 0), work, noted)
+    read_into(receiver, chunks, 1 if chunks.count < FEW else work.threads_for(0), work, noted)
     if noted is not None:
         for row in range(noted.count):
             if noted.of_chunk[row] != NULL:

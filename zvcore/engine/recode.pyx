@@ -125,7 +125,7 @@ def recode_chunks(Cells cells not None, Chunks source not None, Chunks target no
     cells.check(source, target)
     sink.check(target.count, cells.count)
     if not is_small(target.count, target.form.chunk_nbytes, SMALL_TO_ENCODE):
-        threads = work.threads_for(cells.count, 0)
+        threads = work.threads_for(0)
     recoding.cells = cells
     recoding.source = source
     recoding.target = target.behind(source.prepared.chains.count)

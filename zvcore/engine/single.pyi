@@ -7,6 +7,7 @@ import numpy.typing as npt
 from zvcore.engine.batches import Task
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.selection import Selection
+from zvcore.engine.work import Work
 from zvcore.stores.chunk_cache import ChunkCache
 from zvcore.stores.files import OpenFile
 
@@ -34,4 +35,4 @@ class OpenShards:
         cls, per_shard: Sequence[int], strides: Sequence[int], grid: Sequence[int], cache: ChunkCache | None = None
     ) -> OpenShards: ...
     def note(self, positions: npt.NDArray[np.int64], file: OpenFile, index: _Index, stamp: bytes) -> None: ...
-    def read(self, prepared: Prepared, selection: Selection, out: npt.NDArray[Any]) -> bool: ...
+    def read(self, prepared: Prepared, selection: Selection, out: npt.NDArray[Any], work: Work) -> bool: ...

@@ -18,6 +18,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
+from zvcore.codecs.parts cimport WORTH_SHARING
 from zvcore.codecs.running cimport Bytes, Stages, Wanted, decode_chain, exactly
 from zvcore.engine.batches cimport Task
 from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE, Failure
@@ -26,6 +27,7 @@ from zvcore.engine.moving cimport Place, Target, aim, direct_target, fill_out, h
 from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.selection cimport RANGE_AXIS, Axis, Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec
+from zvcore.engine.work cimport Work
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 from zvcore.stores.files cimport OpenFile, read_at, stamp_object
 from zvcore.system.files cimport file_stamp
@@ -192,7 +194,7 @@ cdef class OpenShards:
             self._shards.clear()
         self._shards[number] = shard
 
-    def read(self, Prepared prepared not None, Selection selection not None, out):
+    def read(self, Prepared prepared not None, Selection selection not None, out, Work work not None):
         """Whether the selection is part of one chunk that could be read into `out` in this way."""
         cdef Form form = prepared.form
         cdef int64_t position[ZV_MAX_NDIM]
@@ -201,6 +203,7 @@ cdef class OpenShards:
         cdef Failure failure
         cdef Py_buffer view
         cdef bint done
+        cdef int threads = 1
         if selection.is_points or form.ndim != self.ndim or selection.ndim != self.ndim or form.edge == FRAMED_EDGE:
             return False
         if form.chunk_nbytes > LARGEST_CHUNK or not only_chunk(selection, form, position):
@@ -216,10 +219,12 @@ cdef class OpenShards:
         task.selection = selection
         task.place.row = 0
         task.place.position = position
+        if form.chunk_nbytes >= WORTH_SHARING:
+            threads = work.threads_for(2 * form.chunk_nbytes)
         if self._cache is not None:
             self.look_up(task, slot, form.chunk_nbytes)
         try:
-            done = task.perform(1, 1, None, &failure)
+            done = task.perform(1, threads, None, &failure)
         finally:
             PyBuffer_Release(&view)
         if not done:

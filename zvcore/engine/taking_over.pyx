@@ -97,6 +97,6 @@ def take_over_chunks(Chunks source not None, Chunks target not None, Sink sink n
     task.stored = stored_of(source, 0)
     task.sink = sink
     task.chains = Chains(())
-    if not task.perform(source.count, work.threads_for(source.count, 0), work.progress, &failure):
+    if not task.perform(source.count, work.threads_for(0), work.progress, &failure):
         raise task.error(&failure)
     return task.bytes_in, task.present

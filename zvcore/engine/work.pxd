@@ -12,8 +12,8 @@ cdef class Work:
     cdef readonly object progress
     cdef readonly object memory
 
-    # How many threads do `count` items, if a thread holds this many bytes for each.
-    cdef int threads_for(self, int64_t count, uint64_t held) except -1
+    # How many threads work, if each holds this many bytes.
+    cdef int threads_for(self, uint64_t held) except -1
 
 
 # Whether `count` chunks of this many bytes each are less than `small` bytes in all.

@@ -40,7 +40,7 @@ cdef class Work:
         """How many of `most` bytes may be fetched before they are decoded."""
         return most if self.memory is None else max(1, min(most, self.memory // 2))
 
-    cdef int threads_for(self, int64_t count, uint64_t held) except -1:
+    cdef int threads_for(self, uint64_t held) except -1:
         global default_threads
         cdef int64_t threads
         if self.threads is not None:
@@ -51,4 +51,4 @@ cdef class Work:
             threads = default_threads
         if self.memory is not None:
             threads = min(threads, self.memory // 2 // max(held, 1))
-        return <int> max(1, min(threads, count))
+        return <int> max(1, threads)

@@ -57,7 +57,7 @@ def encode_chunks(Chunks chunks not None, Selection selection not None, values, 
     if chunks.count == 0:
         return
     if not is_small(chunks.count, chunks.form.chunk_nbytes, SMALL_TO_ENCODE):
-        threads = work.threads_for(chunks.count, 0)
+        threads = work.threads_for(0)
     if chunks.sources is not None:
         encoding.old = stored_of(chunks, 0)
     encoding.chunks = chunks
@@ -105,7 +105,7 @@ def encode_many(items, chain, Work work not None):
     cdef int threads
     encoding.results = Buffers(encoding.count)
     encoding.chains = Chains((chain,))
-    threads = 1 if encoding.count < FEW else work.threads_for(encoding.count, 0)
+    threads = 1 if encoding.count < FEW else work.threads_for(0)
     if not encoding.perform(encoding.count, threads, work.progress, &failure):
         raise failure_error(&failure, encoding.chains.chains)
     return encoding.results

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define ZV_CODEC_CAPSULE "zvcore.codec.v1"
-#define ZV_CODEC_MINOR 0u
+#define ZV_CODEC_MINOR 1u
 
 /* What `encode` and `decode` return. */
 enum {
@@ -77,6 +77,18 @@ typedef struct zv_codec {
                       uint64_t *out_n, zv_error *err);
     int32_t (*decode)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                       uint64_t *out_n, zv_error *err);
+
+    /* Minor 1. For streams that can be decoded piece by piece, in any order and by several threads at once, each with a
+     * worker of its own. Both NULL: there are none.
+     *
+     * part_size says how many bytes of the result each part has, of which the last may have fewer, if `src` decodes to
+     * `size` bytes and has several parts; else 0, also when anything looks wrong, for `decode` to say what.
+     * decode_part fills `size` bytes at `dst` with those from `begin` on: whole parts, or up to the end. All parts
+     * decode if and only if `decode` does, to the same bytes. Whatever it returns instead of ZV_OK, `decode` is asked
+     * next. */
+    uint64_t (*part_size)(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size);
+    int32_t (*decode_part)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint64_t begin, uint8_t *dst,
+                           uint64_t size);
 } zv_codec;
 
 #ifdef __cplusplus

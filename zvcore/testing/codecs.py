@@ -284,7 +284,12 @@ class _Table(ctypes.Structure):
         ("decoded_hint", ctypes.CFUNCTYPE(_u64, _pointer, _pointer, _u64)),
         ("encode", _Work),
         ("decode", _Work),
+        ("part_size", ctypes.CFUNCTYPE(_u64, _pointer, _pointer, _u64, _u64)),
+        ("decode_part", ctypes.CFUNCTYPE(ctypes.c_int32, *(_pointer, _pointer, _pointer, _u64, _u64, _pointer, _u64))),
     )
+
+
+FIRST_VERSION = _Table.decode.offset + _Table.decode.size
 
 
 class _Direct:
@@ -320,7 +325,7 @@ def check_table(codec: Codec, data: dict[str, bytes]) -> None:
     direct = _Direct(codec)
     table = direct.table
     try:
-        assert table.struct_size >= ctypes.sizeof(_Table), "struct_size must be the size of the whole table"
+        assert table.struct_size >= FIRST_VERSION, "struct_size must be the size of the whole table"
         assert table.name.decode() == codec.name, f"the table calls itself {table.name!r}, the codec {codec.name!r}"
         for what, sample in data.items():
             bound = table.bound(table.cfg, len(sample))
@@ -335,6 +340,8 @@ def check_table(codec: Codec, data: dict[str, bytes]) -> None:
             assert hint in (UNKNOWN, len(sample)), f"{what}: decoded_hint is {hint}, the size {len(sample)}"
             status, size, decoded = direct.call(table.decode, stored, len(sample))
             assert (status, size, decoded) == (OK, len(sample), sample), f"{what}: decoding with just enough room fails"
+            in_parts = decode_in_parts(codec, stored, len(sample)) if sample else None
+            assert in_parts in (None, sample), f"{what}: the parts are not what decode gives"
             if sample:
                 for cap in {0, len(sample) // 2, len(sample) - 1}:
                     status, needed, _ = direct.call(table.decode, stored, cap)
@@ -343,6 +350,34 @@ def check_table(codec: Codec, data: dict[str, bytes]) -> None:
     finally:
         direct.close()
     _check_agreement(codec, data)
+
+
+def decode_in_parts(codec: Codec, stored: bytes, size: int) -> bytes | None:
+    """What a stream of this many bytes decodes to part by part, the last one first; None if it has no parts, or if one
+    of them cannot be decoded. A codec of zvcore's engine is asked for parts only where there are several threads.
+    """
+    direct = _Direct(codec)
+    try:
+        table = direct.table
+        if table.struct_size < ctypes.sizeof(_Table) or not table.part_size or not table.decode_part:
+            return None
+        source = ctypes.create_string_buffer(stored, len(stored))
+        part = table.part_size(table.cfg, source, len(stored), size)
+        if not part:
+            return None
+        assert part < size, f"parts of {part} bytes for a stream of {size}"
+        found = []
+        for begin in reversed(range(0, size, part)):
+            room = (ctypes.c_char * (part + GUARD)).from_buffer(bytearray(b"\xa5" * (part + GUARD)))
+            length = min(part, size - begin)
+            status = table.decode_part(table.cfg, direct.worker, source, len(stored), begin, room, length)
+            assert bytes(room)[length:] == b"\xa5" * (part - length + GUARD), "a part wrote more than it had room for"
+            if status != OK:
+                return None
+            found.append(bytes(room)[:length])
+        return b"".join(reversed(found))
+    finally:
+        direct.close()
 
 
 def _check_agreement(codec: Codec, data: dict[str, bytes]) -> None:

@@ -49,7 +49,7 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     try:
         # A caller that holds a lock reads a reopened file.
         shards = None if held_locks or work.progress is not None else layout.open_shards
-        if shards is not None and shards.read(layout.prepared, selection, out):
+        if shards is not None and shards.read(layout.prepared, selection, out, work):
             return
         # Neighbours in memory follow each other: they share lines of the caches.
         reversed_axes = out.ndim > 1 and abs(out.strides[0]) < abs(out.strides[-1])
@@ -63,7 +63,7 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
         if count == 1 and shards is not None:
             # Its result must stay alive until the read is done.
             shard = layout.open_shard(positions)
-            if shard and shards.read(layout.prepared, selection, out):
+            if shard and shards.read(layout.prepared, selection, out, work):
                 return
         steps = Steps(work, count)
         if count == 1:
