@@ -26,7 +26,7 @@ help:
 	@echo 'make vectors-suite  zarr-vectors''s own tests with the encoders of zvcore'
 	@echo 'make browser-test Neuroglancer in Chromium looks at what zvcore serve offers (fetches both; docs/serve.md)'
 	@echo 'make numcodecs-suite  numcodecs'' fixtures through the codecs of zvcore'
-	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=360)'
+	@echo 'make bench      benchmarks beside other implementations, into bench/RESULTS.md (BENCH_SECONDS=360, ARGS="--suite n5")'
 	@echo 'make bench-check  has anything become slower than bench/baseline.json says?'
 	@echo 'make s3-server  a complete S3 server for the tests of object stores (needs Go; without it they use moto)'
 	@echo 'make store-emulators  the tests of object stores against other servers (needs Go and npm)'

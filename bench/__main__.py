@@ -1,6 +1,6 @@
 """Measures the contests, the workloads and how cost grows, and writes bench/RESULTS.md, plots and raw numbers.
 
-    python -m bench                                 about seven minutes (BENCH_SECONDS says how many seconds)
+    python -m bench                                 about eight minutes (BENCH_SECONDS: of measuring)
     python -m bench --suite zarr3 --suite n5        some suites
     python -m bench --all                           every contest, not only the headlines: give it an hour
     python -m bench --report                        write the page and the plots again from the numbers that are there
@@ -50,7 +50,9 @@ def store(name: str, value: Any, machine: dict[str, Any], folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=float(os.environ.get("BENCH_SECONDS", "360")))
-    parser.add_argument("--suite", action="append", help="only this one; again for others; also workloads, growth, own")
+    parser.add_argument(
+        "--suite", action="append", help="only this one; again for others; also workloads, growth, threads, own"
+    )
     parser.add_argument("--all", action="store_true", help="every contest, not only the headlines")
     parser.add_argument("--report", action="store_true", help="measure nothing: the page and the plots again")
     parser.add_argument("--out", type=Path, default=HERE, help="where RESULTS.md and results/ go")
@@ -67,21 +69,22 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace, folder: Path) -> None:
-    from bench import growth, machine, suites, workloads
+    from bench import growth, machine, suites, thread_counts, workloads
     from bench.measuring import measure_contests
 
     here = machine.describe()
     chosen = [entry for entry in suites.entries() if options.all or entry.is_headline]
     names = dict.fromkeys(entry.suite for entry in chosen)
-    wanted = set(options.suite or [*names, "workloads", "growth", "own"])
-    if unknown := wanted - {*names, "workloads", "growth", "own"}:
-        sys.exit(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(names)}, workloads, growth, own")
+    known = [*names, "workloads", "growth", "threads", "own"]
+    wanted = set(options.suite or known)
+    if unknown := wanted - set(known):
+        sys.exit(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     # Shares of the time: the contests of the suites get most of it.
     weights = {"workloads": 0.25, "growth": 0.15, "own": 0.1 if os.environ.get("ZVCORE_BENCH_DATA") else 0.0}
     weights = {name: weight for name, weight in weights.items() if name in wanted}
     contests = [entry for entry in chosen if entry.suite in wanted]
     left = 1.0 - sum(weights.values()) if contests else 0.0
-    scale = options.seconds / (left + sum(weights.values()))
+    scale = options.seconds / ((left + sum(weights.values())) or 1.0)
     end = time.perf_counter() + left * scale
     for suite in dict.fromkeys(entry.suite for entry in contests):
         mine = [entry for entry in contests if entry.suite == suite]
@@ -91,6 +94,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         store("workloads", workloads.measure(weights["workloads"] * scale), here, folder)
     if "growth" in wanted:
         store("growth", growth.measure(weights["growth"] * scale), here, folder)
+    if "threads" in wanted:  # counts, which take the time that they take
+        store("threads", thread_counts.measure(), here, folder)
     if weights.get("own"):
         store("own", measure_own(weights["own"] * scale), here, folder)
 

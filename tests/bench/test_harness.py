@@ -85,11 +85,34 @@ def test_a_contest_is_measured_and_a_loser_is_shown(tmp_path: Path, clock: Clock
     report.write_report(tmp_path / "results", tmp_path / "RESULTS.md")
     text = (tmp_path / "RESULTS.md").read_text()
     losers = text.partition("## Where zvcore is not the fastest")[2].partition("## toys")[0]
-    assert "1 of 2 tasks" in losers
+    assert "1 of 2 tasks that a peer can do too are lost" in losers
     assert "| toys | slower |" in losers and "| faster |" not in losers
     assert "no such library" in text
     assert "(memcpy)" in text and "(peer)" in text
     ElementTree.fromstring((tmp_path / "results" / "toys.svg").read_text())
+
+
+def test_what_is_lost_stands_first_with_the_reason_and_noise_has_a_table_of_its_own(tmp_path: Path) -> None:
+    ratios = {"migrate 64 chunks of 64^3": 0.9, "lost": 0.964, "noise": 0.966, "even": 0.999, "won": 1.2}
+    results = [
+        {"task": task, "times": {"zvcore": {"best": 1.0, "median": 1.0}, "peer": {"best": ratio, "median": ratio}}}
+        for task, ratio in ratios.items()
+    ]
+    write(tmp_path / "results", "zarr2", results)
+    report.write_report(tmp_path / "results", tmp_path / "RESULTS.md")
+    page = (
+        (tmp_path / "RESULTS.md")
+        .read_text()
+        .partition("## Where zvcore is not the fastest")[2]
+        .partition("## zarr2")[0]
+    )
+    assert "2 of 5 tasks that a peer can do too are lost" in page and "In 2 more a peer is ahead" in page
+    lost, near = page.split("In 2 more")
+    assert [line.split(" | ")[1:3] for line in lost.splitlines() if line.startswith("| zarr2")] == [
+        ["migrate 64 chunks of 64^3", "0.90"], ["lost", "0.96"],
+    ]  # fmt: skip
+    assert "the disk decides" in lost and "won" not in page
+    assert [line.split(" | ")[1] for line in near.splitlines() if line.startswith("| zarr2")] == ["noise", "even"]
 
 
 def test_peers_that_are_close_or_faster_are_in_question_and_lack_turns() -> None:
