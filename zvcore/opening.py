@@ -81,7 +81,7 @@ def store_at(
         meant = named_within(text)
         if meant is None:
             raise
-        raise NotFoundError(f"there is nothing at {text}: what lies in a file is named {meant}") from None
+        raise NotFoundError(f"there is nothing here: what lies in a file is named {meant}", key=text) from None
     except UnsupportedError:
         if "://" not in text and os.path.isfile(text):
             raise unknown_file(text) from None

@@ -110,6 +110,40 @@ def test_a_server_for_all_addresses_answers_to_addresses(shelf: Path) -> None:
             assert status(raw(server, request)) == expected
 
 
+@pytest.mark.parametrize(
+    ("target", "host", "expected"),
+    [("http://localhost:PORT/plain.txt", "localhost:PORT", 200), ("HTTP://LocalHost:PORT/plain.txt", "a", 200),
+     ("http://[::1]:PORT//plain.txt", "evil.example", 200), ("http://127.0.0.1:PORT?x", "a", 200),
+     ("http://localhost:PORT", "localhost:PORT", 200), ("http://localhost:PORT/none", "localhost:PORT", 404),
+     ("http://localhost:PORT/../plain.txt", "localhost:PORT", 404),
+     ("http://evil.example/plain.txt", "localhost:PORT", 421), ("http:///plain.txt", "localhost:PORT", 421),
+     ("http://evil.example:PORT/plain.txt", "localhost:PORT", 421),
+     ("http://evil.example@localhost:PORT/plain.txt", "localhost:PORT", 421),
+     ("http://localhost:PORT@evil.example/plain.txt", "localhost:PORT", 421),
+     ("http://evil.example?http://localhost:PORT/plain.txt", "localhost:PORT", 421),
+     ("https://localhost:PORT/plain.txt", "localhost:PORT", 404), ("http:/plain.txt", "localhost:PORT", 404)],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_whole_url_is_asked_for_by_the_host_in_it(
+    server: DataServer, method: str, target: str, host: str, expected: int
+) -> None:
+    """As RFC 9112 has it, 3.2.2: what `Host` says is ignored."""
+    request = f"{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    assert status(raw(server, request.encode())) == expected
+
+
+@pytest.mark.parametrize("head", ["", "Host: localhost:PORT\r\nHost: localhost:PORT\r\n"])
+def test_a_whole_url_needs_a_host_beside_it_too(server: DataServer, head: str) -> None:
+    answer = raw(server, f"GET http://localhost:PORT/plain.txt HTTP/1.1\r\n{head}\r\n".encode())
+    assert status(answer) == 400
+
+
+def test_pages_asked_for_by_a_whole_url_lead_to_its_host(server: DataServer) -> None:
+    request = b"GET http://localhost:PORT/.zvcore/datasets.json HTTP/1.1\r\nHost: evil\r\nConnection: close\r\n\r\n"
+    answer = raw(server, request)
+    assert status(answer) == 200 and b"evil" not in answer
+
+
 def test_the_usual_port_may_be_left_out() -> None:
     from email.message import Message
 

@@ -30,11 +30,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError, measuring
-    from zvcore.commands.terminal import print_json
+    from zvcore.commands.terminal import print_json, reading
     from zvcore.engine import default_thread_count
     from zvcore.versions import text_table
 
-    opened = zvcore.open(options.path)
+    with reading(options.path):
+        opened = zvcore.open(options.path)
     if opened.kind == "vectors":
         results = list(measuring.measure_vectors(opened.level(0), options.seconds))
     else:

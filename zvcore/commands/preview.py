@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError
     from zvcore.commands.files import put_bytes
-    from zvcore.commands.terminal import say
+    from zvcore.commands.terminal import reading, say
     from zvcore.pictures import png_bytes, preview
     from zvcore.wording import human_size
 
@@ -68,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--max looks at all planes, --index at one")
     if options.at is not None and (options.max or options.index is not None):
         raise UsageError("--at, --index or --max: one of them")
-    node = zvcore.open(options.path)
+    with reading(options.path):
+        node = zvcore.open(options.path)
     if options.sizes:
         data = _sizes(node, options, target.suffix.lower())
         shape = ""

@@ -39,7 +39,6 @@ def run(options: argparse.Namespace) -> int:
 
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import say
-    from zvcore.errors import NotFoundError
 
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port is 0 to 65535, not {options.port}")
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--origin is * or one origin, not {options.origin!r}")
     remote = "://" in options.path
     if not remote and not os.path.isdir(options.path):
-        raise NotFoundError("there is no such folder", key=options.path)
+        raise UsageError(f"there is no such folder: {options.path}")
     from zvcore import codecs
     from zvcore.serving import make_server
     from zvcore.serving.limits import LARGEST_UNIT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -69,13 +70,18 @@ def reading(path: str) -> Iterator[None]:
     except Exception as error:
         from zvcore.errors import NotFoundError
 
-        if isinstance(error, NotFoundError) and error.key == path:
+        if isinstance(error, NotFoundError) and _names(error.key, path):
             from zvcore.opening import named_within
 
             meant = named_within(path)
             hint = "" if meant is None else f"; what lies in a file is named {meant}"
             raise UsageError(f"there is nothing at {path}{hint}") from error
         raise
+
+
+def _names(key: str | None, path: str) -> bool:
+    """Whether what an error is about is the path itself, which stores know by its full name."""
+    return key == path or bool(key) and "://" not in path and key == os.path.abspath(path)
 
 
 def tell_unfinished(path: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -12,10 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from email.message import Message
 
-__all__ = ["Hosts", "body_length", "framing_fault"]
+__all__ = ["Hosts", "body_length", "framing_fault", "path_of"]
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 _LONGEST_LENGTH = 18
+_ABSOLUTE = "http://"
 
 
 class Hosts:
@@ -63,6 +65,23 @@ class Hosts:
             except ValueError:
                 continue
         return False
+
+
+def path_of(target: str, headers: Message) -> str:
+    """The path that a request asks for, with its query.
+
+    As to a proxy, it may be asked for by its whole URL. The host in that is then the one that is meant, and takes the
+    place of what `Host` says (RFC 9112, 3.2.2).
+    """
+    if target[: len(_ABSOLUTE)].lower() != _ABSOLUTE:
+        return target
+    rest = target[len(_ABSOLUTE) :]
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    if len(headers.get_all("Host", [])) == 1:
+        headers.replace_header("Host", host)
+    path = rest[len(host) :]
+    # As of any request: what begins with two slashes would be taken for a host where it is sent on.
+    return f"/{path.lstrip('/')}"
 
 
 def _as_in_urls(host: str) -> str:

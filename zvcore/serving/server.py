@@ -19,7 +19,7 @@ from zvcore.serving.content import content_type_of, laid_out
 from zvcore.serving.paths import Root, split_path
 from zvcore.serving.place import Want
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
-from zvcore.serving.requests import Hosts, body_length, framing_fault
+from zvcore.serving.requests import Hosts, body_length, framing_fault, path_of
 from zvcore.serving.site import Site, folder_page
 from zvcore.serving.turns import Busy
 from zvcore.serving.unpacking import Unpacked
@@ -141,6 +141,7 @@ class Handler(BaseHTTPRequestHandler):
         if not super().parse_request():
             return False
         self._body = self.command != "HEAD"
+        self.path = path_of(self.path, self.headers)
         fault = framing_fault(self.headers)
         refusal = self.server.hosts.fault(self.headers) if fault is None else (HTTPStatus.BAD_REQUEST, fault)
         if refusal is not None:

@@ -193,7 +193,7 @@ def open_folder(path: str, mode: str, options: dict[str, Any]) -> Store:
     if os.path.exists(store.root):
         raise UnsupportedError(f"{store.root} is a file; a store is a folder")
     if mode != "w":
-        raise NotFoundError(f"there is nothing at {store.root}")
+        raise NotFoundError("there is nothing here", key=store.root)
     return store
 
 
@@ -212,7 +212,7 @@ def open_memory_url(url: str, mode: str, options: dict[str, Any]) -> Store:
     if not name:
         raise ValueError(f"{url} names no memory: write memory://name")
     if mode != "w" and not MemoryStore.is_known(name):
-        raise NotFoundError(f"there is nothing at {url}")
+        raise NotFoundError("there is nothing here", key=url)
     return MemoryStore(name, read_only=mode == "r").child(prefix)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["complete_file", "complete_folder"]
+
+# What a name in a folder may take.
+_LONGEST_NAME = 255
 
 
 @contextmanager
@@ -31,7 +35,7 @@ def complete_file(path: str | os.PathLike[str], fsync: bool | None = None) -> It
         return
     if os.path.islink(text):
         text = os.path.realpath(text)  # a link stays one
-    partial = f"{text}.{os.getpid()}.partial"
+    partial = _partial(text)
     try:
         yield partial
         durable = _asked(fsync)
@@ -50,7 +54,7 @@ def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> 
     """The same for a folder, where there is nothing yet; it is made, and so are those above it."""
     text = os.fsdecode(path)
     made = _lacking(_above(text))
-    partial = f"{text}.{os.getpid()}.partial"
+    partial = _partial(text)
     try:
         os.makedirs(partial)
         yield partial
@@ -67,6 +71,17 @@ def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> 
                 sync_folder(_above(new))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _partial(path: str) -> str:
+    """The name beside a path under which it comes to be: of a long name the beginning, and what tells it from others."""
+    folder, name = os.path.split(path)
+    ending = f".{os.getpid()}.partial"
+    if len(os.fsencode(name + ending)) > _LONGEST_NAME:
+        ending = f".{zlib.crc32(os.fsencode(name)):08x}{ending}"
+        while len(os.fsencode(name + ending)) > _LONGEST_NAME:
+            name = name[:-1]
+    return os.path.join(folder, name + ending)
 
 
 def _asked(fsync: bool | None) -> bool:

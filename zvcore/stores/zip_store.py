@@ -34,7 +34,7 @@ def open_zip(address: str, mode: str, options: dict[str, Any]) -> Store:
         raise ValueError(f"{address} is the address of no archive: its name ends with .zip or .ozx")
     beside = open_beside(found[0], "r" if mode == "r" else "w", options)
     if not isinstance(beside, SingleFileStore):
-        raise NotFoundError(f"there is nothing at {found[0]}")
+        raise NotFoundError("there is nothing here", key=found[0])
     folder = beside.folder
     store = ZipStore(folder, beside.file, read_only=mode == "r")
     if mode != "w" and not folder.exists(beside.file) and not store.begun:

@@ -38,6 +38,10 @@ def array_kinds() -> list[Kind]:
     half = (slice(32, 64), slice(0, 64))
     many = {"format": "zarr3", "shape": (24, 24), "chunks": (1, 1), "shards": (24, 24), "codec": None}
     few = (slice(0, 1), slice(0, 5))
+    # An index that is exactly one page, and behind which nothing tells that it is whole.
+    page = {"format": "zarr3", "shape": (128, 128), "chunks": (8, 8), "shards": (128, 128), "codec": None}
+    quarter = (slice(96, 128), slice(0, 128))
+    unproved = {"index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}
     kinds = []
     for said, codec in (("raw", None), ("zstd", "zstd")):
         kinds.append(rewritten(f"zarr chunks, {said}", ARRAY | {"codec": codec}, (16, 16)))
@@ -51,6 +55,8 @@ def array_kinds() -> list[Kind]:
         rewritten("zarr shards, append, zstd", shards, (16, 16), part, write_mode="append"),
         rewritten("zarr shards, append, pages", large, (32, 32), half, write_mode="append"),
         rewritten("zarr shards, append, long index", many, (1, 1), few, write_mode="append"),
+        rewritten("zarr shards, append, no checksum", page | unproved, (8, 8), quarter, write_mode="append"),
+        rewritten("zarr shards, append, long index, no checksum", many | unproved, (1, 1), few, write_mode="append"),
     ]
 
 

@@ -1,0 +1,57 @@
+"""That there is nothing at the path is a mistake of the command line, for every command: exit status 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import zvcore
+from zvcore.commands import cli
+from zvcore.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = {
+    "info": "info {}", "ls": "ls {}", "tree": "tree {}", "cat": "cat {}", "get": "get {} -o x.npy",
+    "cp": "cp {} there", "sync": "sync {} there", "convert": "convert {} there --format n5",
+    "downsample": "downsample {}", "mesh": "mesh {} there", "skeletonize": "skeletonize {} there",
+    "migrate": "migrate {} --in-place", "verify": "verify {}", "manifest": "manifest {}", "refs": "refs {} -o x.json",
+    "repair": "repair {}", "compact": "compact {}", "preview": "preview {} -o x.png", "serve": "serve {}",
+    "bench": "bench {}",
+}  # fmt: skip
+
+
+def test_these_are_the_commands_that_read_a_path() -> None:
+    assert {*COMMANDS} == {*cli.COMMANDS} - {"codecs", "completion"}
+
+
+@pytest.mark.parametrize("place", ["nope", "nope/a", "./nope/"])
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_nothing_there_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(command.format(place).split()) == 2
+    assert "there is no" in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("command", ["info", "refs", "preview", "downsample"])
+def test_a_part_that_is_missing_is_no_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """The dataset is there, and broken: it is not the command line that is wrong."""
+    monkeypatch.chdir(tmp_path)
+    zvcore.create("a", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))
+    (tmp_path / "a/zarr.json").write_text("{")
+    assert cli.main(COMMANDS[command].format("a").split()) == 1
+
+
+@pytest.mark.parametrize("place", ["nope", "memory://nobody-made-this/a"])
+def test_the_error_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotFoundError, match="there is nothing here") as caught:
+        zvcore.open(place)
+    assert caught.value.key == (place if "://" in place else str(tmp_path / place))
