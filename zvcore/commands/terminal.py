@@ -81,7 +81,7 @@ def reading(path: str) -> Iterator[None]:
 
 def _names(key: str | None, path: str) -> bool:
     """Whether what an error is about is the path itself, which stores know by its full name."""
-    return key == path or bool(key) and "://" not in path and key == os.path.abspath(path)
+    return key == path or (bool(key) and "://" not in path and key == os.path.abspath(path))
 
 
 def tell_unfinished(path: str) -> bool:

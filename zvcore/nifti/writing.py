@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -38,7 +38,8 @@ _SMALLEST, _LARGEST = 1e-18, 1e18
 # Of an intent.
 _LONGEST_NAME = 16
 # Attributes that the header has a place for.
-_KEPT = ("affine", "qform_code", "sform_code", "descrip", "intent")
+_CODES = ("sform_code", "qform_code")
+_KEPT = ("affine", *_CODES, "descrip", "intent")
 
 
 def write_nifti(file: BinaryIO, image: WholeImage, *, packed: bool = False) -> Report:
@@ -163,13 +164,20 @@ def _affine(said: Any) -> npt.NDArray[np.float64] | None:
     return matrix if ((sizes >= _SMALLEST) & (sizes <= _LARGEST)).all() else None
 
 
+def _is_code(code: Any) -> TypeGuard[int]:
+    return type(code) is int and 0 <= code <= 5
+
+
 def _place(header: Any, image: WholeImage, sizes: list[float], offsets: list[float], report: Report) -> None:
     """Where the voxels lie: as an affine among the attributes says, else by their sizes."""
     matrix = _affine(image.attrs.get("affine"))
     whole = all(part == slice(None) for part in image.region if isinstance(part, slice))
     if whole and matrix is not None:
-        codes = [image.attrs.get(f"{kind}_code") for kind in ("sform", "qform")]
-        sform, qform = (code if type(code) is int and 0 <= code <= 5 else 1 for code in codes)
+        said = {name: image.attrs.get(name) for name in _CODES}
+        for name, code in said.items():
+            if not _is_code(code) and name in image.attrs:
+                report.lose("", f"the attribute {name!r} is none that a NIfTI has, 0 to 5: it becomes 1")
+        sform, qform = (code if _is_code(code) else 1 for code in said.values())
         header.set_sform(matrix, code=max(sform, 0) or (0 if qform else 1))
         header.set_qform(matrix, code=qform, strip_shears=True)
         return
@@ -178,6 +186,10 @@ def _place(header: Any, image: WholeImage, sizes: list[float], offsets: list[flo
             "it is none that a NIfTI can hold" if matrix is None else "it is that of all of the image, and this a part"
         )
         report.lose("", f"the attribute 'affine': {why}; voxels lie where their sizes say")
+    # What they tell is how an affine is meant, and that of the sizes is always 1.
+    for name in _CODES:
+        if name in image.attrs and not (_is_code(image.attrs[name]) and image.attrs[name] == 1):
+            report.lose("", f"the attribute {name!r}: the affine that it is about is not written, and it becomes 1")
     matrix = np.diag([*[*sizes, 1.0, 1.0, 1.0][:3], 1.0])
     matrix[:3, 3] = [*offsets, 0.0, 0.0, 0.0][:3]
     header.set_sform(matrix, code=1)

@@ -74,7 +74,7 @@ def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> 
 
 
 def _partial(path: str) -> str:
-    """The name beside a path under which it comes to be: of a long name the beginning, and what tells it from others."""
+    """The name beside a path under which it comes to be; of a long name the beginning, and what tells it apart."""
     folder, name = os.path.split(path)
     ending = f".{os.getpid()}.partial"
     if len(os.fsencode(name + ending)) > _LONGEST_NAME:
