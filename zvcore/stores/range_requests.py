@@ -11,15 +11,17 @@ from __future__ import annotations
 import atexit
 import errno
 import os
-import re
 import selectors
 import socket
 import ssl
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
+
+from zvcore.stores.http_ranges import Outcome, PlainLines, Ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,13 +33,8 @@ _PATIENCE = 20.0
 # Seconds for which a connection is kept; servers do so for longer.
 _KEPT = 8.0
 _MOST_KEPT = 128
-# How often a range is asked for whose connection breaks. One that has answered before may break at any time: servers
-# close what has been open for long enough.
-_ATTEMPTS = 3
 _PIECE = 1 << 16
 _LONGEST_HEAD = 1 << 15
-_FIELD = re.compile(rb"\r\n([A-Za-z0-9-]+):[ \t]*([^\r\n]*?)[ \t]*(?=\r)")
-_CONNECTING, _SHAKING, _SENDING, _RECEIVING = range(4)
 
 
 class Place(NamedTuple):
@@ -65,13 +62,6 @@ class Wanted(NamedTuple):
     size: int
 
 
-class _UnexpectedError(Exception):
-    """An answer that is not the one that was asked for; `refusal`: such requests will not be answered another time."""
-
-    def __init__(self, refusal: bool = True) -> None:
-        self.refusal = refusal
-
-
 def address_of(url: str) -> Address:
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -91,14 +81,8 @@ class _Connection:
     def __init__(self, place: Place, family: int, where: tuple[object, ...]) -> None:
         self.place = place
         self.where = where
-        self.state = _CONNECTING
-        self.number = -1  # of the range that is asked for
-        self.request = b""
-        self.head = b""
-        self.body: memoryview | None = None
-        self.got = 0
+        self.is_open = False
         self.has_answered = False
-        self.ends = False  # the server closes it after this answer
         self.idle_since = 0.0
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -112,131 +96,52 @@ class _Connection:
             raise
         self.descriptor = self.socket.fileno()
 
-    def ask(self, number: int, wanted: Wanted) -> None:
-        span = b"Range: bytes=%d-%d\r\nIf-Match: %s\r\n\r\n" % (wanted.start, wanted.stop - 1, wanted.e_tag.encode())
-        self.number = number
-        self.request = wanted.address.request + span
-        self.head = b""
-        self.body = None
-        if self.state > _SHAKING:
-            self.state = _SENDING
-
-    def open(self) -> None:
-        """Go on with being connected; OSError where that cannot be."""
-        if self.state == _CONNECTING:
-            code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code:
-                raise OSError(code, os.strerror(code))
-            if self.place.secure:
-                self.socket = _context().wrap_socket(
-                    self.socket, server_hostname=self.place.host, do_handshake_on_connect=False
-                )
-            self.state = _SHAKING
-        if isinstance(self.socket, ssl.SSLSocket):
-            self.socket.do_handshake()
-        self.state = _SENDING
-
-    def send(self) -> bool:
-        """Whether all is sent."""
-        self.request = self.request[self.socket.send(self.request) :]
-        if not self.request:
-            self.state = _RECEIVING
-        return not self.request
-
-    def receive(self, wanted: Wanted) -> memoryview | None:
-        """The bytes of the range, once they are all there."""
-        length = wanted.stop - wanted.start
-        if self.body is not None:
-            got = self.socket.recv_into(self.body[self.got :])
-            self.got += got
-            if not got:
-                raise ConnectionResetError
-            return self.body.toreadonly() if self.got == length else None
-        data = self.socket.recv(_PIECE)
-        if not data:
-            raise ConnectionResetError
-        self.head += data
-        end = self.head.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self.head) > _LONGEST_HEAD:
-                raise _UnexpectedError
-            return None
-        self.ends = _checked(self.head, end, wanted)
-        arrived = memoryview(self.head)[end + 4 :]
-        if len(arrived) > length:
-            raise _UnexpectedError
-        if len(arrived) == length:
-            return arrived
-        self.body = memoryview(bytearray(length))
-        self.got = len(arrived)
-        self.body[: self.got] = arrived
-        return None
-
     def close(self) -> None:
         self.socket.close()
 
 
-def _checked(head: bytes, end: int, wanted: Wanted) -> bool:
-    """Whether this is the last answer on its connection; `_UnexpectedError` unless it has just what is wanted."""
-    fields: dict[bytes, bytes] = {name.lower(): value for name, value in _FIELD.findall(head, 0, end + 2)}
-    span = b"bytes %d-%d/%d" % (wanted.start, wanted.stop - 1, wanted.size)
-    if (
-        not head.startswith(b"HTTP/1.1 206")
-        or fields.get(b"content-range") != span
-        or fields.get(b"content-length") != b"%d" % (wanted.stop - wanted.start)
-        or fields.get(b"etag") != wanted.e_tag.encode()
-        or fields.get(b"content-encoding", b"identity") != b"identity"
-        or b"transfer-encoding" in fields
-    ):
-        status = head[9:12]
-        raise _UnexpectedError(status not in (b"404", b"412", b"429") and status[:1] != b"5")
-    return fields.get(b"connection", b"").lower() == b"close"
-
-
-class _Batch:
+class _Batch(ABC):
     """Ranges in one place, on their way."""
 
     def __init__(self, place: Place, wanted: Sequence[Wanted], at_once: int) -> None:
         self.place = place
-        self.wanted = wanted
-        self.results: list[memoryview | None] = [None] * len(wanted)
-        self.left = deque(range(len(wanted)))
-        self.attempts = [0] * len(wanted)
+        self.ranges = Ranges(wanted)
         self.at_once = min(at_once, len(wanted))
         self.refused = False
-        self.ended = False
-        self.selector = selectors.DefaultSelector()
         self.open: dict[int, _Connection] = {}
         self.addresses: list[tuple[int, tuple[object, ...]]] | None = None
 
     def run(self) -> None:
         try:
-            while len(self.open) < self.at_once and self.left and self._begin():
+            while len(self.open) < self.at_once and self.ranges.left and self._begin():
                 pass
-            while self.open:
-                ready = self.selector.select(_PATIENCE)
-                if not ready:
-                    return
-                for key, _ in ready:
-                    self._advance(key.data)
+            while self.open and self._wait():
+                pass
         finally:
             for connection in self.open.values():
                 connection.close()
-            self.selector.close()
+
+    @abstractmethod
+    def results(self) -> list[memoryview | None]: ...
+
+    @abstractmethod
+    def _put_to_work(self, connection: _Connection) -> None:
+        """Ask for the next range over a connection."""
+
+    @abstractmethod
+    def _wait(self) -> bool:
+        """Go on with what comes next. False if nothing comes for too long."""
+
+    @abstractmethod
+    def _let_go(self, connection: _Connection) -> None: ...
 
     def _begin(self) -> bool:
         """Put one more connection to work, a kept one or a new one."""
-        connection = _take_kept(self.place)
+        connection = _take_kept(self.place) or self._connect()
         if connection is None:
-            connection = self._connect()
-            if connection is None:
-                return False
+            return False
         self.open[connection.descriptor] = connection
-        waits_for = selectors.EVENT_WRITE if connection.state == _CONNECTING else selectors.EVENT_READ
-        self.selector.register(connection.descriptor, waits_for, connection)
-        self._ask_next(connection)
-        if connection.state == _SENDING:
-            self._advance(connection)
+        self._put_to_work(connection)
         return True
 
     def _connect(self) -> _Connection | None:
@@ -253,70 +158,167 @@ class _Batch:
                 del self.addresses[0]
         return None
 
-    def _ask_next(self, connection: _Connection) -> None:
-        number = self.left.popleft()
-        self.attempts[number] += 1
-        connection.ask(number, self.wanted[number])
+    def _over(self, connection: _Connection, outcome: Outcome, number: int) -> None:
+        """With a connection that was to bring this range, nothing goes on."""
+        self._let_go(connection)
+        del self.open[connection.descriptor]
+        if outcome is Outcome.AT_REST:
+            _keep(connection)
+            return
+        connection.close()
+        if outcome is Outcome.LOST:
+            if not connection.is_open and self.addresses and self.addresses[0][1] == connection.where:
+                del self.addresses[0]
+            if self.ranges.put_back(number, connection.has_answered):
+                self._begin()
+        elif outcome is Outcome.ENDED:
+            if self.ranges.left:
+                self._begin()
+        else:
+            # What has been asked for already is still waited for.
+            self.refused = self.refused or outcome is Outcome.REFUSED
+            self.ranges.stop()
+
+
+class _PlainBatch(_Batch):
+    def __init__(self, place: Place, wanted: Sequence[Wanted], at_once: int) -> None:
+        super().__init__(place, wanted, at_once)
+        self.lines = PlainLines(self.ranges, self.at_once)
+
+    def results(self) -> list[memoryview | None]:
+        return [self.ranges.received(number) for number in range(self.ranges.count)]
+
+    def _put_to_work(self, connection: _Connection) -> None:
+        self.lines.add(connection.descriptor, connection.is_open, connection.has_answered)
+
+    def _wait(self) -> bool:
+        found = self.lines.wait(_PATIENCE)
+        if found is None:
+            return False
+        descriptor, outcome, number, is_open, has_answered = found
+        connection = self.open[descriptor]
+        connection.is_open, connection.has_answered = is_open, has_answered
+        self._over(connection, outcome, number)
+        return True
+
+    def _let_go(self, connection: _Connection) -> None:
+        self.lines.remove(connection.descriptor)
+
+
+class _Answer:
+    """What is asked for over an encrypted connection, and what has come of it."""
+
+    def __init__(self, number: int, wanted: Wanted, request: bytes) -> None:
+        self.number = number
+        self.length = wanted.stop - wanted.start
+        self.request = request
+        self.head = b""
+        self.body: memoryview | None = None
+        self.got = 0
+        self.ends = False
+
+
+class _EncryptedBatch(_Batch):
+    def __init__(self, place: Place, wanted: Sequence[Wanted], at_once: int) -> None:
+        super().__init__(place, wanted, at_once)
+        self.wanted = wanted
+        self.found: list[memoryview | None] = [None] * len(wanted)
+        self.answers: dict[int, _Answer] = {}
+        self.selector = selectors.DefaultSelector()
+
+    def run(self) -> None:
+        with self.selector:
+            super().run()
+
+    def results(self) -> list[memoryview | None]:
+        return self.found
+
+    def _put_to_work(self, connection: _Connection) -> None:
+        self._ask(connection)
+        self.selector.register(connection.descriptor, selectors.EVENT_WRITE, connection)
+
+    def _wait(self) -> bool:
+        ready = self.selector.select(_PATIENCE)
+        for key, _ in ready:
+            self._advance(key.data)
+        return bool(ready)
+
+    def _let_go(self, connection: _Connection) -> None:
+        self.selector.unregister(connection.descriptor)
+        del self.answers[connection.descriptor]
+
+    def _ask(self, connection: _Connection) -> None:
+        number = self.ranges.take()
+        self.answers[connection.descriptor] = _Answer(number, self.wanted[number], self.ranges.request(number))
 
     def _advance(self, connection: _Connection) -> None:
+        number = self.answers[connection.descriptor].number
         try:
-            self._step(connection)
+            outcome = self._step(connection)
         except (BlockingIOError, ssl.SSLWantReadError):
             self.selector.modify(connection.descriptor, selectors.EVENT_READ, connection)
         except ssl.SSLWantWriteError:
             self.selector.modify(connection.descriptor, selectors.EVENT_WRITE, connection)
-        except _UnexpectedError as error:
-            # What has been asked for already is still waited for.
-            self.refused = self.refused or error.refusal
-            self.ended = True
-            self.left.clear()
-            self._drop(connection)
         except OSError:
-            self._lose(connection)
-
-    def _step(self, connection: _Connection) -> None:
-        if connection.state < _SENDING:
-            connection.open()
-            self.selector.modify(connection.descriptor, selectors.EVENT_READ, connection)
-        while True:
-            if connection.state == _SENDING and not connection.send():
-                self.selector.modify(connection.descriptor, selectors.EVENT_WRITE, connection)
-                return
-            found = connection.receive(self.wanted[connection.number])
-            if found is not None:
-                self.results[connection.number] = found
-                connection.has_answered = True
-                if connection.ends or not self.left:
-                    self._finish(connection)
-                    return
-                self._ask_next(connection)
-            elif not self.place.secure:
-                return  # what has come of it is read; there may be more in an encrypted connection
-
-    def _finish(self, connection: _Connection) -> None:
-        self._drop(connection, keep=not connection.ends)
-        if self.left:
-            self._begin()
-
-    def _lose(self, connection: _Connection) -> None:
-        """A connection that broke: its range is asked for again, over another one."""
-        number = connection.number
-        if connection.has_answered:
-            self.attempts[number] -= 1
-        if connection.state == _CONNECTING and self.addresses and self.addresses[0][1] == connection.where:
-            del self.addresses[0]
-        self._drop(connection)
-        if self.attempts[number] < _ATTEMPTS and not self.ended:
-            self.left.append(number)
-            self._begin()
-
-    def _drop(self, connection: _Connection, keep: bool = False) -> None:
-        self.selector.unregister(connection.descriptor)
-        del self.open[connection.descriptor]
-        if keep:
-            _keep(connection)
+            self._over(connection, Outcome.LOST, self.answers[connection.descriptor].number)
         else:
-            connection.close()
+            self._over(connection, outcome, number)
+
+    def _step(self, connection: _Connection) -> Outcome:
+        """Go on until there is something to wait for, which the library says by an error."""
+        if not connection.is_open:
+            _shake_hands(connection)
+        while True:
+            answer = self.answers[connection.descriptor]
+            while answer.request:
+                answer.request = answer.request[connection.socket.send(answer.request) :]
+            outcome = self._receive(connection, answer)
+            if outcome is not Outcome.GOING_ON:
+                return outcome
+            if answer.body is not None and answer.got == answer.length:
+                self.found[answer.number] = answer.body.toreadonly()
+                connection.has_answered = True
+                if answer.ends:
+                    return Outcome.ENDED
+                if not self.ranges.left:
+                    return Outcome.AT_REST
+                self._ask(connection)
+
+    def _receive(self, connection: _Connection, answer: _Answer) -> Outcome:
+        if answer.body is not None:
+            got = connection.socket.recv_into(answer.body[answer.got :])
+            answer.got += got
+            return Outcome.GOING_ON if got else Outcome.LOST
+        data = connection.socket.recv(_PIECE)
+        answer.head += data
+        end = answer.head.find(b"\r\n\r\n")
+        if end < 0:
+            if not data:
+                return Outcome.LOST
+            return Outcome.REFUSED if len(answer.head) > _LONGEST_HEAD else Outcome.GOING_ON
+        outcome = self.ranges.check(answer.number, answer.head[:end])
+        arrived = memoryview(answer.head)[end + 4 :]
+        if outcome not in (Outcome.GOING_ON, Outcome.ENDED) or len(arrived) > answer.length:
+            return max(outcome, Outcome.UNEXPECTED)
+        answer.ends = outcome is Outcome.ENDED
+        answer.body = memoryview(bytearray(answer.length))
+        answer.got = len(arrived)
+        answer.body[: answer.got] = arrived
+        return Outcome.GOING_ON
+
+
+def _shake_hands(connection: _Connection) -> None:
+    """Go on with being connected; OSError where that cannot be."""
+    if not isinstance(connection.socket, ssl.SSLSocket):
+        code = connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        connection.socket = _context().wrap_socket(
+            connection.socket, server_hostname=connection.place.host, do_handshake_on_connect=False
+        )
+    assert isinstance(connection.socket, ssl.SSLSocket)
+    connection.socket.do_handshake()
+    connection.is_open = True
 
 
 def fetch_ranges(wanted: Sequence[Wanted], at_once: int) -> tuple[list[memoryview | None], bool]:
@@ -330,10 +332,11 @@ def fetch_ranges(wanted: Sequence[Wanted], at_once: int) -> tuple[list[memoryvie
         places.setdefault(one.address.place, []).append(number)
     refused = False
     for place, numbers in places.items():
-        batch = _Batch(place, [wanted[number] for number in numbers], at_once)
+        kind = _EncryptedBatch if place.secure else _PlainBatch
+        batch = kind(place, [wanted[number] for number in numbers], at_once)
         batch.run()
         refused = refused or batch.refused
-        for number, found in zip(numbers, batch.results, strict=True):
+        for number, found in zip(numbers, batch.results(), strict=True):
             results[number] = found
     return results, refused
 
