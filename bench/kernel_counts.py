@@ -22,7 +22,7 @@ from zvcore import codecs, kernels
 from zvcore.kernels import blocks, keys, vlen
 from zvcore.kernels.compressed_segmentation import decode_compressed_segmentation, encode_compressed_segmentation
 from zvcore.stores import MemoryStore
-from zvcore.stores.http_ranges import Outcome, PlainLines, Ranges
+from zvcore.stores.http_ranges import PlainLines, Ranges
 from zvcore.stores.range_requests import Wanted, address_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def cases() -> dict[str, Callable[[], Any]]:
         "index of 3000 fragments": lambda: (kept, zvcore.zvf.decode_fragments(fragments)),
         "read of 64 raw chunks": lambda: array.read(..., threads=1),
         "write of 64 raw chunks": lambda: array.write(..., tile, threads=1),
-        "64 ranges over connections of our own": ranges_over_connections,
+        "64 ranges over connections of our own": ranges_over_connections(),
         "read of one chunk": lambda: [array.read((slice(16, 32),) * 3, threads=1) for _ in range(20)],
     }
     for name in ("gzip", "zstd", "lz4", "blosc"):
@@ -94,28 +94,29 @@ def cases() -> dict[str, Callable[[], Any]]:
     return found
 
 
-def ranges_over_connections() -> None:
+def ranges_over_connections() -> Callable[[], None]:
     """Requests and answers for ranges, without a network: the answers are there before they are asked for."""
     count, length = 64, 256
     wanted = Wanted(address_of("http://127.0.0.1:9000/bucket/object?signature=x"), 512, 512 + length, '"tag"', 1 << 20)
     head = b"HTTP/1.1 206 Partial Content\r\nContent-Length: 256\r\nContent-Range: bytes 512-767/1048576\r\n"
     facts = b'Last-Modified: Sat, 01 Nov 2025 10:00:00 GMT\r\nAccept-Ranges: bytes\r\nETag: "tag"\r\n\r\n'
-    ranges = Ranges([wanted] * count)
-    lines = PlainLines(ranges, count)
+    answer = head + facts + bytes(length)
     pairs = [socket.socketpair() for _ in range(count)]
-    for ours, theirs in pairs:
-        ours.setblocking(False)
-        theirs.sendall(head + facts + bytes(length))
     for ours, _ in pairs:
-        lines.add(ours.fileno(), True, True)
-    for _ in pairs:
-        descriptor, outcome, *_ = lines.wait(0.0) or (-1, None)
-        assert outcome is Outcome.AT_REST
-        lines.remove(descriptor)
-    assert all(ranges.received(number) is not None for number in range(ranges.count))
-    for ours, theirs in pairs:
-        ours.close()
-        theirs.close()
+        ours.setblocking(False)
+
+    def run() -> None:
+        ranges = Ranges([wanted] * count)
+        lines = PlainLines(ranges, count)
+        for ours, theirs in pairs:
+            theirs.send(answer)
+            lines.add(ours.fileno(), True, True)
+            theirs.recv(4096)
+        while (found := lines.wait(0.0)) is not None:
+            lines.remove(found[0])
+        assert all(ranges.received(number) is not None for number in range(count))
+
+    return run
 
 
 def main() -> None:
