@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import final
 
 from zvcore.stores.range_requests import Wanted
 
@@ -11,6 +12,11 @@ class Outcome(IntEnum):
     UNEXPECTED = 4
     REFUSED = 5
 
+@final
+class Received:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
 class Ranges:
     count: int
     left: int
@@ -22,6 +28,7 @@ class Ranges:
     def check(self, number: int, head: bytes) -> Outcome: ...
     def received(self, number: int) -> memoryview | None: ...
 
+@final
 class PlainLines:
     def __new__(cls, ranges: Ranges, room: int) -> PlainLines: ...
     def add(self, descriptor: int, is_open: bool, has_answered: bool) -> None: ...

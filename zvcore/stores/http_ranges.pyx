@@ -172,7 +172,7 @@ cdef Outcome check_answer(const char *head, Py_ssize_t size, const Asked *asked)
         value = stop + 1
         while value < last and (value[0] == b" " or value[0] == b"\t"):
             value += 1
-        while last > value and (last[-1] == b" " or last[-1] == b"\t"):
+        while last > value and ((last - 1)[0] == b" " or (last - 1)[0] == b"\t"):
             last -= 1
         if is_name(line, stop - line, b"content-range", 13):
             has_span = fits = is_text(value, last - value, span, span_size)
