@@ -9,7 +9,8 @@ A ratio is zvcore's best time divided by the reference's, both taking turns in o
 makes best times longer, so a case that looks slower is measured again, for longer, and only what stays slower counts.
 Margins: a ratio may be 15 % above the baseline, a count of instructions 5 %. Ratios depend on the processor: on a
 different one they may be 60 % above the baseline; counts depend on the compiler and on Python, and may be 15 % above it
-if those differ. The plant is caught wherever it is larger than the margin that applies.
+if those differ. The plant is caught wherever it is larger than the margin that applies. A read may take two pages more
+from the system than in the baseline (`faults.py`), whatever the machine.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from bench.faults import MARGIN, count_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,6 +287,14 @@ def judge(kind: str, found: dict[str, float], expected: dict[str, float], margin
     return losses
 
 
+def judge_faults(found: dict[str, float], expected: dict[str, float]) -> list[str]:
+    return [
+        f"pages: {name}: {value:.1f}, baseline {expected[name]:.1f}, allowed {MARGIN:+.0f}"
+        for name, value in found.items()
+        if name in expected and value > expected[name] + MARGIN
+    ]
+
+
 def margins(here: dict[str, Any], there: dict[str, Any]) -> tuple[float, float]:
     same_machine = all(here[name] == there.get(name) for name in ("processor", "simd"))
     same_tools = all(here[name] == there.get(name) for name in ("python", "compiler", "libraries", "numpy"))
@@ -311,7 +322,12 @@ def main() -> int:
         seconds = options.seconds / 2 if options.short else options.seconds
         names = list(SHORT) if options.short else None
         ratios = compare_ratios(names, expected.get("ratios", {}), ratio_margin, seconds)
+    faults: dict[str, float] = {}
     if options.only != "ratios":
+        print("pages that the system gives for a read:")
+        faults = count_faults()
+        for name, count in faults.items():
+            print(f"  {name:48} {count:8.1f}")
         if have_valgrind():
             print(f"instructions, of which each may be {count_margin:.0%} above the baseline:")
             counts = count_instructions()
@@ -323,11 +339,13 @@ def main() -> int:
         document = {"machine": here, "ratios": ratios or baseline.get("ratios", {})}
         document["ratios"] = {name: round(value, 4) for name, value in document["ratios"].items()}
         document["instructions"] = counts or baseline.get("instructions", {})
+        document["faults"] = faults or baseline.get("faults", {})
         BASELINE.write_text(json.dumps(document, indent=1) + "\n")
         print(f"wrote {BASELINE}")
         return 0
     losses = judge("ratio", ratios, baseline.get("ratios", {}), ratio_margin)
     losses += judge("instructions", counts, baseline.get("instructions", {}), count_margin)
+    losses += judge_faults(faults, baseline.get("faults", {}))
     print("\n".join(losses) if losses else f"nothing lost in {len(ratios)} ratios and {len(counts)} counts")
     return 1 if losses else 0
 

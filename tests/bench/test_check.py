@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from bench import check, kernel_counts
+from bench import check, faults, kernel_counts
 
 if TYPE_CHECKING:
     import pytest
@@ -17,6 +18,23 @@ def test_a_loss_beyond_the_margin_is_named() -> None:
     losses = check.judge("ratio", found, expected, check.RATIO_MARGIN)
     assert len(losses) == 1
     assert losses[0].startswith("ratio: b: 2.4, baseline 2: +20%")
+
+
+def test_reads_that_take_new_pages_each_time_are_named() -> None:
+    expected = {"kept": 0.0, "lost": 0.0}
+    losses = check.judge_faults({"kept": 1.5, "lost": 128.0, "new": 9.0}, expected)
+    assert losses == ["pages: lost: 128.0, baseline 0.0, allowed +2"]
+
+
+def test_pages_are_counted_for_each_read_in_the_best_of_three_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, turns = 0, iter([500, 64, 64, 24, 8])  # what only the first calls need is not counted
+
+    def work() -> None:
+        nonlocal taken
+        taken += next(turns)
+
+    monkeypatch.setattr(faults.resource, "getrusage", lambda who: SimpleNamespace(ru_minflt=taken))
+    assert faults.faults_of(work, 8) == 1.0
 
 
 def test_another_machine_gets_wider_margins() -> None:
@@ -48,6 +66,7 @@ def test_a_planted_loss_makes_functions_slower(monkeypatch: pytest.MonkeyPatch) 
 def test_the_baseline_is_about_what_is_measured(tmp_path_factory: pytest.TempPathFactory) -> None:
     baseline = json.loads(check.BASELINE.read_text())
     assert set(baseline["ratios"]) == set(check.pairs(tmp_path_factory.mktemp("pairs")))
+    assert set(baseline["faults"]) == set(faults.CASES)
     assert set(baseline["instructions"]) == set(kernel_counts.cases())
     assert all(value > 0 for kind in ("ratios", "instructions") for value in baseline[kind].values())
     assert all(any(part in name for name in baseline["ratios"]) for part in check.SHORT)
