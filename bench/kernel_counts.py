@@ -11,6 +11,7 @@ import gc
 import os
 import socket
 import sys
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,14 @@ def ranges_over_connections() -> Callable[[], None]:
             lines.remove(found[0])
         assert all(ranges.received(number) is not None for number in range(count))
 
+    weakref.finalize(run, close_all, pairs)
     return run
+
+
+def close_all(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    for pair in pairs:
+        for end in pair:
+            end.close()
 
 
 def main() -> None:
