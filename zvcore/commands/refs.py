@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "--inline", action="store_true",
         help="chunks that cannot be read where they lie, such as those cut at the end, become part of the references",
     )  # fmt: skip
+    parser.add_argument(
+        "--skip-unsupported", action="store_true", help="leave out what Zarr cannot express, and tell it as a loss"
+    )
     return parser
 
 
@@ -34,10 +38,18 @@ def run(options: argparse.Namespace) -> int:
 
     if options.output != "-" and not options.output.lower().endswith((".json", ".parquet", ".parq")):
         raise UsageError(f"{options.output}: the name must end with .json or .parquet, which says what is written")
+    losses: list[Any] = []
+    asked: dict[str, Any] = {
+        "inline": options.inline, "skip_unsupported": options.skip_unsupported, "losses": losses,
+    }  # fmt: skip
     with reading(options.path):
         if options.output == "-":
-            print_json(zvcore.references(options.path, inline=options.inline))
-            return 0
-        count = zvcore.write_references(options.path, options.output, inline=options.inline)
+            print_json(zvcore.references(options.path, **asked))
+        else:
+            count = zvcore.write_references(options.path, options.output, **asked)
+    for loss in losses:
+        print(f"lost: {loss}", file=sys.stderr)
+    if options.output == "-":
+        return 0
     say(options, f"{options.output}: {count} chunks")
     return 0

@@ -14,11 +14,13 @@ import zvcore.codecs
 from zvcore.array import Array
 from zvcore.boxes import box_of, slices
 from zvcore.converting.reference_tables import write_tables
+from zvcore.converting.skipping import refuse
 from zvcore.converting.virtual_chunks import takes_virtual_chunks, write_virtual_chunks
 from zvcore.documents.values import as_json
-from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.errors import MetadataError, PluginError, UnsupportedError, ZvcoreError
 from zvcore.format import Node, get_format
 from zvcore.opening import open as open_path
+from zvcore.report import Problem
 from zvcore.stores import open_store
 from zvcore.stores.plain_files import complete_file
 from zvcore.stores.single_file import SingleFileStore
@@ -34,6 +36,7 @@ __all__ = ["references", "write_references"]
 _DEEPEST = 64
 _ASKED_AT_ONCE = 1000
 _GROUP = {"zarr_format": 2}
+_REFUSED = (UnsupportedError, PluginError)
 # What an array is called in tables, which hold only groups of arrays.
 _ALONE = "data"
 
@@ -44,14 +47,19 @@ def references(
     inline: bool = False,
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    skip_unsupported: bool = False,
+    losses: list[Problem] | None = None,
 ) -> dict[str, Any]:
     """What fsspec's reference file system needs to show the data at a path as Zarr v2, without copying: kerchunk's
     document, version 1. Every chunk is (file, offset, length); chunks of shards too.
 
     inline  put chunks that other tools cannot read where they lie (cut at the end of an array, or encoded differently
             from the rest) into the document itself; else they are an `UnsupportedError`
+    skip_unsupported  arrays of a group that Zarr cannot express are left out, and each is added to `losses`, if that is
+            a list; otherwise they are an error, which names them all
     """
-    return {"version": 1, "refs": dict(_entries(path, inline, format, storage_options))}
+    entries = _entries(path, inline, format, storage_options, skip_unsupported=skip_unsupported, losses=losses)
+    return {"version": 1, "refs": dict(entries)}
 
 
 def write_references(path: Any, out: Any, *, fsync: bool | None = None, **options: Any) -> int:
@@ -81,6 +89,8 @@ def _entries(
     storage_options: Mapping[str, Any] | None = None,
     alone: str = "",
     sized: bool = False,
+    skip_unsupported: bool = False,
+    losses: list[Problem] | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """Documents and chunks, by their keys in Zarr v2; `alone` names an array that is in no group.
 
@@ -92,22 +102,68 @@ def _entries(
             yield ".zgroup", json.dumps(_GROUP)
         yield from _array(top, f"{alone}/" if alone else "", inline, sized)
         return
+    failed: dict[str, ZvcoreError] = {}
+    shown = 0
+    for name, node in _nodes(top, failed):
+        if not isinstance(node, Array):
+            yield f"{name}/.zgroup".lstrip("/"), json.dumps(_GROUP)
+            attrs = dict(getattr(node, "attrs", {}))
+            if attrs:
+                yield f"{name}/.zattrs".lstrip("/"), json.dumps(attrs)
+            continue
+        try:
+            # An array is left out as a whole, and not after half of its chunks.
+            _see_whether_shown(node, inline)
+        except _REFUSED as error:
+            failed[name] = error
+            continue
+        shown += 1
+        yield from _array(node, f"{name}/", inline, sized)
+    if failed and (not skip_unsupported or not shown):
+        raise refuse(failed, bool(shown), "shown as Zarr")
+    if losses is not None:
+        losses += [Problem(name, f"it cannot be shown as Zarr: {one.told}") for name, one in failed.items()]
+
+
+def _nodes(top: Any, failed: dict[str, ZvcoreError]) -> Iterator[tuple[str, Any]]:
+    """(path, node) of a group, and of all groups and arrays below it; others, and why, are added to `failed`."""
     waiting = [("", top)]
     while waiting:
         name, node = waiting.pop()
-        if isinstance(node, Array):
-            yield from _array(node, f"{name}/", inline, sized)
-            continue
         if name.count("/") >= _DEEPEST:
             raise UnsupportedError("groups nested as deeply as this", key=name, expected=f"at most {_DEEPEST}")
-        if not isinstance(node, Node) or node.kind == "vectors":
-            raise UnsupportedError("only arrays and groups of them are shown as Zarr", key=name or node.store.root)
-        yield f"{name}/.zgroup".lstrip("/"), json.dumps(_GROUP)
-        attrs = dict(getattr(node, "attrs", {}))
-        if attrs:
-            yield f"{name}/.zattrs".lstrip("/"), json.dumps(attrs)
+        if not isinstance(node, Node) or (node.kind == "vectors" and not isinstance(node, Array)):
+            failed[name] = UnsupportedError(
+                "only arrays and groups of them are shown as Zarr", key=name or node.store.root
+            )
+            continue
+        yield name, node
+        if isinstance(node, Array):
+            continue
         members = node.children()
-        waiting += [(f"{name}/{one}".lstrip("/"), members[one]) for one in reversed([*members])]
+        for one in reversed([*members]):
+            path = f"{name}/{one}".lstrip("/")
+            try:
+                waiting.append((path, members[one]))
+            except _REFUSED as error:
+                failed[path] = error
+
+
+def _see_whether_shown(array: Array, inline: bool) -> None:
+    """Raise an UnsupportedError if Zarr cannot express it."""
+    virtual = get_format(array.format).virtual(array)
+    _document(virtual)
+    _address(array)
+    for piece in virtual.pieces:
+        if piece.unlike and not inline:
+            raise _unlike(piece)
+
+
+def _unlike(piece: Piece) -> UnsupportedError:
+    return UnsupportedError(
+        f"a chunk {piece.unlike}: others cannot read it where it lies (inline=True, --inline, puts such chunks into "
+        "the references)", key=piece.key, chunk=piece.place,
+    )  # fmt: skip
 
 
 def _array(array: Array, below: str, inline: bool, sized: bool) -> Iterator[tuple[str, Any]]:
@@ -121,10 +177,7 @@ def _array(array: Array, below: str, inline: bool, sized: bool) -> Iterator[tupl
         key = below + (".".join(map(str, place)) or "0")
         if piece.unlike:
             if not inline:
-                raise UnsupportedError(
-                    f"a chunk {piece.unlike}: others cannot read it where it lies (inline=True, --inline, puts such "
-                    "chunks into the references)", key=piece.key, chunk=piece.place,
-                )  # fmt: skip
+                raise _unlike(piece)
             yield key, _inlined(array, virtual, piece)
         elif piece.length is None:
             yield key, [f"{root}{piece.key}"]

@@ -31,13 +31,13 @@ def convertible(nodes: Sequence[Node], attempt: Callable[[Sequence[Node]], None]
     return failed
 
 
-def refuse(failed: Mapping[str, ZvcoreError], kept: bool) -> UnsupportedError:
-    """The error that names all that cannot be converted; `kept`: something else can."""
+def refuse(failed: Mapping[str, ZvcoreError], kept: bool, done: str = "converted") -> UnsupportedError:
+    """The error that names all that cannot be converted; `kept`: something else can. `done` says it of other things."""
     told = [f"{path}: {error.told}" for path, error in failed.items()]
     more = [f"and {len(told) - _NAMED} more"] if len(told) > _NAMED else []
     what = (
-        f"{len(told)} of the things here cannot be converted (skip_unsupported=True leaves them out)"
+        f"{len(told)} of the things here cannot be {done} (skip_unsupported=True leaves them out)"
         if kept
-        else "there is no array here that can be converted"
+        else f"there is no array here that can be {done}"
     )
     return UnsupportedError(f"{what}: " + "; ".join([*told[:_NAMED], *more]))

@@ -21,7 +21,7 @@ from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -253,20 +253,31 @@ def write_mesh_fragments(
         count = write_sharded(store, spec, _stored(meshes), overwrite=overwrite)
         new = names_of_shards(store, spec)
     else:
-        new = write_mesh_files(store, _stored(meshes))
+        new = write_mesh_files(store, _stored(meshes), old)
         count = len(new) // 2
     write_info(store, document)
     remove_files(store, old - new)
     return count
 
 
-def write_mesh_files(store: Store, stored: Iterable[tuple[SupportsIndex, bytes, bytes]]) -> set[str]:
-    """Write (id, manifest, fragments) into two files each; the names of these."""
+def write_mesh_files(
+    store: Store, stored: Iterable[tuple[SupportsIndex, bytes, bytes]], old: Container[str] | None = None
+) -> set[str]:
+    """Write (id, manifest, fragments) into two files each; the names of these.
+
+    old  what was there before, where all of a set is made: if that fails, what is new is removed
+    """
     manifests, data = SegmentFiles(store, _MANIFEST_SUFFIX), SegmentFiles(store)
-    names = set()
-    for id, manifest, fragments in stored:
-        # The manifest last: a reader that finds it also finds its fragments.
-        data.put(id, fragments)
-        manifests.put(id, manifest)
-        names |= {data.key(id), manifests.key(id)}
+    names: set[str] = set()
+    try:
+        for id, manifest, fragments in stored:
+            # The manifest last: a reader that finds it also finds its fragments.
+            for files, content in ((data, fragments), (manifests, manifest)):
+                files.put(id, content)
+                names.add(files.key(id))
+    except BaseException:
+        # Without a document they would be found among those of the next call, whatever it writes.
+        if old is not None:
+            remove_files(store, {name for name in names if name not in old})
+        raise
     return names

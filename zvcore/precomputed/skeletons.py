@@ -271,9 +271,14 @@ def _write(
         new = names_of_shards(store, spec)
     else:
         files, new = SegmentFiles(store), set()
-        for id, data in encoded:
-            files.put(id, data)
-            new.add(files.key(id))
+        try:
+            for id, data in encoded:
+                files.put(id, data)
+                new.add(files.key(id))
+        except BaseException:
+            # Without a document they would be found among those of the next call, whatever it writes.
+            remove_files(store, new - old)
+            raise
         count = len(new)
     write_info(store, document)
     remove_files(store, old - new)

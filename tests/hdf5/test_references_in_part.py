@@ -1,0 +1,84 @@
+"""References to a file of which Zarr cannot express everything: what that is, is named, or left out and told."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.commands import cli
+from zvcore.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from zvcore.report import Problem
+
+SHOWN = [".zgroup", "g/.zgroup", "g/y/.zarray", "g/y/.zattrs", "g/y/0", "x/.zarray", "x/.zattrs", "x/0"]
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Two datasets of numbers, one of strings, and one of records."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(6)
+        file["g/s"] = np.array(["a", "bc"], dtype=h5py.string_dtype())
+        file["g/r"] = np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f4")])
+        file["g/y"] = np.arange(4.0)
+    return tmp_path / "a.h5"
+
+
+def test_all_that_cannot_be_shown_is_named(mixed: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"2 of the things here cannot be shown as Zarr.*g/[sr]: .*; g/[sr]: "):
+        zvcore.references(mixed)
+    with pytest.raises(UnsupportedError, match="2 of the things"):
+        zvcore.write_references(mixed, mixed.with_name("r.json"))
+    assert [path.name for path in mixed.parent.iterdir()] == ["a.h5"]
+
+
+def test_it_is_left_out_and_told(mixed: Path) -> None:
+    losses: list[Problem] = []
+    found = zvcore.references(mixed, skip_unsupported=True, losses=losses)
+    assert sorted(found["refs"]) == sorted(SHOWN)
+    assert sorted(loss.where for loss in losses) == ["g/r", "g/s"]
+    assert all(loss.what.startswith("it cannot be shown as Zarr: ") for loss in losses)
+
+
+def test_nothing_is_left_if_nothing_can_be_shown(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["s"] = np.array(["a"], dtype=h5py.string_dtype())
+    with pytest.raises(UnsupportedError, match="no array here that can be shown as Zarr"):
+        zvcore.references(tmp_path / "a.h5", skip_unsupported=True)
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.parquet", "-"])
+def test_the_command_names_it_and_goes_on(
+    mixed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(mixed.parent)
+    assert cli.main(["refs", "a.h5", "-o", name]) == 1
+    assert "(--skip-unsupported leaves them out)" in capsys.readouterr().err
+    assert not (mixed.parent / name).exists()
+    assert cli.main(["refs", "a.h5", "-o", name, "--skip-unsupported"]) == 0
+    told = capsys.readouterr()
+    assert [line.split(": ")[1] for line in told.err.splitlines() if line.startswith("lost: ")] in (
+        ["g/s", "g/r"], ["g/r", "g/s"],
+    )  # fmt: skip
+    assert (name == "-" and json.loads(told.out)["version"] == 1) or (mixed.parent / name).exists()
+
+
+def test_an_array_with_a_chunk_that_others_cannot_read_is_left_out_as_a_whole(tmp_path: Path) -> None:
+    group = zvcore.open(tmp_path / "g", "w", format="n5")
+    for name, length in (("whole", 8), ("cut", 7)):
+        group.create_dataset(name, shape=(length,), dtype="u1", chunks=(4,), codec=None)[...] = 1
+    losses: list[Problem] = []
+    found = zvcore.references(tmp_path / "g", skip_unsupported=True, losses=losses)
+    assert [loss.where for loss in losses] == ["cut"]
+    assert {key.partition("/")[0] for key in found["refs"]} == {".zgroup", "whole"}
+    losses.clear()
+    assert "cut/1" in zvcore.references(tmp_path / "g", inline=True, skip_unsupported=True, losses=losses)["refs"]
+    assert not losses
