@@ -56,6 +56,10 @@ class FlatLayout(ReadLayout):
         size, self.stamp = store.size(key), store.stamp(key)
         if size is None or self.stamp is None:
             raise NotFoundError("there is no file here", key=f"{store.root}/{key}")
+        if values.start < 0:
+            raise CorruptDataError(
+                "the values would begin before the file", key=key, expected="an offset from 0 on", found=values.start
+            )
         if values.start > size or values.nbytes > size - values.start:
             raise CorruptDataError(
                 "the file is too short for the values that it tells of", key=key, offset=values.start,
