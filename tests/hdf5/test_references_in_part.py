@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from zvcore import zvf
 from zvcore.commands import cli
 from zvcore.errors import UnsupportedError
 
@@ -82,3 +83,10 @@ def test_an_array_with_a_chunk_that_others_cannot_read_is_left_out_as_a_whole(tm
     losses.clear()
     assert "cut/1" in zvcore.references(tmp_path / "g", inline=True, skip_unsupported=True, losses=losses)["refs"]
     assert not losses
+
+
+def test_what_is_no_array_at_all_is_refused_by_its_place(tmp_path: Path) -> None:
+    zvf.write_points(tmp_path / "v", np.ones((3, 3), "f4"), chunk_shape=(4, 4, 4))
+    with pytest.raises(UnsupportedError, match="only arrays and groups") as caught:
+        zvcore.references(tmp_path / "v", skip_unsupported=True)
+    assert caught.value.key == str(tmp_path / "v")

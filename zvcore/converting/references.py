@@ -133,9 +133,10 @@ def _nodes(top: Any, failed: dict[str, ZvcoreError]) -> Iterator[tuple[str, Any]
         if name.count("/") >= _DEEPEST:
             raise UnsupportedError("groups nested as deeply as this", key=name, expected=f"at most {_DEEPEST}")
         if not isinstance(node, Node) or (node.kind == "vectors" and not isinstance(node, Array)):
-            failed[name] = UnsupportedError(
-                "only arrays and groups of them are shown as Zarr", key=name or node.store.root
-            )
+            refusal = UnsupportedError("only arrays and groups of them are shown as Zarr", key=name or node.store.root)
+            if node is top:
+                raise refusal
+            failed[name] = refusal
             continue
         yield name, node
         if isinstance(node, Array):
