@@ -42,6 +42,8 @@ from zvcore.precomputed.surface_files import SURFACE_SUFFIXES, encode_surface, p
 from zvcore.precomputed.surfaces import Surface
 from zvcore.precomputed.swc import encode_swc, parse_swc
 from zvcore.stores import MemoryStore
+from zvcore.stores.http_ranges import Outcome, Ranges
+from zvcore.stores.range_requests import Wanted, address_of
 from zvcore.stores.zip_store import ZipStore
 from zvcore.testing.codecs import decode_in_parts
 from zvcore.zarr3.shard_index import ShardIndexForm
@@ -69,6 +71,11 @@ CODECS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "blosc": [
         ("blosc", {"cname": cname, "clevel": 5, "shuffle": shuffle, "typesize": 4})
         for cname, shuffle in (("lz4", 1), ("zstd", 2), ("blosclz", 0), ("zlib", 1), ("lz4hc", 0))
+    ]
+    # Of several blocks, which can be decoded one by one.
+    + [
+        ("blosc", {"cname": cname, "clevel": 5, "shuffle": 1, "typesize": 4, "blocksize": 512})
+        for cname in ("lz4", "zstd")
     ],
     "bzip2": [("bzip2", {"block_size": 1})],
     "xz": [("xz", {"preset": 1})],
@@ -585,6 +592,19 @@ def run_sharding(data: bytes) -> None:
     spec = ShardingSpec.from_json(data)
     spec.locate(np.array([0, 1, 2**64 - 1], np.uint64))
     assert ShardingSpec.from_json(spec.to_json()) == spec
+
+
+RANGE = Wanted(address_of("http://127.0.0.1/x"), 10, 30, '"tag"', 100)
+RANGE_FIELDS = (b"Content-Range: bytes 10-29/100", b"Content-Length: 20", b'ETag: "tag"')
+
+
+@target("http_answer", lambda: [b"\r\n".join([b"HTTP/1.1 206 Partial Content", *RANGE_FIELDS, b"Connection: close"])])
+def run_http_answer(data: bytes) -> None:
+    outcome = Ranges([RANGE]).check(0, data)
+    if outcome in (Outcome.GOING_ON, Outcome.ENDED):
+        assert data.startswith(b"HTTP/1.1 206")
+        for field in RANGE_FIELDS:
+            assert field.split(b": ")[1] in data
 
 
 @cache
