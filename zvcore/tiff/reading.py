@@ -90,7 +90,8 @@ def _level(levels: Sequence[Any], number: int, words: Words, place: SingleFileSt
 
 def _layout(level: Any, place: SingleFileStore) -> tuple[Layout, tuple[int, ...] | None]:
     """(the layout of one level, the shape of its tiles)."""
-    if level.dtype is None:
+    # Of the page: the series makes float64 of no type at all.
+    if level.keyframe.dtype is None:
         raise UnsupportedError("samples of a type that is not known", key=place.root)
     # What lies nowhere is not stored, and reads as zeros.
     if level.dataoffset and level.transform is None:
