@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -51,3 +52,32 @@ def test_what_fails_keeps_the_set_that_was_there(tmp_path: Path, kind: str) -> N
     with pytest.raises(RuntimeError, match="no more"):
         write(tmp_path / "m", kind, items(kind, 3), sharding=None, overwrite=True)
     assert {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_fails_takes_away_nothing_that_was_there_packed(tmp_path: Path, kind: str) -> None:
+    """CloudVolume packs files: the new one takes the place of `1.gz`, and is then all that there is of the object."""
+    first = {1: SKELETON} if kind == "skeletons" else {1: (VERTICES, FACES)}
+    write(tmp_path / "m", kind, first, sharding=None)
+    names = [path.name for path in (tmp_path / "m").iterdir() if path.name != "info"]
+    for name in names:
+        path = tmp_path / "m" / name
+        path.with_name(f"{name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    with pytest.raises(RuntimeError, match="no more"):
+        write(tmp_path / "m", kind, items(kind, 3), sharding=None, overwrite=True)
+    assert {path.name for path in (tmp_path / "m").iterdir()} == {"info", *names}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("document", [None, "{", '{"sharding": 5}'])
+def test_what_fails_takes_away_nothing_whose_document_is_lost(tmp_path: Path, kind: str, document: str | None) -> None:
+    first = {1: SKELETON} if kind == "skeletons" else {1: (VERTICES, FACES)}
+    write(tmp_path / "m", kind, first, sharding=None)
+    before = {path.name for path in (tmp_path / "m").iterdir() if path.name != "info"}
+    (tmp_path / "m/info").unlink()
+    if document is not None:
+        (tmp_path / "m/info").write_text(document)
+    with pytest.raises(RuntimeError, match="no more"):
+        write(tmp_path / "m", kind, items(kind, 3), sharding=None, overwrite=True)
+    assert {path.name for path in (tmp_path / "m").iterdir()} - {"info"} == before

@@ -13,7 +13,7 @@ from zvcore.precomputed.mesh_octree import encode_mesh
 from zvcore.precomputed.meshes import write_mesh_fragments
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY
-from zvcore.precomputed.replacing import files_to_replace, remove_files
+from zvcore.precomputed.replacing import files_to_replace, names_there, remove_files, take_back
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.simplifying import simplified
@@ -125,7 +125,7 @@ def _write_legacy(
     store: Store, surfaces: Iterable[tuple[int, list[Surface]]], attrs: Mapping[str, Any] | None, overwrite: bool
 ) -> int:
     """One fragment for each mesh, of its finest level."""
-    old = files_to_replace(store, "meshes", overwrite)
+    old, there = files_to_replace(store, "meshes", overwrite), names_there(store)
     count = 0
     new: set[str] = set()
     try:
@@ -133,8 +133,7 @@ def _write_legacy(
             new |= put_legacy_mesh(store, id, levels[0])
             count += 1
     except BaseException:
-        # Without a document they would be found among those of the next call, whatever it writes.
-        remove_files(store, new - old)
+        take_back(store, new, there)
         raise
     # The document last: a reader that finds it finds all of them.
     write_info(store, legacy_document(attrs))

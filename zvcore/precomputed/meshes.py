@@ -13,7 +13,7 @@ from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
-from zvcore.precomputed.replacing import files_to_replace, names_of_shards, remove_files
+from zvcore.precomputed.replacing import files_to_replace, names_of_shards, names_there, remove_files, take_back
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.surfaces import Surface, joined, merged, transformed
@@ -21,7 +21,7 @@ from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -253,7 +253,7 @@ def write_mesh_fragments(
         count = write_sharded(store, spec, _stored(meshes), overwrite=overwrite)
         new = names_of_shards(store, spec)
     else:
-        new = write_mesh_files(store, _stored(meshes), old)
+        new = write_mesh_files(store, _stored(meshes), names_there(store))
         count = len(new) // 2
     write_info(store, document)
     remove_files(store, old - new)
@@ -261,11 +261,11 @@ def write_mesh_fragments(
 
 
 def write_mesh_files(
-    store: Store, stored: Iterable[tuple[SupportsIndex, bytes, bytes]], old: Container[str] | None = None
+    store: Store, stored: Iterable[tuple[SupportsIndex, bytes, bytes]], there: Collection[str] | None = None
 ) -> set[str]:
     """Write (id, manifest, fragments) into two files each; the names of these.
 
-    old  what was there before, where all of a set is made: if that fails, what is new is removed
+    there  what was there before, where all of a set is made: if that fails, what is new is removed
     """
     manifests, data = SegmentFiles(store, _MANIFEST_SUFFIX), SegmentFiles(store)
     names: set[str] = set()
@@ -276,8 +276,7 @@ def write_mesh_files(
                 files.put(id, content)
                 names.add(files.key(id))
     except BaseException:
-        # Without a document they would be found among those of the next call, whatever it writes.
-        if old is not None:
-            remove_files(store, {name for name in names if name not in old})
+        if there is not None:
+            take_back(store, names, there)
         raise
     return names

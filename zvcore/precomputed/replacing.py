@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
@@ -14,12 +15,12 @@ from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from zvcore.stores import Store
 
-__all__ = ["files_to_replace", "names_of_shards", "refuse_another_kind", "remove_files"]
+__all__ = ["files_to_replace", "names_of_shards", "names_there", "refuse_another_kind", "remove_files", "take_back"]
 
 # Names of the files of an object, and of the single fragment that zvcore gives a legacy mesh.
 _OBJECT = re.compile(r"(0|[1-9][0-9]{0,19})(\.index)?(\.gz)?")
@@ -77,3 +78,18 @@ def remove_files(store: Store, names: Iterable[str]) -> None:
     for name in sorted(names):
         store.delete(name)
         index_cache().invalidate(store, name)
+
+
+def names_there(store: Store) -> set[str]:
+    """The names of all files here before anything is written, for `take_back`."""
+    return set(store.list_dir()[1])
+
+
+def take_back(store: Store, new: Iterable[str], there: Collection[str]) -> None:
+    """After a failure: remove what was written, but for what took the place of something, under this name or packed.
+
+    Without a document it would be found among the objects of the next call, whatever that writes.
+    """
+    # What failed is to be told, not that this does too.
+    with suppress(ZvcoreError, OSError):
+        remove_files(store, {name for name in new if name not in there and f"{name}.gz" not in there})

@@ -13,7 +13,7 @@ from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.metadata import write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
-from zvcore.precomputed.replacing import files_to_replace, names_of_shards, remove_files
+from zvcore.precomputed.replacing import files_to_replace, names_of_shards, names_there, remove_files, take_back
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -270,14 +270,13 @@ def _write(
         count = write_sharded(store, spec, encoded, overwrite=overwrite)
         new = names_of_shards(store, spec)
     else:
-        files, new = SegmentFiles(store), set()
+        files, new, there = SegmentFiles(store), set(), names_there(store)
         try:
             for id, data in encoded:
                 files.put(id, data)
                 new.add(files.key(id))
         except BaseException:
-            # Without a document they would be found among those of the next call, whatever it writes.
-            remove_files(store, new - old)
+            take_back(store, new, there)
             raise
         count = len(new)
     write_info(store, document)
