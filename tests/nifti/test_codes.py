@@ -52,3 +52,10 @@ def test_codes_of_an_affine_that_cannot_be_written_are_told(tmp_path: Path) -> N
     attrs = {"affine": [[0.0] * 4] * 4, "sform_code": 2, "qform_code": 3}
     _, lost = written(tmp_path, attrs)
     assert [name for name in attrs if any(f"'{name}'" in what for what in lost)] == [*attrs]
+
+
+def test_codes_by_which_no_affine_is_meant_are_told(tmp_path: Path) -> None:
+    """An affine without any code is one that no program looks at: it is written with 1, which is told."""
+    header, lost = written(tmp_path, {"affine": AFFINE, "sform_code": 0, "qform_code": 0})
+    assert (int(header["sform_code"]), int(header["qform_code"])) == (1, 0)
+    assert len([what for what in lost if "'sform_code'" in what]) == 1

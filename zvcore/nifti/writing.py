@@ -178,6 +178,9 @@ def _place(header: Any, image: WholeImage, sizes: list[float], offsets: list[flo
             if not _is_code(code) and name in image.attrs:
                 report.lose("", f"the attribute {name!r} is none that a NIfTI has, 0 to 5: it becomes 1")
         sform, qform = (code if _is_code(code) else 1 for code in said.values())
+        if sform == qform == 0:
+            # Without any code no program would look at the affine.
+            report.lose("", "the attribute 'sform_code': with 0 for both codes no affine is meant: it becomes 1")
         header.set_sform(matrix, code=max(sform, 0) or (0 if qform else 1))
         header.set_qform(matrix, code=qform, strip_shears=True)
         return
