@@ -219,7 +219,8 @@ class Report:
 
     def part(self) -> Report:
         """An empty report with the same watcher, by which this one will be extended."""
-        return Report(watch=self.watch)
+        # Threads of a pool do not know what `keeping` says.
+        return Report(watch=self.watch, most=self.most)
 
     def tell(self, *problems: Problem) -> None:
         """Take these in, or only count them where there are enough of their kind."""
@@ -311,7 +312,8 @@ class Report:
         from zvcore import html
 
         losses = (f"lost: {loss}" for loss in self.losses)
-        return html.listing(f"zvcore: {self.verdict}", self.counts, [*self.problems, *losses])
+        rows = {**self.counts, **({"problems": beyond} if (beyond := self.beyond(len(self.problems))) else {})}
+        return html.listing(f"zvcore: {self.verdict}", rows, [*self.problems, *losses])
 
 
 def join(prefix: str, where: str) -> str:

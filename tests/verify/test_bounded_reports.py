@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import pickle
 import tracemalloc
+from threading import Thread, get_ident
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import zvcore
-from zvcore import zvf
+from zvcore import precomputed, zvf
 from zvcore.commands import cli
 from zvcore.report import Problem, Report, What, keeping
 
@@ -186,3 +188,40 @@ def test_memory_of_a_check_does_not_grow_with_the_number_of_problems(
             tracemalloc.stop()
 
     assert peak(10) < peak(None) / 2
+
+
+def test_notebooks_show_how_many_more_there_are() -> None:
+    report = Report(most=1)
+    for place in "abc":
+        report.add(place, "broken")
+    assert "and 2 more, of these kinds in all: 3 data" in report._repr_html_()
+    assert "more" not in Report()._repr_html_()
+
+
+def test_parts_that_threads_make_keep_to_the_bound() -> None:
+    with keeping(2):
+        report = Report()
+    parts: list[Report] = []
+    thread = Thread(target=lambda: parts.append(report.part()))
+    thread.start()
+    thread.join()
+    assert parts[0].most == 2
+
+
+def test_problems_of_objects_are_counted_by_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that count at once may count one for two."""
+    pytest.importorskip("DracoPy")
+    vertices, faces = np.eye(4, 3, dtype="f4") * 100, np.array([[0, 1, 2], [0, 2, 3]], "u4")
+    precomputed.write_meshes(tmp_path / "m", dict.fromkeys(range(1, 9), (vertices, faces)), sharding=None)
+    monkeypatch.setattr("zvcore.precomputed.object_files.oddities", lambda _: ["odd"])
+    tellers = set()
+    tell = Report.tell
+
+    def told(self: Report, *problems: Problem) -> None:
+        tellers.add(get_ident())
+        tell(self, *problems)
+
+    monkeypatch.setattr(Report, "tell", told)
+    report = zvcore.verify(tmp_path / "m", max_problems=3, threads=4)
+    assert (report.odd, len(report.problems)) == (8, 3)
+    assert tellers == {get_ident()}

@@ -36,21 +36,21 @@ class ObjectFiles(FilePart):
         ids = self.objects.ids().tolist() if only is None else self._meant(only, report)
         count = 0
 
-        def look(id: int) -> None:
+        def look(id: int) -> list[Problem]:
             nonlocal count
             count += 1
-            self._look(id, fast, report)
+            return self._look(id, fast)
 
         self.look_at_each(ids, look, report)
         report.count("values", count)
 
-    def _look(self, id: int, fast: bool, report: Report) -> None:
+    def _look(self, id: int, fast: bool) -> list[Problem]:
+        """What is odd about an object."""
         if fast and isinstance(self.objects, Skeletons):
-            return
+            return []
         try:
             found = self.objects[id]
-            if isinstance(found, Mesh) and not fast:
-                self._look_at_mesh(found, report)
+            return self._look_at_mesh(found) if isinstance(found, Mesh) and not fast else []
         except NotFoundError:
             raise NotFoundError("the file was removed meanwhile", key=self._files(id)[0], chunk=id) from None
         except ZvcoreError as error:
@@ -59,13 +59,13 @@ class ObjectFiles(FilePart):
                 error.key = next(iter(self._files(id)), str(id))
             raise
 
-    def _look_at_mesh(self, mesh: Mesh, report: Report) -> None:
+    def _look_at_mesh(self, mesh: Mesh) -> list[Problem]:
         check_numbers(mesh.manifest)
         for level in range(mesh.lods):
             data = b"".join(mesh.fragments(level))
             if self._decodes:
                 check_fragments(mesh.manifest, level, data, mesh.quantization_bits)
-        report.tell(*(Problem(f"{mesh.id}.index", text, mesh.id, fatal=False) for text in oddities(mesh.manifest)))
+        return [Problem(f"{mesh.id}.index", text, mesh.id, fatal=False) for text in oddities(mesh.manifest)]
 
     def _meant(self, only: Sequence[str], report: Report) -> Iterable[int]:
         """The ids of the objects that these files hold."""

@@ -91,24 +91,25 @@ class FilePart(Part):
         else:
             yield from only
 
-    def look_at_each(self, items: Iterable[T], look: Callable[[T], None], report: Report) -> None:
-        """Call `look` for each, on several threads, and report its errors."""
+    def look_at_each(self, items: Iterable[T], look: Callable[[T], Iterable[Problem] | None], report: Report) -> None:
+        """Call `look` for each, on several threads, and report its errors and what it returns.
 
-        def problem_of(item: T) -> Problem | None:
+        Problems are counted as they are told, which is for one thread.
+        """
+
+        def problems_of(item: T) -> Iterable[Problem]:
             try:
-                look(item)
+                return look(item) or ()
             except ZvcoreError as error:
-                return Problem.of(error)
-            return None
+                return [Problem.of(error)]
 
         threads = self.threads or default_thread_count()
         with ThreadPoolExecutor(threads) as pool:
             waiting = iter(items)
             while batch := list(itertools.islice(waiting, _AHEAD * threads)):
-                for problem in pool.map(problem_of, batch):
+                for problems in pool.map(problems_of, batch):
                     report.looked_at()
-                    if problem is not None:
-                        report.tell(problem)
+                    report.tell(*problems)
 
 
 def stored_file(store: Store, key: str) -> bytes | None:
