@@ -38,6 +38,19 @@ def test_nothing_there_is_wrong_usage(
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.parametrize(
+    "place", ["file://{}/nope", "file://{}/no%70e/a", "nope.zip", "nope.zip/a", "memory://nobody-made-it"]
+)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_nothing_at_an_address_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(command.format(place.format(tmp_path)).split()) == 2
+    assert "there is no" in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("command", ["info", "refs", "preview", "downsample"])
 def test_a_part_that_is_missing_is_no_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

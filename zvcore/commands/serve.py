@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     import os
 
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import say
+    from zvcore.commands.terminal import reading, say
 
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port is 0 to 65535, not {options.port}")
@@ -58,11 +58,12 @@ def run(options: argparse.Namespace) -> int:
 
     # What lies in the folder may be anybody's.
     codecs.max_decoded_size = min(codecs.max_decoded_size, LARGEST_UNIT)
-    server = make_server(
-        options.path, options.host, options.port,
-        origin=options.origin, neuroglancer=options.neuroglancer, hosts=options.allow_host, log=log,
-        threads=options.threads,
-    )  # fmt: skip
+    with reading(options.path):
+        server = make_server(
+            options.path, options.host, options.port,
+            origin=options.origin, neuroglancer=options.neuroglancer, hosts=options.allow_host, log=log,
+            threads=options.threads,
+        )  # fmt: skip
     try:
         with server:
             told = without_credentials(options.path) if remote else os.path.abspath(options.path)

@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from zvcore.wording import printable
 
@@ -81,7 +82,11 @@ def reading(path: str) -> Iterator[None]:
 
 def _names(key: str | None, path: str) -> bool:
     """Whether what an error is about is the path itself, which stores know by its full name."""
-    return key == path or (bool(key) and "://" not in path and key == os.path.abspath(path))
+    if not key or key == path:
+        return bool(key)
+    if path.lower().startswith("file:///"):
+        path = unquote(path[len("file://") :])
+    return "://" not in path and key == os.path.abspath(path)
 
 
 def tell_unfinished(path: str) -> bool:

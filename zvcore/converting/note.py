@@ -158,7 +158,7 @@ def places_above(here: str) -> Iterator[tuple[str, str]]:
     parts = here.rstrip("/").split("/")
     for depth in range(1, min(_DEPTH, len(parts) - 1)):
         above = "/".join(parts[:-depth])
-        if above.endswith(":/") or not above:
+        if above.endswith((":/", "://")) or not above:
             return
         yield above, "/".join(parts[-depth:])
 

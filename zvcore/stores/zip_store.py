@@ -38,7 +38,7 @@ def open_zip(address: str, mode: str, options: dict[str, Any]) -> Store:
     folder = beside.folder
     store = ZipStore(folder, beside.file, read_only=mode == "r")
     if mode != "w" and not folder.exists(beside.file) and not store.begun:
-        raise NotFoundError(f"there is no archive at {found[0]}")
+        raise NotFoundError("there is no archive here", key=address)
     if mode != "r" and folder.local_root is None:
         raise UnsupportedError("archives are written on disks of this machine only", key=found[0])
     return store.child(found[1]) if found[1] else store
