@@ -90,3 +90,15 @@ def test_what_is_no_array_at_all_is_refused_by_its_place(tmp_path: Path) -> None
     with pytest.raises(UnsupportedError, match="only arrays and groups") as caught:
         zvcore.references(tmp_path / "v", skip_unsupported=True)
     assert caught.value.key == str(tmp_path / "v")
+
+
+def test_names_of_what_is_left_out_do_not_speak_to_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("a.h5", "w") as file:
+        file["x"] = np.arange(6)
+        file["\x1b[31m\nzvcore: all is well"] = np.array(["a"], dtype=h5py.string_dtype())
+    assert cli.main(["refs", "a.h5", "-o", "r.json", "--skip-unsupported"]) == 0
+    [lost] = [line for line in capsys.readouterr().err.split("\n") if "all is well" in line]
+    assert lost.startswith("lost: ") and lost.isprintable()

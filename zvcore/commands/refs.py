@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import print_json, reading, say
+    from zvcore.wording import printable
 
     if options.output != "-" and not options.output.lower().endswith((".json", ".parquet", ".parq")):
         raise UsageError(f"{options.output}: the name must end with .json or .parquet, which says what is written")
@@ -48,7 +49,8 @@ def run(options: argparse.Namespace) -> int:
         else:
             count = zvcore.write_references(options.path, options.output, **asked)
     for loss in losses:
-        print(f"lost: {loss}", file=sys.stderr)
+        # Names are anybody's: they neither speak to the terminal nor begin lines.
+        print(printable(f"lost: {loss}"), file=sys.stderr)
     if options.output == "-":
         return 0
     say(options, f"{options.output}: {count} chunks")
