@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import select
+import signal
 import socket
 import threading
+import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.processes import PATIENCE
 from zvcore.stores import range_requests
 from zvcore.stores.http_ranges import Outcome, PlainLines, Ranges
 from zvcore.stores.range_requests import Wanted, address_of, fetch_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 TAG = '"tag"'
 DATA = bytes(range(100, 200))
@@ -136,6 +140,15 @@ def serving(*pieces: bytes) -> Iterator[int]:
             thread.join()
 
 
+@pytest.fixture(params=["compiled", "encrypted"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to take answers; the one for encrypted connections on connections that are not."""
+    if request.param == "encrypted":
+        monkeypatch.setattr(range_requests, "_PlainBatch", range_requests._EncryptedBatch)
+        monkeypatch.setattr(range_requests, "_shake_hands", lambda connection: setattr(connection, "is_open", True))
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("step", [1, 2, 3, 50, 1000])
 def test_an_answer_may_come_in_any_pieces(step: int) -> None:
     whole = answer(b"X: " + b"y" * 600)
@@ -143,15 +156,98 @@ def test_an_answer_may_come_in_any_pieces(step: int) -> None:
         assert fetch_ranges(wanted(1, port), 4) == ([DATA[10:30]], False)
 
 
+@pytest.mark.usefixtures("way")
 def test_a_head_of_many_fields_is_still_a_head() -> None:
     with serving(answer(*[b"X-%d: %s" % (i, b"y" * 100) for i in range(250)])) as port:
         assert fetch_ranges(wanted(1, port), 4) == ([DATA[10:30]], False)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("given", [head(b"X: " + b"y" * (1 << 20)), answer() + b"more", b"\r\n\r\n", b"\r" * (1 << 17)])
 def test_what_does_not_end_where_it_should_is_refused(given: bytes) -> None:
     with serving(given) as port:
         assert fetch_ranges(wanted(1, port), 4) == ([None], True)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_range_that_was_asked_for_when_the_server_had_hung_up_already_is_asked_for_again() -> None:
+    with serving(answer()) as port:
+        with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+            ranges = wanted(2, port)
+            connection = range_requests._Connection(ranges[0].address.place, socket.AF_INET, listening.getsockname())
+            theirs, _ = listening.accept()
+        connection.is_open = connection.has_answered = True
+        # All that comes is there from the start: one answer, and that there is no other.
+        with theirs:
+            theirs.sendall(answer())
+            theirs.shutdown(socket.SHUT_WR)
+            arrived = select.poll()
+            arrived.register(connection.descriptor, select.POLLRDHUP)
+            assert arrived.poll(PATIENCE * 1000)
+            range_requests._keep(connection)
+            assert fetch_ranges(ranges, 1) == ([DATA[10:30]] * 2, False)
+
+
+@contextmanager
+def silent() -> Iterator[tuple[PlainLines, socket.socket]]:
+    """A connection over which a range was asked for, and its other end, which does not answer."""
+    lines = PlainLines(Ranges(wanted(1)), 1)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        lines.add(ours.fileno(), True, False)
+        yield lines, theirs
+
+
+@contextmanager
+def handling(handle: Callable[[], None]) -> Iterator[None]:
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: handle())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_signals_do_not_make_it_wait_longer() -> None:
+    over = threading.Event()
+    main = threading.get_ident()
+    with silent() as (lines, theirs), handling(lambda: None):
+
+        def disturb() -> None:
+            for _ in range(int(PATIENCE / 0.02)):
+                if over.wait(0.02):
+                    return
+                signal.pthread_kill(main, signal.SIGUSR1)
+            theirs.shutdown(socket.SHUT_RDWR)
+
+        thread = threading.Thread(target=disturb)
+        thread.start()
+        try:
+            assert lines.wait(0.3) is None
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_signals_that_interrupt_nothing_are_handled_while_it_waits() -> None:
+    waiting, handled = threading.Event(), threading.Event()
+    in_time = []
+    with silent() as (lines, theirs), handling(handled.set):
+
+        def signal_oneself() -> None:
+            waiting.wait()
+            time.sleep(0.5)  # until it waits; one that comes earlier would prove nothing
+            # As one that comes just before the wait: the system call of the other thread goes on.
+            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+            in_time.append(handled.wait(PATIENCE))
+            theirs.shutdown(socket.SHUT_RDWR)
+
+        thread = threading.Thread(target=signal_oneself)
+        thread.start()
+        waiting.set()
+        assert lines.wait(2 * PATIENCE) is not None
+        thread.join()
+    assert in_time == [True]
 
 
 def test_more_connections_than_there_is_room_for_are_not_taken() -> None:

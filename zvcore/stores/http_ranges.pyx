@@ -7,10 +7,12 @@ cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memchr, memcmp, memcpy
+
+from zvcore.system.atomics cimport zv_milliseconds
 
 
 cdef extern from "<poll.h>" nogil:
@@ -40,7 +42,7 @@ cdef enum:
     LONGEST_HEAD = 1 << 15
     LONGEST_REST = 160                  # of a request, besides its beginning and the entity tag
     ATTEMPTS = 3                        # how often a range is asked for
-    ROUNDS = 256                        # between looks for signals
+    SIGNAL_MILLISECONDS = 100           # between looks for signals
 
 
 # What has become of a connection, or of an answer.
@@ -370,19 +372,28 @@ cdef class PlainLines:
         return self.polled[i].fd, line.over, line.number, line.at != CONNECTING, line.has_answered
 
     cdef Py_ssize_t next_over(self, int milliseconds) except -2 nogil:
+        """Signals are looked after all the time, as one that comes between two waits ends neither of them. They are no
+        reason to wait any longer.
+        """
         cdef Py_ssize_t i
-        cdef int ready, rounds = 0
-        cdef bint interrupted
+        cdef int ready
+        cdef int64_t now = zv_milliseconds()
+        cdef int64_t heard = now, looked = now
         while True:
             for i in range(self.count):
                 if self.lines[i].over != GOING_ON:
                     return i
-            ready = poll(self.polled, self.count, milliseconds)
-            interrupted = ready < 0 and errno == EINTR
-            if ready <= 0 and not interrupted:
+            ready = poll(self.polled, self.count,
+                         <int> min(heard + milliseconds - now, <int64_t> SIGNAL_MILLISECONDS))
+            if ready < 0 and errno != EINTR:
                 return -1
-            rounds += 1
-            if interrupted or rounds % ROUNDS == 0:
+            now = zv_milliseconds()
+            if ready > 0:
+                heard = now
+            elif now - heard >= milliseconds:
+                return -1
+            if ready < 0 or now - looked >= SIGNAL_MILLISECONDS:
+                looked = now
                 with gil:
                     PyErr_CheckSignals()
             for i in range(self.count if ready > 0 else 0):

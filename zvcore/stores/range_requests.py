@@ -252,17 +252,18 @@ class _EncryptedBatch(_Batch):
         self.answers[connection.descriptor] = _Answer(number, self.wanted[number], self.ranges.request(number))
 
     def _advance(self, connection: _Connection) -> None:
-        number = self.answers[connection.descriptor].number
         try:
             outcome = self._step(connection)
         except (BlockingIOError, ssl.SSLWantReadError):
             self.selector.modify(connection.descriptor, selectors.EVENT_READ, connection)
+            return
         except ssl.SSLWantWriteError:
             self.selector.modify(connection.descriptor, selectors.EVENT_WRITE, connection)
+            return
         except OSError:
-            self._over(connection, Outcome.LOST, self.answers[connection.descriptor].number)
-        else:
-            self._over(connection, outcome, number)
+            outcome = Outcome.LOST
+        # A step may have brought one range and gone on to the next.
+        self._over(connection, outcome, self.answers[connection.descriptor].number)
 
     def _step(self, connection: _Connection) -> Outcome:
         """Go on until there is something to wait for, which the library says by an error."""
@@ -298,8 +299,10 @@ class _EncryptedBatch(_Batch):
             return Outcome.REFUSED if len(answer.head) > _LONGEST_HEAD else Outcome.GOING_ON
         outcome = self.ranges.check(answer.number, answer.head[:end])
         arrived = memoryview(answer.head)[end + 4 :]
-        if outcome not in (Outcome.GOING_ON, Outcome.ENDED) or len(arrived) > answer.length:
-            return max(outcome, Outcome.UNEXPECTED)
+        if outcome not in (Outcome.GOING_ON, Outcome.ENDED):
+            return outcome
+        if len(arrived) > answer.length:
+            return Outcome.REFUSED
         answer.ends = outcome is Outcome.ENDED
         answer.body = memoryview(bytearray(answer.length))
         answer.got = len(arrived)
