@@ -168,3 +168,32 @@ def test_a_child_has_the_locks_of_a_store_of_zarr_python_to_itself() -> None:
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
     assert run(script) == "7\n"
+
+
+def test_a_thread_with_the_gil_waits_for_no_lock_that_a_fork_has_taken() -> None:
+    """What others do before a fork may come after zvcore has taken its locks, and then waits for the GIL."""
+    script = """
+        import os, threading
+        forking, done = threading.Event(), threading.Event()
+        def before():
+            forking.set()
+            done.wait(60)
+        os.register_at_fork(before=before)  # before zvcore's, so it is called after that
+        from zvcore.engine.large import LEAST, LargeMemory
+        from zvcore.engine.medium import LEAST_MEDIUM, MediumMemory
+        kept = [MediumMemory(LEAST_MEDIUM), LargeMemory(LEAST)]
+        def use():
+            forking.wait()
+            MediumMemory(LEAST_MEDIUM), LargeMemory(LEAST)
+            kept.clear()
+            done.set()
+        thread = threading.Thread(target=use)
+        thread.start()
+        child = os.fork()
+        if child == 0:
+            MediumMemory(LEAST_MEDIUM), LargeMemory(LEAST)
+            os._exit(0)
+        print(done.is_set(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        thread.join()
+    """
+    assert run(script) == "True 0\n"

@@ -216,9 +216,9 @@ def test_the_command(shelf: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (["no-such-folder"], 1),
+        (["no-such-folder"], 2),
         ([".", "--port", "70000"], 2),
-        (["memory://nothing-is-called-so"], 1),
+        (["memory://nothing-is-called-so"], 2),
         ([".", "--origin", ""], 2),
     ],
 )

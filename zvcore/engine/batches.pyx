@@ -92,7 +92,7 @@ cdef void work_together(void (*run)(void *, int) noexcept nogil, void *context, 
 
 
 cdef int look_around(Batch *batch, Slot *slot) noexcept with gil:
-    """Signals and progress, in the calling thread. An exception stops the batch."""
+    """Signals and progress, in the calling thread. What was raised is to be recorded without the GIL, as that waits."""
     try:
         PyErr_CheckSignals()
         if batch.progress != NULL:
@@ -100,7 +100,6 @@ cdef int look_around(Batch *batch, Slot *slot) noexcept with gil:
         return 0
     except BaseException as error:
         fail_python(slot, error)
-        record_failure(batch, &slot.failure)
         return -1
 
 
@@ -166,6 +165,7 @@ cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
         if looking and now - batch.checked >= SIGNAL_MILLISECONDS:
             batch.checked = now
             if look_around(batch, slot) != 0:
+                record_failure(batch, &slot.failure)
                 return
 
 

@@ -60,4 +60,5 @@ cdef class LargeMemory:
 
 def forget():
     """Give the memory that waits back to the system."""
-    give_all_back(&waiting)
+    with nogil:
+        give_all_back(&waiting)

@@ -49,4 +49,5 @@ cdef class MediumMemory:
 
 def forget():
     """Give what waits back to the C library."""
-    give_all_back(&waiting)
+    with nogil:
+        give_all_back(&waiting)

@@ -22,8 +22,9 @@ cdef struct Waiting:
     void (*give_back)(void *memory) noexcept nogil
 
 
-# A piece that is at most a quarter too large, or none.
+# A piece that is at most a quarter too large, or none. Never waits for the lock, and so may be called with the GIL.
 cdef Piece take_waiting(Waiting *waiting, size_t size) noexcept nogil
-# Have a piece wait. Those that have waited longest make room.
+# Have a piece wait. Those that have waited longest make room. Never waits for the lock either.
 cdef void let_wait(Waiting *waiting, Piece piece) noexcept nogil
+# Without the GIL.
 cdef void give_all_back(Waiting *waiting) noexcept nogil

@@ -7,7 +7,7 @@ what was used last is used first.
 
 from libc.string cimport memmove
 
-from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_unlock
+from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_unlock
 
 
 cdef Piece take_out(Waiting *waiting, size_t place) noexcept nogil:
@@ -23,7 +23,9 @@ cdef Piece take_waiting(Waiting *waiting, size_t size) noexcept nogil:
     cdef size_t place
     piece.memory = NULL
     piece.size = 0
-    pthread_mutex_lock(&waiting.lock)
+    # With the GIL nobody may wait here: a thread that forks holds all locks, and may wait for the GIL.
+    if pthread_mutex_trylock(&waiting.lock) != 0:
+        return piece
     place = waiting.count
     while place > 0:
         place -= 1
@@ -35,7 +37,9 @@ cdef Piece take_waiting(Waiting *waiting, size_t size) noexcept nogil:
 
 
 cdef void let_wait(Waiting *waiting, Piece piece) noexcept nogil:
-    pthread_mutex_lock(&waiting.lock)
+    if pthread_mutex_trylock(&waiting.lock) != 0:
+        waiting.give_back(piece.memory)
+        return
     while waiting.count and (waiting.count == MOST_PIECES or waiting.bytes + piece.size > waiting.most_bytes):
         waiting.give_back(take_out(waiting, 0).memory)
     if piece.size <= waiting.most_bytes:

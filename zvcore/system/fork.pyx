@@ -1,7 +1,9 @@
 """Locks of native code across a fork: the child has no other thread, so no lock may be held by one that is gone.
 
 A fork takes all locks first, so that what they protect is whole in the child as well. None of them is ever held by a
-thread that waits for another of them, or for the GIL, so no order among them matters.
+thread that waits for another of them, or for the GIL, so no order among them matters. The thread that forks is the
+exception: what others have to do before a fork comes after this, and may wait for the GIL. So nobody who has the GIL
+may wait for one of these locks.
 """
 
 from zvcore.system.imports import at_fork

@@ -7,6 +7,7 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_init(pthread_mutex_t *lock, void *attributes)
     int pthread_mutex_destroy(pthread_mutex_t *lock)
     int pthread_mutex_lock(pthread_mutex_t *lock)
+    int pthread_mutex_trylock(pthread_mutex_t *lock)
     int pthread_mutex_unlock(pthread_mutex_t *lock)
 
     ctypedef struct pthread_cond_t:
