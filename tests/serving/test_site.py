@@ -223,10 +223,13 @@ def test_the_command(shelf: Path) -> None:
     ],
 )
 def test_wrong_commands(arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    from zvcore import codecs
     from zvcore.commands.cli import main
 
+    limit = codecs.max_decoded_size
     assert main(["serve", *arguments]) == status
     assert "Traceback" not in capsys.readouterr().err
+    assert codecs.max_decoded_size == limit, "the process goes on with the limit of a server"
 
 
 @pytest.mark.parametrize(

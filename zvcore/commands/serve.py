@@ -38,26 +38,37 @@ def run(options: argparse.Namespace) -> int:
     import os
 
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import reading, say
 
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port is 0 to 65535, not {options.port}")
     if not options.origin.isprintable() or not options.origin.strip():
         raise UsageError(f"--origin is * or one origin, not {options.origin!r}")
-    remote = "://" in options.path
-    if not remote and not os.path.isdir(options.path):
+    if "://" not in options.path and not os.path.isdir(options.path):
         raise UsageError(f"there is no such folder: {options.path}")
     from zvcore import codecs
-    from zvcore.serving import make_server
     from zvcore.serving.limits import LARGEST_UNIT
+
+    # What lies in the folder may be anybody's.
+    limit = codecs.max_decoded_size
+    codecs.max_decoded_size = min(limit, LARGEST_UNIT)
+    try:
+        serve(options)
+    finally:
+        codecs.max_decoded_size = limit
+    return 0
+
+
+def serve(options: argparse.Namespace) -> None:
+    import os
+
+    from zvcore.commands.terminal import reading, say
+    from zvcore.serving import make_server
     from zvcore.stores.fenced import without_credentials
 
     def log(line: str) -> None:
         if options.verbose:
             say(options, line)
 
-    # What lies in the folder may be anybody's.
-    codecs.max_decoded_size = min(codecs.max_decoded_size, LARGEST_UNIT)
     with reading(options.path):
         server = make_server(
             options.path, options.host, options.port,
@@ -66,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         )  # fmt: skip
     try:
         with server:
-            told = without_credentials(options.path) if remote else os.path.abspath(options.path)
+            told = without_credentials(options.path) if "://" in options.path else os.path.abspath(options.path)
             say(options, f"serving {told}, read only; Ctrl-C ends")
             if not is_loopback(server.server_name):
                 say(options, "anyone who can reach this server can read everything in this folder")
@@ -76,7 +87,6 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         # The way to end it, and no fault.
         say(options, "")
-    return 0
 
 
 def is_loopback(host: str) -> bool:
