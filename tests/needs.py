@@ -31,7 +31,9 @@ CODE = {
         r"|^from tests\.processes import (?!PATIENCE$)|^from tests\.\w+\.interrupting import .*\bkilled\b",
         re.MULTILINE,
     ),
-    "network": re.compile(r"\bhttp\.server\b|^from tests\.stores\.servers import", re.MULTILINE),
+    "network": re.compile(
+        r"\bhttp\.server\b|\bsocket\.create_server\(|^from tests\.stores\.servers import", re.MULTILINE
+    ),
     "interop": re.compile(
         r"^\s*(?:import|from) (?:cloudvolume|dask|distributed|h5py|mrcfile|nibabel|tensorstore|tifffile|xarray|z5py"
         r"|zarrs?|npe2|zarr_n5|zarr_vectors)\b"
