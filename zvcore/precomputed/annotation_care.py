@@ -58,16 +58,11 @@ class AnnotationFiles(FilePart):
         self._check = form.check_one if index.single else form.check_list
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
-        count = 0
-
         def look(name: str) -> None:
-            nonlocal count
-            count += 1
             if not fast:
                 self._look(f"{self.prefix}{name}")
 
-        self.look_at_each(self.files(only, report), look, report)
-        report.count("values", count)
+        report.count("values", self.look_at_each(self.files(only, report), look, report))
 
     def files(self, only: Sequence[str] | None, report: Report) -> Iterator[str]:
         """The names of files, without `.gz`; others are reported."""

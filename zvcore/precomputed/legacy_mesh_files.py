@@ -31,9 +31,7 @@ class LegacyMeshFiles(FilePart):
         seen: set[str] = set()
 
         def look(item: tuple[str, str]) -> None:
-            nonlocal fragments
             manifest, name = item
-            fragments += 1
             self._fragment(manifest, f"{self.prefix}{name}", fast)
 
         for name in self._manifests(only):
@@ -47,10 +45,10 @@ class LegacyMeshFiles(FilePart):
             fresh = [one for one in dict.fromkeys(named) if one not in seen]
             seen.update(fresh)
             report.looked_at()
-            self.look_at_each(((f"{self.prefix}{name}", one) for one in fresh), look, report)
+            fragments += self.look_at_each(((f"{self.prefix}{name}", one) for one in fresh), look, report)
         for name in only or ():
             if MANIFEST_NAME.fullmatch(name) is None:
-                self.look_at_each([("", name.removesuffix(".gz"))], look, report)
+                fragments += self.look_at_each([("", name.removesuffix(".gz"))], look, report)
         report.count("meshes", meshes)
         report.count("fragments", fragments)
 

@@ -34,15 +34,7 @@ class ObjectFiles(FilePart):
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         ids = self.objects.ids().tolist() if only is None else self._meant(only, report)
-        count = 0
-
-        def look(id: int) -> list[Problem]:
-            nonlocal count
-            count += 1
-            return self._look(id, fast)
-
-        self.look_at_each(ids, look, report)
-        report.count("values", count)
+        report.count("values", self.look_at_each(ids, lambda id: self._look(id, fast), report))
 
     def _look(self, id: int, fast: bool) -> list[Problem]:
         """What is odd about an object."""

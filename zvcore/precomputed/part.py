@@ -91,10 +91,10 @@ class FilePart(Part):
         else:
             yield from only
 
-    def look_at_each(self, items: Iterable[T], look: Callable[[T], Iterable[Problem] | None], report: Report) -> None:
-        """Call `look` for each, on several threads, and report its errors and what it returns.
+    def look_at_each(self, items: Iterable[T], look: Callable[[T], Iterable[Problem] | None], report: Report) -> int:
+        """Call `look` for each, on several threads, and report its errors and what it returns. How many there were.
 
-        Problems are counted as they are told, which is for one thread.
+        All that is counted, items as well as problems as they are told, is for the one thread that hands them out.
         """
 
         def problems_of(item: T) -> Iterable[Problem]:
@@ -104,12 +104,15 @@ class FilePart(Part):
                 return [Problem.of(error)]
 
         threads = self.threads or default_thread_count()
+        seen = 0
         with ThreadPoolExecutor(threads) as pool:
             waiting = iter(items)
             while batch := list(itertools.islice(waiting, _AHEAD * threads)):
+                seen += len(batch)
                 for problems in pool.map(problems_of, batch):
                     report.looked_at()
                     report.tell(*problems)
+        return seen
 
 
 def stored_file(store: Store, key: str) -> bytes | None:
