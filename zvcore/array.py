@@ -521,7 +521,8 @@ class Array(Generic[Item]):
     def refresh(self) -> None:
         """Read the document again: shape and attributes as others have left them."""
         if self._document is not None:
-            self._adopt(self._document.latest())
+            with self._document.turn.held():
+                self._adopt(self._document.latest())
 
     def _reshape(self, shape: Sequence[int]) -> list[int]:
         """Write the document that gives this shape, and be what it says: the axes that are shorter than before.
@@ -545,11 +546,12 @@ class Array(Generic[Item]):
 
         if self._document is None:
             raise self._fixed()
-        self._adopt(self._document.change(change))
+        with self._document.turn.held():
+            self._adopt(self._document.change(change))
         return [axis for axis, (n, old) in enumerate(zip(new, before, strict=True)) if n < old or new == before]
 
     def _adopt(self, content: dict[str, Any]) -> None:
-        """Be what the document says."""
+        """Be what the document says now; the caller has the document's turn."""
         assert self._document is not None
         self._layout = self._laid_out(content)
         self._document.content = content

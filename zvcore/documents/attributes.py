@@ -59,7 +59,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def refresh(self) -> None:
         """Read the document again."""
-        self._document.content = self._document.latest()
+        self._document.refresh()
 
     def __getitem__(self, name: str) -> Any:
         if name in self.hidden:

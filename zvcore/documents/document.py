@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from zvcore.documents.thread_lock import ThreadLock
 from zvcore.documents.values import DEEPEST, too_deep
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
 from zvcore.logs import Log
@@ -140,12 +141,14 @@ def change_bytes(
 class Document:
     """The document that describes a node (an array, a group, a volume), as it was last read or changed.
 
-    Subclasses say how their format parses and writes it.
+    Subclasses say how their format parses and writes it. Who sets `content` holds `turn`: of several threads that read
+    or change the document at once, the last one's view is the last one that is kept.
     """
 
     def __init__(self, store: Store, key: str, content: dict[str, Any], *, read_only: bool = False) -> None:
         self.store = store
         self.key = key
+        self.turn = ThreadLock()
         self.content = content
         self.read_only = read_only or store.read_only
 
@@ -162,9 +165,19 @@ class Document:
         """What the document says now, as others have left it."""
         return self.parse(fetch(self.store, self.key))
 
+    def refresh(self) -> dict[str, Any]:
+        """Read the document again."""
+        with self.turn.held():
+            self.content = self.latest()
+            return self.content
+
     def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         """Replace the document by what `make` makes of the present one; if that fails, nothing has changed."""
         if self.read_only:
             raise ReadOnlyError("opened for reading; open it with mode='r+' to change attributes", key=self.store.root)
-        self.content = change_bytes(self.store, self.key, lambda raw: make(self.parse(raw)), self.encode)
-        return self.content
+        with self.turn.held():
+            self.content = self._changed(make)
+            return self.content
+
+    def _changed(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        return change_bytes(self.store, self.key, lambda raw: make(self.parse(raw)), self.encode)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents import Attributes, Document
-from zvcore.errors import NotFoundError, ReadOnlyError
+from zvcore.errors import NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -83,10 +83,7 @@ class HeaderDocument(Document):
     def latest(self) -> dict[str, Any]:
         return content_of(read_header(self._format, self.store))
 
-    def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        if self.read_only:
-            raise ReadOnlyError("opened for reading; open it with mode='r+' to change attributes", key=self.store.root)
-
+    def _changed(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         made: dict[str, Any] = {}
 
         def changed(raw: bytes | None) -> bytes:
@@ -99,7 +96,6 @@ class HeaderDocument(Document):
             return spelled + bytes(raw[content["header"].start :])
 
         self.store.change(self.key, changed)
-        self.content = made
         return made
 
 

@@ -38,7 +38,7 @@ class Described(Document):
 
     def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         content = super().change(make)
-        tell_above(self.store, self.key, content, self.through)
+        tell_above(self.store, self.key, self.through)
         return content
 
 
@@ -60,7 +60,9 @@ class AttributesFile(Described):
     @property
     def content(self) -> dict[str, Any]:
         if self._content is None:
-            self._content = self.latest()
+            with self.turn.held():
+                if self._content is None:
+                    self._content = self.latest()
         return self._content
 
     @content.setter

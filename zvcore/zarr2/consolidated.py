@@ -56,16 +56,18 @@ def consolidate(store: Store) -> None:
     store.put(CONSOLIDATED, documents.encode(document))
 
 
-def tell_above(store: Store, name: str, content: dict[str, Any] | None, through: Sequence[Store] = ()) -> None:
-    """Let the groups that tell of a document say what it says now; None: it is gone.
+def tell_above(store: Store, name: str, through: Sequence[Store] = ()) -> None:
+    """Let the groups that tell of a document say what it says now.
 
-    `through` are the stores of the groups that the node was opened through; where folders have parents, those are
-    found without.
+    It is read for each of them while nobody else can change what that group tells: of two writers at once, the one that
+    tells last may have written first. `through` are the stores of the groups that the node was opened through; where
+    folders have parents, those are found without.
     """
 
     def change(told: Told, path: str) -> Told:
         key = document_key(name, path)
         rest = {other: one for other, one in told.items() if other != key}
+        content = documents.read(store, name)
         return rest if content is None else {**rest, key: content}
 
     _change_above(store, through, change)

@@ -84,9 +84,9 @@ def create_array(
     # First what goes without the other: an array is there when its document is.
     if user:
         write_document(store, ATTRIBUTES, user)
-        tell_above(store, ATTRIBUTES, user, through)
+        tell_above(store, ATTRIBUTES, through)
     write_document(store, DOCUMENT, document)
-    tell_above(store, DOCUMENT, document, through)
+    tell_above(store, DOCUMENT, through)
     return array
 
 

@@ -181,7 +181,7 @@ def create_group(
     document = {"zarr_format": 2}
     if user:
         write_document(store, ATTRIBUTES, user)
-        tell_above(store, ATTRIBUTES, user, through)
+        tell_above(store, ATTRIBUTES, through)
     write_document(store, GROUP, document)
-    tell_above(store, GROUP, document, through)
+    tell_above(store, GROUP, through)
     return Zarr2Group(store, parse_group(document, GROUP), through=through, **options)
