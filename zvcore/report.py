@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from zvcore.wording import human_size
+from zvcore.wording import human_size, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -306,7 +306,7 @@ class Report:
         told = ", ".join(f"{number} {what}" for what, number in self.counts.items() if number)
         beyond = self.beyond(len(self.problems))
         verdict = f"{self.verdict}{': ' if told else ''}{told}"
-        return "\n".join([*map(str, self.problems), *filter(None, [beyond]), verdict])
+        return printable_lines([*self.problems, *filter(None, [beyond]), verdict])
 
     def _repr_html_(self) -> str:
         from zvcore import html
@@ -413,7 +413,7 @@ class ConversionReport(Outcome, Report):
         if self.verified is not None:
             lines.append("verified: both sides are the same" if self.verified else "verified: NOT the same")
         lines.extend(told_part(self.share, self.waiting))
-        return "\n".join(lines)
+        return printable_lines(lines)
 
     def _work(self) -> list[str]:
         if not self.units and (self.counts or self.bytes_out):  # points, lines, files: these have no chunks

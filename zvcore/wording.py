@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["human_size", "printable", "table"]
+__all__ = ["human_size", "printable", "printable_lines", "table"]
 
 
 def human_size(count: float) -> str:
@@ -23,7 +23,14 @@ def human_size(count: float) -> str:
 
 def printable(text: str) -> str:
     """Text from a store, without signs that a terminal would obey."""
+    if text.isprintable():
+        return text
     return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+
+
+def printable_lines(lines: Iterable[Any]) -> str:
+    """Lines of which each stays one, whatever names from a store it has in it."""
+    return "\n".join(printable(str(line)) for line in lines)
 
 
 def table(rows: Iterable[Iterable[Any]], right: str = "") -> Iterator[str]:

@@ -30,7 +30,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError, measuring
-    from zvcore.commands.terminal import print_json, reading
+    from zvcore.commands.terminal import print_json, put, reading
     from zvcore.engine import default_thread_count
     from zvcore.versions import text_table
 
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         note = "" if r.who == "zvcore" else f"{ratio:.2f}{' (limit)' if r.limit else ''}"
         speed = f"{r.size / r.best / 1e6:.0f}"
         rows.append((r.task, str(r.threads or ""), r.who, milliseconds(r.best), milliseconds(r.median), speed, note))
-    print("\n".join(text_table(rows)))
+    put(*text_table(rows))
     return 0
 
 

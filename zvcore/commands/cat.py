@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
     import zvcore
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import open_array, print_json, reading
+    from zvcore.commands.terminal import open_array, print_json, put, reading
     from zvcore.engine import Selection
     from zvcore.images.slabs import slabs
 
@@ -75,22 +75,24 @@ def run(options: argparse.Namespace) -> int:
     sys.stdout.flush()
     if options.limit and total > options.limit:
         # With --quiet too: what was left out matters.
-        print(
+        put(
             f"zvcore cat: {options.limit} of {total} values; {total - options.limit} are left out. "
             "--limit 0 prints all; say a region for others",
-            file=sys.stderr,
+            words=True,
         )
     return 0
 
 
 def print_rows(parts: Iterable[Any], most: int) -> None:
     """Values, one line for each row of the last axis, until there were so many."""
+    from zvcore.commands.terminal import put
+
     for values in parts:
         rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
         for row in rows:
             if most <= 0:
                 return
-            print(*row[:most].tolist())
+            put(" ".join(map(str, row[:most].tolist())))
             most -= len(row)
 
 

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, rest = parser.parse_known_args(arguments, argparse.Namespace(**UNLESS_GIVEN))
     place_rest(parser, options, rest)
     try:
-        with durable(durability_asked(options)), telling(options.verbose), opening_with(options):
+        with warning(), durable(durability_asked(options)), telling(options.verbose), opening_with(options):
             status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt as error:
@@ -123,12 +123,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         if options.debug:
             raise
-        print(f"zvcore {options.command}: {in_options(str(error), options.parser)}", file=sys.stderr)
+        tell_error(f"zvcore {options.command}: {in_options(str(error), options.parser)}")
         return 2
     except Exception as error:
         if options.debug:
             raise
-        print(f"zvcore: {type(error).__name__}: {in_options(str(error), options.parser)}", file=sys.stderr)
+        tell_error(f"zvcore: {type(error).__name__}: {in_options(str(error), options.parser)}")
         tell_notes(error)
         return 1
     return status
@@ -213,6 +213,7 @@ def telling(verbose: int) -> Iterator[None]:
 
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(relativeCreated)6d ms %(name)s: %(message)s"))
+    handler.addFilter(make_printable)
     logger = logging.getLogger("zvcore")
     before = logger.level
     logger.addHandler(handler)
@@ -224,7 +225,39 @@ def telling(verbose: int) -> Iterator[None]:
         logger.setLevel(before)
 
 
+def make_printable(record: Any) -> bool:
+    """What is logged has names of others in it, too."""
+    from zvcore.wording import printable
+
+    record.msg, record.args = printable(record.getMessage()), None
+    return True
+
+
+@contextmanager
+def warning() -> Iterator[None]:
+    """Within this, warnings are words of the command as its errors are."""
+    import warnings
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        tell_error(f"zvcore: {category.__name__}: {message}")
+
+    before = warnings.showwarning
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
 def tell_notes(error: BaseException) -> None:
     """What is to be said besides the error."""
     for note in getattr(error, "__notes__", ()):
-        print(f"zvcore: {note}", file=sys.stderr)
+        tell_error(f"zvcore: {note}")
+
+
+def tell_error(text: str) -> None:
+    """An error, whose further lines are seen to belong to it: its words may be from others' files."""
+    from zvcore.commands.terminal import put
+
+    first, *others = text.split("\n")
+    put(first, *(f"  {line}" for line in others), words=True)

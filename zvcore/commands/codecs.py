@@ -21,11 +21,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     from zvcore import versions
-    from zvcore.commands.terminal import print_json
+    from zvcore.commands.terminal import print_json, put
 
     rows = versions.codec_table()
     if options.json:
         print_json(rows)
     else:
-        print("\n".join(versions.codec_lines(rows)))
+        put(*versions.codec_lines(rows))
     return 1 if any(row["error"] for row in rows) else 0

@@ -23,7 +23,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands.terminal import print_json, reading
+    from zvcore.commands.terminal import print_json, put, reading
     from zvcore.wording import human_size
 
     with reading(options.path):
@@ -33,8 +33,8 @@ def run(options: argparse.Namespace) -> int:
         return 0 if report.ok else 1
     for problem in report.problems:
         if problem.fatal:
-            print(f"left alone: {problem}")
+            put(f"left alone: {problem}")
     done, saved = report.counts.get("shards rewritten", 0), report.counts.get("bytes saved", 0)
     if not options.quiet:
-        print(f"{options.path}: {done} of {report.counts.get('shards', 0)} shards rewritten, {human_size(saved)} saved")
+        put(f"{options.path}: {done} of {report.counts.get('shards', 0)} shards rewritten, {human_size(saved)} saved")
     return 0 if report.ok else 1

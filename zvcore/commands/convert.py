@@ -172,24 +172,26 @@ def run(options: argparse.Namespace) -> int:
 
 
 def tell_plan(options: argparse.Namespace, plan: Any) -> int:
-    from zvcore.commands.terminal import print_json
+    from zvcore.commands.terminal import print_json, put
 
     if options.json:
         print_json(plan.to_json())
     else:
-        print(plan)
+        put(*str(plan).split("\n"))
     return 0
 
 
 def tell(options: argparse.Namespace, report: Any) -> int:
-    from zvcore.commands.terminal import print_json, say
+    from zvcore.commands.terminal import print_json, put, say
 
     if options.json:
         print_json(report.to_json())
-    elif report.ok:
-        say(options, report)
+        return 0 if report.ok else 1
+    lines = str(report).split("\n")
+    if report.ok:
+        say(options, *lines)
     else:
-        print(report)
+        put(*lines)
     return 0 if report.ok else 1
 
 

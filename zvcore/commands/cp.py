@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def mirrored(options: argparse.Namespace, function: Any, **asked: Any) -> int:
     from zvcore.commands import ending_in_order
-    from zvcore.commands.terminal import print_json, reading, say
+    from zvcore.commands.terminal import print_json, put, reading, say
     from zvcore.wording import human_size
 
     source = {} if options.source_option is None else {"source_options": dict(options.source_option)}
@@ -58,7 +58,7 @@ def mirrored(options: argparse.Namespace, function: Any, **asked: Any) -> int:
         print_json(report.to_json())
         return 0 if report.ok else 1
     for problem in report.problems:
-        print(problem)
+        put(problem)
     counts = report.counts
     done = [f"{counts.get(f'objects {what}', 0)} {what}" for what in ("copied", "the same", "removed")]
     size = human_size(counts.get("bytes copied", 0))

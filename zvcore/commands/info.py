@@ -29,15 +29,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands.terminal import holds_unfinished, print_json, reading
+    from zvcore.commands.terminal import holds_unfinished, print_json, put, reading
 
     with reading(options.path):
         found = zvcore.inspect(options.path, threads=options.threads, format=options.format)
     if options.json:
         print_json(found)
     else:
-        for line in lines(found, options.attributes):
-            print(line)
+        put(*lines(found, options.attributes))
     return int(holds_unfinished(found))
 
 

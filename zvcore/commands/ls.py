@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,26 +25,23 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.commands.terminal import holds_unfinished, print_json, reading, tell_unfinished
-    from zvcore.wording import printable
+    from zvcore.commands.terminal import holds_unfinished, print_json, put, reading, tell_unfinished
 
     with reading(options.path):
         members = listed(options.path, sizes=options.long)
     unfinished = tell_unfinished(options.path)
     beside = {name: f"{name}: {one['unfinished']['what']}" for name, one in members.items() if "unfinished" in one}
     if options.json or options.long:
-        for told in beside.values():
-            print(printable(told), file=sys.stderr)
+        put(*beside.values(), words=True)
     if options.json:
         print_json(members if options.long else list(members))
     elif options.long:
         from zvcore.commands.info import member_table
 
         if members:
-            print("\n".join(member_table(members)))
+            put(*member_table(members))
     else:
-        for name in members:
-            print(printable(beside.get(name, name)))
+        put(*(beside.get(name, name) for name in members))
     return int(unfinished or any(map(holds_unfinished, members.values())))
 
 

@@ -32,7 +32,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands.terminal import print_json, reading
+    from zvcore.commands.terminal import print_json, put, reading
 
     with reading(options.path):
         report = zvcore.migrate(options.path, format=options.format, undo=options.undo)
@@ -40,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
         print_json(report.to_json())
         return 0 if report.ok else 1
     for one in (*report.problems, *report.losses):
-        print(one)
+        put(one)
     if not options.quiet:
         what = "removed" if options.undo else "added"
-        print(f"{options.path}: {report.counts.get(f'documents {what}', 0)} documents {what}")
+        put(f"{options.path}: {report.counts.get(f'documents {what}', 0)} documents {what}")
     return 0 if report.ok else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import print_json, reading, say
-    from zvcore.wording import printable
+    from zvcore.commands.terminal import print_json, put, reading, say
 
     if options.output != "-" and not options.output.lower().endswith((".json", ".parquet", ".parq")):
         raise UsageError(f"{options.output}: the name must end with .json or .parquet, which says what is written")
@@ -48,9 +46,7 @@ def run(options: argparse.Namespace) -> int:
             print_json(zvcore.references(options.path, **asked))
         else:
             count = zvcore.write_references(options.path, options.output, **asked)
-    for loss in losses:
-        # Names are anybody's: they neither speak to the terminal nor begin lines.
-        print(printable(f"lost: {loss}"), file=sys.stderr)
+    put(*(f"lost: {loss}" for loss in losses), words=True)
     if options.output == "-":
         return 0
     say(options, f"{options.output}: {count} chunks")

@@ -28,7 +28,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands.terminal import print_json, reading, say
+    from zvcore.commands.terminal import print_json, put, reading, say
 
     with reading(options.path):
         report = zvcore.repair(options.path, options.out, threads=options.threads, format=options.format)
@@ -49,11 +49,11 @@ def run(options: argparse.Namespace) -> int:
     for problem in report.problems:
         say(options, f"found: {problem}")
     for loss in report.losses:
-        print(f"lost: {loss}")
+        put(f"lost: {loss}")
     for problem in remaining:
-        print(f"remains: {problem}")
+        put(f"remains: {problem}")
     if beyond:
-        print(f"remains: and {beyond} more")
+        put(f"remains: and {beyond} more")
     counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
     say(options, f"{where}: {'problems remain' if remaining else 'sound now'} ({counts or 'nothing done'})")
     return 1 if remaining else 0

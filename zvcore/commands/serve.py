@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 def serve(options: argparse.Namespace) -> None:
     import os
 
-    from zvcore.commands.terminal import reading, say
+    from zvcore.commands.terminal import put, reading, say
     from zvcore.serving import make_server
     from zvcore.stores.fenced import without_credentials
 
@@ -82,7 +83,8 @@ def serve(options: argparse.Namespace) -> None:
             if not is_loopback(server.server_name):
                 say(options, "anyone who can reach this server can read everything in this folder")
             # On stdout, so that a script can read where it listens.
-            print(server.url, flush=True)
+            put(server.url)
+            sys.stdout.flush()
             server.serve_forever()
     except KeyboardInterrupt:
         # The way to end it, and no fault.

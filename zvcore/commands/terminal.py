@@ -23,16 +23,26 @@ __all__ = [
     "parse_region",
     "plain",
     "print_json",
+    "put",
     "reading",
     "say",
     "tell_unfinished",
 ]
 
 
-def say(options: argparse.Namespace, *words: Any) -> None:
-    """Print a message that is not the answer itself; silent with `--quiet`."""
+def put(*lines: Any, words: bool = False) -> None:
+    """Print lines: of the answer, or `words` about it. All that commands print comes by here.
+
+    Names, keys and errors in them are anybody's: they neither speak to the terminal nor begin lines.
+    """
+    for line in lines:
+        print(printable(str(line)), file=sys.stderr if words else sys.stdout, flush=words)
+
+
+def say(options: argparse.Namespace, *lines: Any) -> None:
+    """Print messages that are not the answer itself; silent with `--quiet`."""
     if not options.quiet:
-        print(*words, file=sys.stderr)
+        put(*lines, words=True)
 
 
 def print_json(value: Any) -> None:
@@ -96,7 +106,7 @@ def tell_unfinished(path: str) -> bool:
     unfinished = unfinished_around(path)
     if unfinished is None:
         return False
-    print(printable(f"{path}: {unfinished}"), file=sys.stderr)
+    put(f"{path}: {unfinished}", words=True)
     return True
 
 

@@ -22,8 +22,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.commands.terminal import can_print, holds_unfinished, print_json, reading
-    from zvcore.wording import printable
+    from zvcore.commands.terminal import can_print, holds_unfinished, print_json, put, reading
 
     with reading(options.path):
         found = inspected(options.path)
@@ -31,9 +30,9 @@ def run(options: argparse.Namespace) -> int:
         print_json(found)
         return int(holds_unfinished(found))
     signs = ("├── ", "└── ", "│   ") if can_print("├└│") else ("|-- ", "`-- ", "|   ")
-    print(f"{printable(options.path)}  {summary(found)}")
+    put(f"{options.path}  {summary(found)}")
     for line in drawn(found, "", signs):
-        print(line)
+        put(line)
     return int(holds_unfinished(found))
 
 
@@ -65,29 +64,25 @@ def children(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def drawn(found: dict[str, Any], before: str, signs: tuple[str, str, str]) -> Iterator[str]:
-    from zvcore.wording import printable
-
     below = children(found)
     for number, (name, one) in enumerate(below):
         last = number == len(below) - 1
-        yield f"{before}{signs[1] if last else signs[0]}{printable(name)}  {summary(one)}".rstrip()
+        yield f"{before}{signs[1] if last else signs[0]}{name}  {summary(one)}".rstrip()
         yield from drawn(one, before + ("    " if last else signs[2]), signs)
 
 
 def summary(found: dict[str, Any]) -> str:
     """A few words."""
-    from zvcore.wording import printable
-
     unfinished = found.get("unfinished")
-    return described(found) if unfinished is None else printable(f"{described(found)}, {unfinished['what']}")
+    return described(found) if unfinished is None else f"{described(found)}, {unfinished['what']}"
 
 
 def described(found: dict[str, Any]) -> str:
     from zvcore.commands.info import words
-    from zvcore.wording import human_size, printable
+    from zvcore.wording import human_size
 
     if found.get("error"):
-        return printable(f"{found['kind']}: {found['error']}")
+        return f"{found['kind']}: {found['error']}"
     if found["kind"] == "array":
         # How much of one file something in it takes is not known.
         stored = f" {human_size(found['stored_bytes'])}" if "stored_bytes" in found else ""

@@ -72,17 +72,19 @@ def run(options: argparse.Namespace) -> int:
 
 def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
     """Problems are the data; that there are none is reported too, unless `--quiet`."""
+    from zvcore.commands.terminal import put
+
     first = report.first(options.limit or None)
     for problem in first:
         if problem.fatal or not options.quiet:
-            print(f"{'' if problem.fatal else 'odd: '}{problem}")
+            put(f"{'' if problem.fatal else 'odd: '}{problem}")
     if beyond := report.beyond(len(first)):
-        print(f"{beyond} (--limit 0 tells each)")
+        put(f"{beyond} (--limit 0 tells each)")
     wrong, odd = report.wrong, report.odd
     counts = ", ".join(f"{number} {what}" for what, number in report.counts.items() if number)
     if not options.quiet:
         for name, said in report.datasets.items():
-            print(f"{name}: {said}")
+            put(f"{name}: {said}")
         verdict = report.verdict if report.ok else f"{report.verdict}: {wrong} problem{'s' * (wrong != 1)}"
         also = f", {odd} {'oddity' if odd == 1 else 'oddities'}" if odd else ""
-        print(f"{path}: {verdict}{also} ({counts or 'nothing looked at'})")
+        put(f"{path}: {verdict}{also} ({counts or 'nothing looked at'})")

@@ -10,7 +10,7 @@ from zvcore.converting.coarse import CoarseView
 from zvcore.converting.companions import CopyingObjects
 from zvcore.converting.making import Made, path_in
 from zvcore.converting.pyramids import Pyramiding
-from zvcore.wording import human_size
+from zvcore.wording import human_size, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,7 +176,7 @@ class Plan:
         if not self.objects:
             work = f"{human_size(self.bytes)} of values in {self.units} units of at most {human_size(self.memory)}"
             lines.append(work)
-        return "\n".join(lines)
+        return printable_lines(lines)
 
 
 def planned(draft: Draft, made: Made, root: Store, scratch: Store) -> list[PlannedArray]:

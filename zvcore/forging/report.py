@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zvcore.report import Report, told_part
-from zvcore.wording import human_size
+from zvcore.wording import human_size, printable_lines
 
 __all__ = ["ForgingPlan", "ForgingReport"]
 
@@ -57,7 +57,7 @@ class ForgingPlan:
         lines.append(f"  of {self.source}: {voxels} voxels of {size} nm")
         box = " x ".join(map(str, self.box))
         lines.append(f"{self.boxes} boxes of {box} voxels, each with about {human_size(self.memory)} of memory")
-        return "\n".join(lines)
+        return printable_lines(lines)
 
 
 @dataclass
@@ -100,4 +100,4 @@ class ForgingReport(Report):
         told = ", ".join(f"{number} {what}" for what, number in self.counts.items() if number)
         again = f"; {self.resumed} of {self.units} parts were done before" if self.resumed else ""
         work = f"{where}: {told or 'nothing'}, {self.seconds:.1f} s{again}"
-        return "\n".join([*map(str, self.problems), work, *told_part(self.share, self.waiting)])
+        return printable_lines([*self.problems, work, *told_part(self.share, self.waiting)])
