@@ -11,13 +11,13 @@ import errno
 import os
 import stat as modes
 import struct
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.stores import files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, check_span, prefix_path
+from zvcore.stores.listing import Listing
 from zvcore.stores.locks import lock_path
 from zvcore.stores.partial_writes import Unfinished, unfinished_of
 from zvcore.stores.read_only import ReadOnlyStore
@@ -343,67 +343,55 @@ class ConfinedStore(ReadOnlyStore):
         seen: set[tuple[int, int]] = set()
         repeated = 0
 
-        def identity(prefix: str) -> tuple[int, int] | None:
+        def enter(prefix: str) -> _OpenFolder | None:
             nonlocal repeated
-            found = self._look(self._way_to_folder(prefix))
-            if found is None or not modes.S_ISDIR(found.st_mode):
-                return None
-            which = found.st_dev, found.st_ino
-            repeated += which in seen
-            if repeated > _MOST_REPEATED:
-                raise UnsupportedError("links lead to the same folders again and again", key=f"{self.root}/{prefix}")
-            seen.add(which)
-            return which
+            folder = self._enter(prefix)
+            if folder is not None:
+                repeated += folder.identity in seen
+                if repeated > _MOST_REPEATED:
+                    text = "links lead to the same folders again and again"
+                    raise UnsupportedError(text, key=f"{self.root}/{prefix}")
+                seen.add(folder.identity)
+            return folder
 
-        return keys_below(prefix_path(prefix), identity, self._scan)
+        return keys_below(prefix_path(prefix), enter)
 
-    def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
-        folders, objects = self._scan(prefix)
-        return sorted(folders), sorted(objects)
-
-    def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
-        return self._scan(prefix, most)[1]
-
-    def _scan(self, prefix: str, most: int | None = None) -> tuple[builtins.list[str], builtins.list[str]]:
-        """(names of folders, names of objects) in a folder, as they come."""
+    def _enter(self, prefix: str) -> _OpenFolder | None:
         way = self._way_to_folder(prefix)
-        folders: builtins.list[str] = []
-        objects: builtins.list[str] = []
         try:
             descriptor, found = self._folder.open(way, self._allowed)
         except OSError as error:
             if error.errno in _ABSENT:
-                return folders, objects
+                return None
             raise
-        try:
-            if not modes.S_ISDIR(found.st_mode):
-                return folders, objects
-            with os.scandir(descriptor) as entries:
-                for entry in islice(entries, most):
-                    name = os.fsencode(entry.name)
-                    if not files.is_key_name(name) or not self._allowed(name):
-                        continue
-                    kind = self._kind(entry, (*way, name))
-                    if modes.S_ISDIR(kind) or modes.S_ISREG(kind):
-                        text = name.decode("utf-8", "surrogateescape")
-                        (folders if modes.S_ISDIR(kind) else objects).append(text)
-        finally:
+        except InvalidKeyError as error:
+            raise error.located(key=os.fsdecode(b"/".join(way)))
+        if not modes.S_ISDIR(found.st_mode):
             os.close(descriptor)
-        return folders, objects
+            return None
+        return _OpenFolder(self, way, Listing(b"/".join(way), descriptor))
 
-    def _kind(self, entry: os.DirEntry[str], way: Names) -> int:
+    def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
+        folders, objects = self._found(prefix)
+        return sorted(folders), sorted(objects)
+
+    def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
+        return self._found(prefix, most)[1]
+
+    def _found(self, prefix: str, most: int | None = None) -> tuple[builtins.list[str], builtins.list[str]]:
+        folder = self._enter(prefix)
+        return ([], []) if folder is None else folder.names(most)
+
+    def _kind_behind(self, link: Names) -> int:
         """A folder or an object, or neither. A link that leads out passes for an object, and reading it is an error."""
-        if not entry.is_symlink():
-            return (
-                modes.S_IFDIR
-                if entry.is_dir(follow_symlinks=False)
-                else entry.is_file(follow_symlinks=False) * modes.S_IFREG
-            )
         try:
-            found = self._look(way)
+            found = self._look(link)
         except InvalidKeyError:
             return modes.S_IFREG
         return 0 if found is None else modes.S_IFMT(found.st_mode)
+
+    def _may_be(self, name: str) -> bool:
+        return self._allowed is any_name or self._allowed(_encoded(name))
 
     # --- the store itself
 
@@ -412,3 +400,35 @@ class ConfinedStore(ReadOnlyStore):
 
     def child(self, prefix: str) -> ConfinedStore:
         return ConfinedStore(self._folder, self._way_to_folder(prefix), self._allowed, self.largest)
+
+
+class _OpenFolder:
+    """A folder of a confined store, open to be read once."""
+
+    def __init__(self, store: ConfinedStore, way: Names, listing: Listing) -> None:
+        self._store = store
+        self._way = way
+        self._listing = listing
+        self.identity = listing.identity
+
+    def names(self, most: int | None = None) -> tuple[list[str], list[str]]:
+        """(names of folders, names of objects), as they come."""
+        store = self._store
+        folders, objects, links = (
+            [name for name in names if store._may_be(name)] for names in self._listing.names(False, most)
+        )
+        for name in links:
+            kind = store._kind_behind((*self._way, _encoded(name)))
+            if modes.S_ISDIR(kind):
+                folders.append(name)
+            elif modes.S_ISREG(kind):
+                objects.append(name)
+        return folders, objects
+
+    def keys(self, head: str) -> tuple[list[str], list[str]]:
+        folders, objects = self.names()
+        return [f"{head}{name}/" for name in folders], [head + name for name in objects]
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")

@@ -7,7 +7,6 @@ import os
 import secrets
 import time
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError
@@ -19,6 +18,7 @@ from zvcore.stores.durability import chosen_durability, durability_code, single_
 from zvcore.stores.growing import Growth
 from zvcore.stores.kept_versions import cut_short, is_cut_short, kept_version, settle_kept, settle_kept_of
 from zvcore.stores.late_writes import settle
+from zvcore.stores.listing import Listing
 from zvcore.stores.lock_names import too_long
 from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.open_files import pool
@@ -208,52 +208,33 @@ class LocalStore(Store):
         return files.settled(stamp)
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        return keys_below(prefix_path(prefix), self._folder_identity, self._scan)
+        return keys_below(prefix_path(prefix), self._listing)
 
-    def _folder_identity(self, prefix: str) -> tuple[int, int] | None:
+    def _listing(self, prefix: str) -> Listing | None:
         try:
-            found = os.stat(self._prefix_folder(prefix))
+            return Listing(self._prefix_folder(prefix))
         except OSError as error:
             if error.errno not in _ABSENT:
                 raise
             return None
-        return found.st_dev, found.st_ino
 
     def _prefix_folder(self, prefix: str) -> bytes:
         prefix = prefix_path(prefix)
         return files.join(self._folder, prefix) if prefix else self.local_root
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
-        folders, objects = self._scan(prefix)
+        folders, objects = self._found(prefix)
         return sorted(folders), sorted(objects)
 
     def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
-        return self._scan(prefix, most)[1]
+        return self._found(prefix, most)[1]
 
-    def _scan(self, prefix: str, most: int | None = None) -> tuple[builtins.list[str], builtins.list[str]]:
+    def _found(self, prefix: str, most: int | None = None) -> tuple[builtins.list[str], builtins.list[str]]:
         """(names of folders, names of objects) in a folder, as they come."""
-        folders: builtins.list[str] = []
-        objects: builtins.list[str] = []
-        try:
-            entries = os.scandir(self._prefix_folder(prefix))
-        except OSError as error:
-            if error.errno not in _ABSENT:
-                raise
-            return folders, objects
-        with entries:
-            for entry in islice(entries, most):
-                name = entry.name
-                # Only such names can be none.
-                if (name.startswith(b".") or b"\\" in name) and not files.is_key_name(name):
-                    continue
-                try:
-                    kind = objects if entry.is_file() else folders if entry.is_dir() else None
-                except OSError as error:
-                    if error.errno != errno.ELOOP:
-                        raise
-                    continue
-                if kind is not None:
-                    kind.append(name.decode("utf-8", "surrogateescape"))
+        listing = self._listing(prefix)
+        if listing is None:
+            return [], []
+        folders, objects, _ = listing.names(most=most)
         return folders, objects
 
     # --- writing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from zvcore.errors import CorruptDataError
 from zvcore.stores.again import changed
@@ -14,13 +14,24 @@ if TYPE_CHECKING:
 
     from zvcore.stores.files import OpenFile
 
-__all__ = ["keys_below", "read_ranges"]
+__all__ = ["OpenFolder", "keys_below", "read_ranges"]
 
 # Copying this many bytes that nobody wants costs about as much as another request.
 _GAP = 32 * 1024
 _LARGEST_SPAN = 16 * 1024 * 1024
 
 _NOTHING = memoryview(b"")
+
+
+class OpenFolder(Protocol):
+    """A folder that is open to be read once."""
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What tells folders apart."""
+
+    def keys(self, head: str) -> tuple[list[str], list[str]]:
+        """(folders, objects): names after `head`, and folders with a slash at the end."""
 
 
 def read_ranges(file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None) -> list[memoryview]:
@@ -52,28 +63,28 @@ def _read_within(file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], st
     return result
 
 
-def keys_below(
-    prefix: str,
-    identity: Callable[[str], tuple[int, int] | None],
-    scan: Callable[[str], tuple[list[str], list[str]]],
-) -> Iterator[str]:
+def keys_below(prefix: str, enter: Callable[[str], OpenFolder | None]) -> Iterator[str]:
     """The keys of all objects below a folder, in order.
 
-    `identity` tells folders apart, None where there is none; `scan` gives the names of the folders and of the objects
-    in one. Both take its key with a slash after it, or "".
+    `enter` opens a folder by its key with a slash after it, or ""; None where there is none.
     """
     # A stack of (what is left of a folder, the folder's identity): links may lead in circles.
     stack: list[tuple[Iterator[str], tuple[int, int]]] = []
     above: set[tuple[int, int]] = set()
     entering = prefix + "/" if prefix else ""
     while True:
-        found = identity(entering)
-        if found is not None and found not in above:
-            folders, objects = scan(entering)
+        folder = enter(entering)
+        if folder is not None and folder.identity not in above:
             # A folder's keys begin with its name and a slash: sorted so, all keys come in order.
-            names = sorted([*objects, *(name + "/" for name in folders)])
-            stack.append((iter([entering + name for name in names] if entering else names), found))
-            above.add(found)
+            folders, objects = folder.keys(entering)
+            objects.sort()
+            if folders:
+                stack.append((iter(sorted([*objects, *folders])), folder.identity))
+                above.add(folder.identity)
+            else:
+                yield from objects
+        # Closed before the next is opened.
+        del folder
         while True:
             if not stack:
                 return
