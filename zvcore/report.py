@@ -206,6 +206,11 @@ class Report:
         """The status in words: what zvcore cannot read may well be sound."""
         return self.status if self.status in ("sound", "unsupported") else f"NOT sound, {self.status}"
 
+    @property
+    def skipped(self) -> bool:
+        """Whether something was left out as a whole because it is not supported, and not only had no place."""
+        return any(loss.kind is What.UNSUPPORTED for loss in self.losses)
+
     def __bool__(self) -> bool:
         return self.ok
 
@@ -231,6 +236,12 @@ class Report:
                 self.problems.append(problem)
             else:
                 self.left_out[sort] += 1
+
+    def only(self, keep: Callable[[Problem], bool]) -> None:
+        """Keep these of the problems, within the bound, also those that somebody appended to the list of them."""
+        problems, self.problems = self.problems, []
+        self._kept.clear()
+        self.tell(*filter(keep, problems))
 
     def add(self, where: str, what: str, **place: Any) -> None:
         self.tell(Problem(where, what, **place))
@@ -405,7 +416,8 @@ class ConversionReport(Outcome, Report):
         return {**super().to_json(limit), **numbers}
 
     def __str__(self) -> str:
-        lines = [*map(str, self.problems), *(f"lost: {loss}" for loss in self.losses)]
+        lines = [*map(str, self.problems), *filter(None, [self.beyond(len(self.problems))])]
+        lines.extend(f"lost: {loss}" for loss in self.losses)
         if self.already_finished:
             lines.append("was already finished: nothing was written; overwriting does it again")
         else:

@@ -11,6 +11,7 @@ import zarr
 import zvcore
 from tests.convert.test_references import DATA, KINDS, make, title
 from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,3 +116,20 @@ def test_virtualizarr_reads_references_of_shards(tmp_path: Path) -> None:
     store = parsers.KerchunkJSONParser()(url=f"file://{tmp_path}/g.json", registry=files)
     group: Any = zarr.open_group(store, mode="r")
     np.testing.assert_array_equal(group["a"][...], DATA)
+
+
+def test_a_chunk_that_is_removed_meanwhile_is_an_error_and_no_hole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make(tmp_path / "a", "zarr3", DATA)
+    gone = path / "c" / "0" / "0" / "1"
+    sizes = LocalStore.sizes
+
+    def removing(store: LocalStore, keys: Any) -> Any:
+        gone.unlink(missing_ok=True)
+        return sizes(store, keys)
+
+    monkeypatch.setattr(LocalStore, "sizes", removing)
+    with pytest.raises(ConflictError, match="was removed while references") as caught:
+        referred(tmp_path, path)
+    assert str(caught.value.key) and str(gone).endswith(str(caught.value.key))

@@ -36,7 +36,7 @@ def taking_turns() -> Iterator[None]:
     """Threads that begin meanwhile take turns at every step."""
     threading.settrace(switching)
     yield
-    threading.settrace(None)  # type: ignore[arg-type]
+    threading.settrace(None)
 
 
 @pytest.mark.usefixtures("taking_turns")

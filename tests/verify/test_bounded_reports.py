@@ -14,10 +14,13 @@ import pytest
 import zvcore
 from zvcore import precomputed, zvf
 from zvcore.commands import cli
+from zvcore.converting import conversion
 from zvcore.report import Problem, Report, What, keeping
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from zvcore.stores import Store
 
 
 MANY = 40
@@ -225,3 +228,45 @@ def test_problems_of_objects_are_counted_by_one_thread(tmp_path: Path, monkeypat
     report = zvcore.verify(tmp_path / "m", max_problems=3, threads=4)
     assert (report.odd, len(report.problems)) == (8, 3)
     assert tellers == {get_ident()}
+
+
+class Careless:
+    """The care of a plugin whose author appends to the list of problems."""
+
+    def verify(self, store: Store, **_: object) -> Report:
+        report = Report()
+        for number in range(MANY):
+            report.problems.append(Problem(f"c/{number}", "is broken"))
+        return report
+
+
+def test_what_is_appended_to_the_problems_keeps_to_the_bound_and_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zvcore.create(tmp_path / "a", format="n5", shape=(4,), dtype="u2", chunks=(1,))
+    monkeypatch.setattr(type(zvcore.formats()["n5"]), "care", lambda _: Careless())
+    few, none = zvcore.verify(tmp_path / "a", max_problems=3), zvcore.verify(tmp_path / "a", max_problems=0)
+    assert (len(few.problems), few.wrong, few.status, few.kinds()) == (3, MANY, "damaged", {"data": MANY})
+    assert (none.problems, none.wrong, none.status) == ([], MANY, "damaged")
+
+
+def test_notes_of_conversions_take_no_place_of_other_oddities(tmp_path: Path) -> None:
+    path = broken_array(tmp_path / "a", "n5", 4)
+    whole = zvcore.verify(path).odd
+    (path / "..zvcore-0.tmp").write_bytes(b"")
+    (path / ".zvcore-convert.json").write_text(json.dumps({"version": 1}))
+    found = zvcore.verify(path, max_problems=whole + 5)
+    assert not any(problem.where == ".zvcore-convert.json" and not problem.fatal for problem in found.problems)
+
+
+def test_a_conversion_that_reads_back_keeps_so_many_problems_and_counts_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(MANY, 1 << 20), dtype="u1", chunks=(1, 1 << 18))[...] = 1
+    copy = {"format": "n5", "memory": 1 << 20}
+    zvcore.convert(tmp_path / "a", tmp_path / "b", **copy)
+    zvcore.open(tmp_path / "b", "r+")[...] = 2
+    monkeypatch.setattr(conversion, "MOST_KEPT", 3)
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", verify=True, **copy)
+    assert not report.ok and report.verified is False and report.wrong > 3 == len(report.problems)
+    assert f"and {report.wrong - 3} more, of these kinds" in str(report)

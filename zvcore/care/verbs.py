@@ -186,7 +186,7 @@ def _unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedCon
 
 def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConversion | None]) -> None:
     """Report unfinished conversions: their missing chunks are not fill values. Their notes are not odd files."""
-    report.problems = [problem for problem in report.problems if problem.fatal or not _is_note(problem.where)]
+    report.only(lambda problem: problem.fatal or not _is_note(problem.where))
     here = f"{root.rstrip('/')}/"
     for one in {one.place: one for one in found if one is not None}.values():
         what = f"{one}; the same conversion, run again, resumes it"

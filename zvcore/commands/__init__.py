@@ -76,6 +76,10 @@ class FormatNames:
         return iter([*(name for name, one in found if any(getattr(one, way) for way in WAYS)), *TABLES])
 
 
+# The exit status where nothing is wrong but that something is in a way that zvcore does not support.
+NOT_SUPPORTED = 3
+
+
 class UsageError(Exception):
     """What the command line asks for makes no sense: exit status 2."""
 

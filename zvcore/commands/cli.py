@@ -1,7 +1,7 @@
 """The `zvcore` command. Data goes to stdout, words to stderr.
 
-Exit status: 0 all well, 1 something was found wrong or failed, 2 the command line was wrong, 130 interrupted,
-143 terminated.
+Exit status: 0 all well, 1 something was found wrong or failed, 2 the command line was wrong, 3 nothing worse than what
+zvcore does not support, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations

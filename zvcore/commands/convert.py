@@ -27,7 +27,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         help="write an array, a group or a pyramid in another format or layout",
         description="Write the data at SRC to DST. Options that are not given are taken from the source; sizes are in "
         "DST's order of axes: the memory order stays the same, so that N5 (x, y, z) becomes Zarr (z, y, x). Chunks "
-        "that differ only in their container are copied as they are. The same command resumes an interrupted run.",
+        "that differ only in their container are copied as they are. The same command resumes an interrupted run. Exit "
+        "status 0: done, 1: failed, 2: wrong usage, 3: done but for what was left out (--skip-unsupported).",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -182,17 +183,19 @@ def tell_plan(options: argparse.Namespace, plan: Any) -> int:
 
 
 def tell(options: argparse.Namespace, report: Any) -> int:
+    from zvcore.commands import NOT_SUPPORTED
     from zvcore.commands.terminal import print_json, put, say
 
+    status = 1 if not report.ok else NOT_SUPPORTED if report.skipped else 0
     if options.json:
         print_json(report.to_json())
-        return 0 if report.ok else 1
+        return status
     lines = str(report).split("\n")
     if report.ok:
         say(options, *lines)
     else:
         put(*lines)
-    return 0 if report.ok else 1
+    return status
 
 
 # --- what the options say

@@ -14,7 +14,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="write references with which other tools read the data as Zarr where it lies",
         description="Write kerchunk's references (file, offset, length) to the chunks at PATH, for fsspec's reference "
-        "file system, zarr-python, xarray and VirtualiZarr. Anything that Zarr cannot express is refused by name.",
+        "file system, zarr-python, xarray and VirtualiZarr. Anything that Zarr cannot express is refused by name. "
+        "Exit status 0: done, 1: failed, 2: wrong usage, 3: done but for what was left out (--skip-unsupported).",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL: an array, a group, a volume, a file")
     parser.add_argument(
@@ -32,7 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands import UsageError
+    from zvcore.commands import NOT_SUPPORTED, UsageError
     from zvcore.commands.terminal import print_json, put, reading, say
 
     if options.output != "-" and not options.output.lower().endswith((".json", ".parquet", ".parq")):
@@ -47,7 +48,6 @@ def run(options: argparse.Namespace) -> int:
         else:
             count = zvcore.write_references(options.path, options.output, **asked)
     put(*(f"lost: {loss}" for loss in losses), words=True)
-    if options.output == "-":
-        return 0
-    say(options, f"{options.output}: {count} chunks")
-    return 0
+    if options.output != "-":
+        say(options, f"{options.output}: {count} chunks")
+    return NOT_SUPPORTED if losses else 0

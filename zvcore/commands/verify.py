@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.commands import FormatNames
+from zvcore.commands import NOT_SUPPORTED, FormatNames
 from zvcore.commands.cat import count
 from zvcore.commands.convert import part
 
@@ -37,7 +37,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 # The exit status of each status, those that outweigh others first.
-STATUSES = {"damaged": 1, "unfinished": 1, "unsupported": 3, "sound": 0}
+STATUSES = {"damaged": 1, "unfinished": 1, "unsupported": NOT_SUPPORTED, "sound": 0}
 
 
 def run(options: argparse.Namespace) -> int:

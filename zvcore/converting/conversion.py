@@ -22,7 +22,7 @@ from zvcore.converting.verifying import Comparison
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.logs import Log
 from zvcore.progress import shown
-from zvcore.report import ConversionReport
+from zvcore.report import MOST_KEPT, ConversionReport
 from zvcore.stores import LocalStore, MemoryStore
 from zvcore.stores.single_file import SingleFileStore
 
@@ -145,7 +145,7 @@ class Conversion(ABC):
         progress: bool | Callable[[int, int], Any],
         verify: bool,
     ) -> ConversionReport:
-        report = ConversionReport(already_finished=self.finished, share=self.sharing.name)
+        report = ConversionReport(already_finished=self.finished, share=self.sharing.name, most=MOST_KEPT)
         try:
             if self.sharing.share is not None and not self.finished:
                 with ended_badly(self.journal, "this part of the conversion"):

@@ -17,6 +17,7 @@ from zvcore.converting.skipping import convertible, refuse
 from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
 from zvcore.errors import ConflictError, PluginError, UnsupportedError, ZvcoreError
 from zvcore.format import get_format
+from zvcore.report import What
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +75,7 @@ class Converting(Conversion):
     def _draft(self) -> Draft:
         draft = draft_conversion(self.nodes, self.request)
         for path, error in self.failed.items():
-            draft.lose(path, f"it cannot be converted: {error.told}")
+            draft.lose(path, f"it cannot be converted: {error.told}", What.UNSUPPORTED)
         return draft
 
     def rehearse(self) -> tuple[Store, Made]:

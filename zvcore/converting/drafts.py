@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from zvcore.report import Problem
+from zvcore.report import Problem, What
 
 if TYPE_CHECKING:
     from zvcore.array import Array
@@ -77,5 +77,5 @@ class Draft:
     def note(self, where: str, what: str) -> None:
         self.notes.append(Problem(where, what, fatal=False))
 
-    def lose(self, where: str, what: str) -> None:
-        self.losses.append(Problem(where, what, fatal=False))
+    def lose(self, where: str, what: str, kind: What = What.DATA) -> None:
+        self.losses.append(Problem(where, what, fatal=False, kind=kind))

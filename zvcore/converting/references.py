@@ -18,9 +18,10 @@ from zvcore.converting.skipping import refuse
 from zvcore.converting.virtual_chunks import takes_virtual_chunks, write_virtual_chunks
 from zvcore.documents.values import as_json
 from zvcore.errors import MetadataError, PluginError, UnsupportedError, ZvcoreError
+from zvcore.exchange.virtual import removed
 from zvcore.format import Node, get_format
 from zvcore.opening import open as open_path
-from zvcore.report import Problem
+from zvcore.report import Problem, What
 from zvcore.stores import open_store
 from zvcore.stores.plain_files import complete_file
 from zvcore.stores.single_file import SingleFileStore
@@ -122,7 +123,10 @@ def _entries(
     if failed and (not skip_unsupported or not shown):
         raise refuse(failed, bool(shown), "shown as Zarr")
     if losses is not None:
-        losses += [Problem(name, f"it cannot be shown as Zarr: {one.told}") for name, one in failed.items()]
+        losses += [
+            Problem(name, f"it cannot be shown as Zarr: {one.told}", fatal=False, kind=What.UNSUPPORTED)
+            for name, one in failed.items()
+        ]
 
 
 def _nodes(top: Any, failed: dict[str, ZvcoreError]) -> Iterator[tuple[str, Any]]:
@@ -197,6 +201,8 @@ def _sized(array: Array, pieces: Iterable[Piece]) -> Iterator[Piece]:
                 yield piece
             elif (size := sizes[piece.key]) is not None:
                 yield piece._replace(length=size - piece.offset)
+            else:
+                raise removed(piece.key)
 
 
 def _document(virtual: Virtual) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs
-from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
+from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError, ZvcoreError
 from zvcore.layout import ABSENT
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zvcore.format import Format
     from zvcore.layout import Layout
 
-__all__ = ["Piece", "Virtual", "of_layout", "spelled"]
+__all__ = ["Piece", "Virtual", "of_layout", "removed", "spelled"]
 
 _BATCH = 4096
 
@@ -73,6 +73,11 @@ def spelled(codec: Codec, where: str) -> dict[str, Any]:
     except ZvcoreError as error:
         raise UnsupportedError(f"Zarr v2 has no such codec: {error}", key=where, codec=codec.name) from error
     raise UnsupportedError("Zarr v2 has no codec that decodes this", key=where, codec=codec.name)
+
+
+def removed(key: str) -> ConflictError:
+    """The error for an object that was listed, and is not there: its chunk would silently read as the fill value."""
+    return ConflictError("the object was removed while references to it were being made", key=key)
 
 
 def of_layout(array: Array, format: Format) -> Virtual:
@@ -168,7 +173,7 @@ def _checked(layout: Layout, piece: Piece) -> Piece:
         size = layout.store.size(piece.key)
         head = layout.store.get(piece.key, 0, 16 + 4 * len(form.shape))
         if head is None or size is None:
-            return piece._replace(unlike="is gone")
+            raise removed(piece.key)
         found = layout.unframed(memoryview(head), piece.place)
         if found is None:
             return piece._replace(unlike="holds a variable number of items")
