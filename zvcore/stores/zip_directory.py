@@ -174,6 +174,9 @@ def _widened(extra: bytes, size: int, stored: int, offset: int, where: str, name
         identifier, length = struct.unpack_from("<HH", extra, at)
         at += 4
         if identifier == 1:
+            if at + length > len(extra):
+                what, key = "the field of an entry's 64-bit sizes is cut", f"{where}/{_shown(name)}"
+                raise CorruptDataError(what, key=key, expected=length, found=len(extra) - at)
             values = [value for (value,) in struct.iter_unpack("<Q", extra[at : at + length // 8 * 8])]
             wanted = [number == _WIDE for number in (size, stored, offset)]
             if len(values) >= sum(wanted):

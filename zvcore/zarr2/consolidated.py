@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
+from zvcore.documents.above import groups_above
 from zvcore.documents.document import LARGEST_TOLD, fetch, parse
 from zvcore.documents.members import Object, Place
 from zvcore.errors import MetadataError
-from zvcore.stores import LocalStore
 from zvcore.zarr2.metadata import ATTRIBUTES, CONSOLIDATED, DOCUMENT, GROUP, document_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from zvcore.stores import Store
 
 __all__ = ["consolidate", "forget_below", "read_consolidated", "tell_above", "told_documents"]
-
-# How far up groups are looked for that have such a document.
-_DEPTH = 32
 
 Told = dict[str, Any]
 
@@ -85,8 +82,9 @@ def forget_below(store: Store, through: Sequence[Store] = ()) -> None:
 def _change_above(
     store: Store, through: Sequence[Store], change: Callable[[Told, str], Told], own: bool = True
 ) -> None:
-    for group, path in _groups_above(store, through):
-        if (path or own) and group.exists(CONSOLIDATED):
+    own_too = [(store, "")] if own else []
+    for group, path in (*own_too, *groups_above(store, through, GROUP)):
+        if group.exists(CONSOLIDATED):
             _change(group, path, change)
 
 
@@ -102,22 +100,3 @@ def _change(group: Store, path: str, change: Callable[[Told, str], Told]) -> Non
         return documents.encode({**document, "metadata": change(told, path)})
 
     group.change(CONSOLIDATED, changed)
-
-
-def _groups_above(store: Store, through: Sequence[Store]) -> Iterator[tuple[Store, str]]:
-    """(the store of a group, the path in it that leads to the node): the node's own, then those above."""
-    yield store, ""
-    if not isinstance(store, LocalStore):
-        yield from ((group, store.root.removeprefix(group.root.rstrip("/") + "/")) for group in reversed(through))
-        return
-    above, name = store.root.rstrip("/").rpartition("/")[::2]
-    path = name
-    for _ in range(_DEPTH):
-        if not above or not name:
-            return
-        group = LocalStore(above, read_only=store.read_only, durability=store.durability)
-        if not group.exists(GROUP):
-            return
-        yield group, path
-        above, name = above.rpartition("/")[::2]
-        path = f"{name}/{path}"

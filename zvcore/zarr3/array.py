@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore import transfer
 from zvcore.array import Array
-from zvcore.documents import Document
 from zvcore.errors import CorruptDataError, NotFoundError
 from zvcore.stores.request_threads import side_by_side
 from zvcore.typed import Item
@@ -14,9 +13,10 @@ from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.inspection import chunk_keys, inspect_array, inspect_shard
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
 from zvcore.zarr3.sharding import ShardLayout, layout_of
+from zvcore.zarr3.telling import DescribedAbove
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from zvcore.codecs import Codec
     from zvcore.layout import Layout
@@ -48,10 +48,11 @@ class Zarr3Array(Array[Item]):
         read_only: bool = False,
         threads: int | None = None,
         write_empty_chunks: bool = False,
+        through: Sequence[Store] = (),
         **shard_options: Any,
     ) -> None:
         self._options = {"store_empty": write_empty_chunks, **shard_options}
-        document = Document(store, DOCUMENT, metadata.document, read_only=read_only)
+        document = DescribedAbove(store, metadata.document, read_only=read_only, through=through)
         super().__init__(
             self._lay_out(store, metadata),
             format="zarr3",

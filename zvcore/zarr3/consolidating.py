@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import documents
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.zarr3.metadata import DOCUMENT, read_document
+from zvcore.zarr3.telling import as_told
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
@@ -38,7 +39,5 @@ def _members(store: Store) -> dict[str, dict[str, Any]]:
                 continue
             if document.get("node_type") == "group":
                 waiting.append(member)
-                empty = {"kind": "inline", "must_understand": False, "metadata": {}}
-                document = {**document, "consolidated_metadata": empty}
-            found[member] = document
+            found[member] = as_told(document)
     return found

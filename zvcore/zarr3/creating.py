@@ -16,6 +16,7 @@ from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import array_document, sharded_codecs
 from zvcore.zarr3.dtypes import DataType, data_type_of
 from zvcore.zarr3.metadata import ArrayMetadata, write_document
+from zvcore.zarr3.telling import forget_below, tell_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,12 +51,14 @@ def create_array(
     write_mode: str = "rewrite",
     order_in_shard: str = "C",
     dead_bytes_threshold: float = 0.5,
+    through: Sequence[Store] = (),
 ) -> Zarr3Array:
     """Make an array at the root of the store.
 
     codec       bytes codecs of the (inner) chunks: a name, a configuration, a Codec, a list of these; None for none
     filters     array-to-array codecs before them, such as {"name": "transpose", "configuration": {"order": [2, 1, 0]}}
     endian      byte order of the items
+    through     the stores of the groups that it is made in
     chunks      their shape; along an axis also a list of lengths and of [length, count], for a rectilinear grid
     shards      the shape of what one object holds, a multiple of `chunks`; along an axis also such a list
     """
@@ -83,9 +86,10 @@ def create_array(
         options["order_in_shard"] = order_in_shard
         options["dead_bytes_threshold"] = dead_bytes_threshold
     # Read back before anything is written: what we write must be what we would accept.
-    array = array_of(store, ArrayMetadata.parse(document, "zarr.json"), **options)
-    make_room(store, overwrite)
+    array = array_of(store, ArrayMetadata.parse(document, "zarr.json"), through=through, **options)
+    make_room(store, overwrite, through)
     write_document(store, document)
+    tell_above(store, through)
     return array
 
 
@@ -98,12 +102,13 @@ def _written_fill(data_type: DataType, given: Any) -> Any:
         raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
 
 
-def make_room(store: Store, overwrite: bool) -> None:
+def make_room(store: Store, overwrite: bool, through: Sequence[Store] = ()) -> None:
     """Refuse to write over what is there, or remove it."""
     if store.exists("zarr.json"):
         if not overwrite:
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
         store.delete_prefix("")
+        forget_below(store, through)
 
 
 def chunk_codecs(data_type: DataType, codec: Any, filters: Sequence[Any] | None, endian: str) -> list[Any]:

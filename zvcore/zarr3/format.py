@@ -33,6 +33,7 @@ class Zarr3(Format):
     tensorstore_driver = "zarr3"
     zarr_python = True
     begins_groups = True
+    inner_options = ("through",)
     open_options = ("dead_bytes_threshold", "order_in_shard", "threads", "write_empty_chunks", "write_mode")
 
     def open(self, store: Store, mode: str = "r", **options: Any) -> Any:

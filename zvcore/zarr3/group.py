@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from zvcore.documents import Document
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group
 from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import group_document
-from zvcore.zarr3.creating import create_array
+from zvcore.zarr3.creating import create_array, make_room
 from zvcore.zarr3.metadata import (
-    DOCUMENT,
     ArrayMetadata,
     GroupMetadata,
     parse_document,
@@ -21,9 +19,10 @@ from zvcore.zarr3.metadata import (
     read_metadata,
     write_document,
 )
+from zvcore.zarr3.telling import DescribedAbove, forget_below, tell_above
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from typing_extensions import Unpack
 
@@ -42,11 +41,22 @@ class Zarr3Group(Group):
 
     format = "zarr3"
 
-    def __init__(self, store: Store, metadata: GroupMetadata, *, read_only: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        store: Store,
+        metadata: GroupMetadata,
+        *,
+        read_only: bool = False,
+        through: Sequence[Store] = (),
+        **options: Any,
+    ) -> None:
         self.store = store
         self.metadata = metadata
         self.read_only = read_only or store.read_only
-        self.attrs = Attributes(Document(store, DOCUMENT, metadata.document, read_only=self.read_only))
+        self._through = tuple(through)
+        self.attrs = Attributes(
+            DescribedAbove(store, metadata.document, read_only=self.read_only, through=self._through)
+        )
         self._options = options
 
     @property
@@ -68,13 +78,18 @@ class Zarr3Group(Group):
             except NotFoundError:
                 raise NotFoundError("no such member", key=f"{self.store.root}/{name}") from None
         store = self.store.child(name)
+        options = {"read_only": self.read_only, "through": self._through_this, **self._options}
         if isinstance(metadata, ArrayMetadata):
-            array = array_of(store, metadata, read_only=self.read_only, **self._options)
+            array = array_of(store, metadata, **options)
             array.is_member(self.store, name)
             return array
         if consolidated is not None:
             metadata = metadata.within(consolidated, name)
-        return Zarr3Group(store, metadata, read_only=self.read_only, **self._options)
+        return Zarr3Group(store, metadata, **options)
+
+    @property
+    def _through_this(self) -> tuple[Store, ...]:
+        return (*self._through, self.store)
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):
@@ -92,11 +107,16 @@ class Zarr3Group(Group):
             if self.store.exists(f"{name}/zarr.json"):
                 yield name
 
+    def __delitem__(self, path: str) -> None:
+        super().__delitem__(path)
+        forget_below(self.store.child(path.strip("/")), self._through_this)
+
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr3Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
         self._make_groups_above(path)
-        return create_group(self.store.child(path.strip("/")), attrs, overwrite, **self._options)
+        store = self.store.child(path.strip("/"))
+        return create_group(store, attrs, overwrite, through=self._through_this, **self._options)
 
     def _make_groups_above(self, path: str) -> None:
         names = path.strip("/").split("/")
@@ -104,7 +124,7 @@ class Zarr3Group(Group):
             above = "/".join(names[:depth])
             found = read_document(self.store, above)
             if found is None:
-                create_group(self.store.child(above))
+                create_group(self.store.child(above), through=self._through_this)
             elif found.get("node_type") == "array":
                 raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
 
@@ -119,20 +139,23 @@ class Zarr3Group(Group):
         get_format(self.format).check_creation(options)
         self._check_writable()
         self._make_groups_above(path)
-        return create_array(self.store.child(path.strip("/")), **options)
+        return create_array(self.store.child(path.strip("/")), through=self._through_this, **options)
 
     create_array = create_dataset
 
 
 def create_group(
-    store: Store, attrs: Mapping[str, Any] | None = None, overwrite: bool = False, **options: Any
+    store: Store,
+    attrs: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    *,
+    through: Sequence[Store] = (),
+    **options: Any,
 ) -> Zarr3Group:
-    if store.exists("zarr.json"):
-        if not overwrite:
-            raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
-        store.delete_prefix("")
+    make_room(store, overwrite, through)
     document = group_document(Attributes.checked(attrs or {}))
     write_document(store, document)
+    tell_above(store, through)
     metadata = read_metadata(store)
     assert isinstance(metadata, GroupMetadata)
-    return Zarr3Group(store, metadata, **options)
+    return Zarr3Group(store, metadata, through=through, **options)

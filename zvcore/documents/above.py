@@ -1,0 +1,39 @@
+"""The groups that a node lies in, which may tell of it in documents of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zvcore.stores import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zvcore.stores import Store
+
+__all__ = ["groups_above"]
+
+# How far up groups are looked for.
+_DEPTH = 32
+
+
+def groups_above(store: Store, through: Sequence[Store], mark: str) -> Iterator[tuple[Store, str]]:
+    """(the store of a group, the path in it that leads to the node), from the node's parent upwards.
+
+    `through` are the stores of the groups that the node was opened through. Where folders have parents, groups are
+    found without: by `mark`, the document that each has.
+    """
+    if not isinstance(store, LocalStore):
+        yield from ((group, store.root.removeprefix(group.root.rstrip("/") + "/")) for group in reversed(through))
+        return
+    above, name = store.root.rstrip("/").rpartition("/")[::2]
+    path = name
+    for _ in range(_DEPTH):
+        if not above or not name:
+            return
+        group = LocalStore(above, read_only=store.read_only, durability=store.durability)
+        if not group.exists(mark):
+            return
+        yield group, path
+        above, name = above.rpartition("/")[::2]
+        path = f"{name}/{path}"
