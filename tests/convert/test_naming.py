@@ -102,6 +102,42 @@ def test_what_is_no_array_says_what_it_can_become(tmp_path: Path, name: str) -> 
     assert not (tmp_path / name).exists()
 
 
+@pytest.mark.parametrize("format", ["n5", "zarr2", "zarr3"])
+@pytest.mark.parametrize("place", ["b", "deep/er/b"])
+def test_what_lies_in_a_container_has_its_format_unless_its_name_says_another(
+    tmp_path: Path, format: str, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(4,), dtype="u1")[...] = 1
+    zvcore.open(tmp_path / "into", "w", format=format)
+    command = ["convert", str(tmp_path / "a"), str(tmp_path / "into" / place)]
+    why = f"format {format}, as that of {tmp_path / 'into'}, in which it lies"
+    assert main([*command, "--dry-run"]) == 0
+    assert f"note: {why}" in capsys.readouterr().out and not (tmp_path / "into" / place).exists()
+    assert main(command) == 0
+    assert f"{command[-1]}: {why}" in capsys.readouterr().err
+    assert zvcore.open(tmp_path / "into" / place).format == format
+    zvcore.convert(tmp_path / "a", tmp_path / "into" / "c")
+    assert zvcore.open(tmp_path / "into" / "c").format == format
+    assert zvcore.plan(tmp_path / "a", tmp_path / "into" / "c.n5").format == "n5"
+
+
+def test_what_lies_in_a_volume_is_one_too(tmp_path: Path) -> None:
+    zvcore.create(tmp_path / "v", format="precomputed", shape=(4, 4, 4), dtype="u1")
+    plan = zvcore.plan(np.zeros((4, 4, 4), "u1"), tmp_path / "v" / "w")
+    assert plan.format == "precomputed" and "in which it lies" in str(plan)
+
+
+def test_what_lies_in_two_formats_or_in_what_holds_no_arrays_names_them(tmp_path: Path) -> None:
+    zvcore.open(tmp_path / "both", "w", format="zarr3")
+    zvcore.open(tmp_path / "other", "w", format="n5")
+    (tmp_path / "other" / "attributes.json").rename(tmp_path / "both" / "attributes.json")
+    with pytest.raises(TypeError, match=r"nor does .*/both, in which it lies and which is .*N5 and .*: name one"):
+        zvcore.convert(np.zeros((4, 4), "u1"), tmp_path / "both" / "in")
+    zvcore.zvf.write_points(tmp_path / "points", np.zeros((3, 3), "f4"), chunk_shape=(20.0,) * 3)
+    with pytest.raises(TypeError, match=r"nor does .*/points, in which it lies and which is Zarr Vectors: name one"):
+        zvcore.convert(np.zeros((4, 4), "u1"), tmp_path / "points" / "in")
+
+
 @pytest.mark.parametrize("name", ["a.mrc", "a.h5"])
 def test_a_name_of_what_is_only_read_says_so(tmp_path: Path, name: str) -> None:
     with pytest.raises(zvcore.errors.UnsupportedError, match="read here, and not written"):

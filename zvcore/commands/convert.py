@@ -38,7 +38,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "--format",
         metavar="F",
         choices=FormatNames("conversions"),
-        help="the format of DST (by default what its name says: .zarr is zarr3): %(choices)s",
+        help="the format of DST (by default what its name says: .zarr is zarr3; else that of what DST lies in): "
+        "%(choices)s",
     )
     parser.add_argument("--chunks", type=sizes, metavar="A,B,C", help="the shape of a chunk")
     parser.add_argument("--shards", type=shard_sizes, metavar="A,B,C|none", help="the shape of a shard, or no shards")
@@ -130,13 +131,14 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError, ending_in_order
     from zvcore.commands.regions import chosen_region
+    from zvcore.commands.terminal import say
     from zvcore.converting.naming import chosen_format
     from zvcore.converting.rows import is_table
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
 
     try:
-        format = chosen_format(options.format, options.dst)
+        format, why = chosen_format(options.format, options.dst)
     except TypeError as error:
         raise UsageError(str(error)) from error
     try:
@@ -154,7 +156,9 @@ def run(options: argparse.Namespace) -> int:
     if options.sharding is not None:
         given["sharding"] = specification(options.sharding)
     asked: dict[str, Any] = dict(
-        format=format, chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
+        # A plan tells why itself.
+        format=None if options.dry_run and why else format,
+        chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
         method=options.method, factors=options.factors, region=region, dtype=options.dtype, clip=options.clip,
         overwrite=options.overwrite, resume=not options.no_resume, strict=options.strict,
         image=options.image, ome=options.ome, voxel_size=options.voxel_size, axes=options.axes,
@@ -164,6 +168,8 @@ def run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     if options.dry_run:
         return tell_plan(options, zvcore.plan(source, options.dst, **asked, **given))
+    if why:
+        say(options, f"{options.dst}: {why}")
     with cluster(options.dask) as client, ending_in_order():
         report = zvcore.convert(
             source, options.dst, verify=options.verify, progress=not options.quiet, threads=options.threads,

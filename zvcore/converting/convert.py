@@ -14,7 +14,7 @@ from zvcore.borrowed.wrapping import as_array
 from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
 from zvcore.converting.lines import lines_of
-from zvcore.converting.naming import chosen_format
+from zvcore.converting.naming import Chosen, chosen_format
 from zvcore.converting.one_piece import OnePiece
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import is_table, rows_of, table_format
@@ -25,11 +25,13 @@ from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.exchange import Target
 from zvcore.exchange.rows import Rows
 from zvcore.format import Format, Node, formats, get_format
+from zvcore.logs import Log
+from zvcore.report import Problem
 from zvcore.signatures import asked_like
 from zvcore.stores import Store
 from zvcore.stores.durability import chosen_durability
 from zvcore.stores.objects import is_place
-from zvcore.stores.opening import shared_options
+from zvcore.stores.opening import shared_options, takes_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from zvcore.typed import Region
 
 __all__ = ["convert", "plan"]
+
+_log = Log("converting")
 
 # How much memory values and encoded chunks may take together by default.
 DEFAULT_MEMORY = 1 << 30
@@ -108,7 +112,7 @@ def convert(
     (z, y, x).
 
     format      one of `zvcore.formats()` that makes arrays; for annotations and points also "zvf", "csv" and "parquet";
-                None: as the name of a single file ends, such as .trx or .csv
+                None: as the name ends, such as .trx, .csv or .n5, or else that of what `dst` lies in
     chunks      the shape of chunks, and
     shards      of shards, in the destination's order of axes; shards=False: none, True: of a suitable size
     sharding    for precomputed volumes a specification or "advise"; for Zarr "advise"
@@ -149,7 +153,7 @@ def convert(
     format_options  options of the destination's format, as in `zvcore.create`
     """
     given, started = locals(), time.monotonic()
-    given["format"] = chosen_format(format, dst)
+    given["format"], _ = _chosen(given)
     source, to_there = _source(given)
     one = _in_one_piece(source, to_there, given)
     if one is not None:
@@ -168,13 +172,25 @@ def plan(given: Mapping[str, Any]) -> Plan:
 
     What `convert` refuses is refused here too. `print(plan)` shows it; `plan.to_json()` is for programs.
     """
-    given = {**given, "format": chosen_format(given["format"], given["dst"])}
+    format, why = _chosen(given)
+    given = {**given, "format": format}
     source, to_there = _source(given)
     one = _in_one_piece(source, to_there, given)
-    return _conversion(source, to_there, given).plan() if one is None else one.plan()
+    plan = _conversion(source, to_there, given).plan() if one is None else one.plan()
+    return replace(plan, notes=[Problem("", why, fatal=False), *plan.notes]) if why else plan
 
 
 # What `given` stands for below: the arguments of `convert`, by name.
+
+
+def _chosen(given: Mapping[str, Any]) -> Chosen:
+    dst, format = given["dst"], given["format"]
+    options = given["storage_options"]
+    takes = isinstance(dst, str | os.PathLike) and bool(options) and takes_options(dst)
+    chosen = chosen_format(format, dst, options if takes else None)
+    if chosen.why:
+        _log.info("%s: %s", dst, chosen.why)
+    return chosen
 
 
 def _source(given: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any] | None]:
