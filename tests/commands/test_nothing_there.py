@@ -68,3 +68,14 @@ def test_the_error_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(NotFoundError, match="there is nothing here") as caught:
         zvcore.open(place)
     assert caught.value.key == (place if "://" in place else str(tmp_path / place))
+
+
+@pytest.mark.parametrize("command", ["info", "cat", "verify", "repair"])
+def test_an_empty_folder_is_not_called_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([command, "empty"]) == 1
+    told = "".join(capsys.readouterr())
+    assert "no format that zvcore knows" in told and "this is a file" not in told

@@ -407,7 +407,9 @@ def find(
         raise NotFoundError("there is nothing here", key=text)
     if broken is not None:
         raise broken
-    raise unknown_file(text) if store is None else nothing_known(store)
+    if store is None and os.path.isfile(text):
+        raise unknown_file(text)
+    raise nothing_known(store or store_at(text, mode, storage_options))
 
 
 def _opened(text: str, mode: str, storage_options: Mapping[str, Any] | None, format: str | None = None) -> Store | None:

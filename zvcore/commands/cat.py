@@ -46,16 +46,17 @@ def count(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     import math
 
-    import zvcore
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import open_array, print_json, put, reading
+    from zvcore.commands.terminal import open_array, print_json, put, reading, tell_unfinished
     from zvcore.engine import Selection
     from zvcore.images.slabs import slabs
+    from zvcore.opening import open_silently, store_at
 
     with reading(options.path):
         if options.region is None and options.at is None and not options.raw:
-            opened = zvcore.open(options.path) if is_dataset(options.path) else None
+            opened = open_silently(store_at(options.path)) if is_dataset(options.path) else None
             if opened is not None and opened.kind in ("group", "image"):
+                tell_unfinished(options.path)
                 print_json(dict(opened.attrs))
                 return 0
         array = open_array(options.path)

@@ -13,6 +13,7 @@ from zvcore import opening
 from zvcore.borrowed.wrapping import as_array
 from zvcore.converting.asked import Asked
 from zvcore.converting.converting import Converting
+from zvcore.converting.lacking import lacking
 from zvcore.converting.lines import lines_of
 from zvcore.converting.naming import Chosen, chosen_format
 from zvcore.converting.one_piece import OnePiece
@@ -215,6 +216,8 @@ def _source(given: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any] | None]:
             where = _destination(to_there, given).root
             if where == source.store.root:
                 raise ConflictError("points are not written where they are read from", key=where)
+        if rows is not None:
+            rows.losses.extend(told for _, told in lacking(source))
         return rows or source, to_there
     return source, to_there
 
@@ -240,6 +243,8 @@ def _in_one_piece(source: Any, to_there: Mapping[str, Any] | None, given: Mappin
     fsync = chosen_durability(given["durability"], given["fsync"]) == "fsync"
     if what is None:
         what = replace(whole_image(source), threads=given["threads"])
+    if not isinstance(source, Rows):
+        what.losses.extend(told for _, told in lacking(source))
     return OnePiece(what, given["dst"], store, format, options, given["overwrite"], given["strict"], fsync)
 
 

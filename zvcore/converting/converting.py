@@ -11,6 +11,7 @@ from zvcore.converting.clearing import clear, occupied
 from zvcore.converting.conversion import Conversion
 from zvcore.converting.finished import record_finished, was_finished
 from zvcore.converting.journal import Journal
+from zvcore.converting.lacking import lacking
 from zvcore.converting.note import read_note
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
 from zvcore.converting.skipping import convertible, refuse
@@ -57,6 +58,7 @@ class Converting(Conversion):
         self.failed: dict[str, ZvcoreError] = {}
         self._rehearsed: tuple[Store, Made] | None = None
         nodes = collect(source, self.failed)
+        self.lacking = list(lacking(source, [node.path for node in nodes]))
         told = consolidate is None and get_format(source.format).exchange().is_consolidated(source)
         self.consolidating = bool(consolidate) or (told and request.exchange.consolidated_member is not None)
         self.request = replace(request, consolidating=self.consolidating)
@@ -76,6 +78,8 @@ class Converting(Conversion):
         draft = draft_conversion(self.nodes, self.request)
         for path, error in self.failed.items():
             draft.lose(path, f"it cannot be converted: {error.told}", What.UNSUPPORTED)
+        for path, what in self.lacking:
+            draft.lose(path, what, What.UNFINISHED)
         return draft
 
     def rehearse(self) -> tuple[Store, Made]:

@@ -15,6 +15,7 @@ from zvcore.converting.part_notes import waiting_for
 from zvcore.converting.spans import checked_spans, checked_units
 from zvcore.errors import InvalidKeyError, MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
+from zvcore.stores.opening import archive_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -142,7 +143,7 @@ def unfinished_above(store: Store) -> UnfinishedConversion | None:
 
 def _first_unfinished(places: Iterable[str], storage_options: Mapping[str, Any] | None) -> UnfinishedConversion | None:
     for place in places:
-        if "://" not in place and not os.path.lexists(os.path.join(place, KEY)):
+        if _is_plain(place) and not os.path.lexists(os.path.join(place, KEY)):
             continue
         try:
             found = unfinished_at(open_store(place, "r", storage_options))
@@ -151,6 +152,11 @@ def _first_unfinished(places: Iterable[str], storage_options: Mapping[str, Any] 
         if found is not None:
             return found
     return None
+
+
+def _is_plain(place: str) -> bool:
+    """Whether a place is in a folder of this machine, and not in an archive there."""
+    return "://" not in place and archive_in(place) is None
 
 
 def places_above(here: str) -> Iterator[tuple[str, str]]:
