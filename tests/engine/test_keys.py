@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from zvcore.engine.buffers import Keys
+from zvcore.engine.paths import existing
 from zvcore.errors import InvalidKeyError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES = ["a", "c/0/1/2", "ü/é", "zarr.json", "\udcff"]
 
@@ -39,3 +46,24 @@ def test_a_pool_that_does_not_fit() -> None:
     for ends in ([1, 3], [4, 1], [1, 5], [1, 1], [-1, 4], [2**62]):
         with pytest.raises(ValueError, match=r"do not fit their pool|empty|NUL"):
             Keys(pool, np.array(ends))
+
+
+def test_which_objects_there_are(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("a", "folder/\u00e9"):
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "gone").symlink_to("missing")
+    os.mkfifo(tmp_path / "pipe")
+    names = ["a", "missing", "folder", "folder/\u00e9", "a/below", "link", "gone", "pipe", "n" * 256, "d/" * 2100 + "e"]
+    found = existing(Keys.of(names), os.fsencode(tmp_path))
+    assert [name for name, there in zip(names, found, strict=True) if there] == ["a", "folder/\u00e9", "link"]
+    assert existing(Keys.of([]), os.fsencode(tmp_path)).tolist() == []
+
+
+def test_an_object_that_cannot_be_looked_for_is_named(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "a").touch()
+    with pytest.raises(OSError, match="circle") as caught:
+        existing(Keys.of(["a", "circle", "a"]), os.fsencode(tmp_path))
+    assert (caught.value.errno, caught.value.filename) == (errno.ELOOP, str(tmp_path / "circle"))

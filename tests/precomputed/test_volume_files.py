@@ -14,7 +14,8 @@ from tests.precomputed.volumes import MURMUR, create, open_, voxels
 from zvcore.choices import AUTO
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
 from zvcore.precomputed import ShardingSpec
-from zvcore.stores import MemoryStore
+from zvcore.stores import LocalStore, MemoryStore
+from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
@@ -82,6 +83,82 @@ def test_files_that_others_compressed_are_read_and_stay_so(tmp_path: Path, endin
     with pytest.raises(CorruptDataError, match=f"0-32_0-16_0-16{ending}"):
         b[0, 0, 0]
     assert [problem.where for problem in zvcore.verify(tmp_path).problems] == [f"1_1_1/0-32_0-16_0-16{ending}"]
+
+
+@pytest.mark.parametrize("codec", ["raw", "gzip"])
+@pytest.mark.parametrize("confined", [False, True])
+def test_chunks_of_all_kinds_lie_side_by_side(tmp_path: Path, codec: str, confined: bool) -> None:
+    brotli = pytest.importorskip("brotli")
+    create(tmp_path, codec=codec)[...] = voxels((70, 45, 33, 1), "uint16")
+    settle()
+    values = voxels((70, 45, 33, 1), "uint16")
+    folder = tmp_path / "1_1_1"
+    for number, path in enumerate(sorted(folder.iterdir())):
+        data = path.read_bytes() if codec == "raw" else gzip.decompress(path.read_bytes())
+        place = path.with_suffix("")
+        path.unlink()
+        if number % 4 == 0:
+            place.write_bytes(data)
+        elif number % 4 == 1:
+            place.with_name(f"{place.name}.gz").write_bytes(gzip.compress(data))
+        elif number % 4 == 2:
+            place.with_name(f"{place.name}.br").write_bytes(brotli.compress(data))
+        else:
+            low = [int(part.partition("-")[0]) for part in place.name.split("_")]
+            high = [int(part.partition("-")[2]) for part in place.name.split("_")]
+            values[low[0] : high[0], low[1] : high[1], low[2] : high[2]] = 0
+    names = {path.name for path in folder.iterdir()}
+    store = ConfinedStore(Confinement(tmp_path)) if confined else LocalStore(tmp_path)
+    array = zvcore.open(store)[0]
+    np.testing.assert_array_equal(array[...], values)
+    for x in range(0, 70, 32):
+        for y in range(0, 45, 16):
+            np.testing.assert_array_equal(array[x : x + 32, y : y + 16, :16], values[x : x + 32, y : y + 16, :16])
+    if confined:
+        return
+    # Written, all that are there stay what they are.
+    open_(tmp_path, "r+", scale=0)[...] = values + np.uint16(1)
+    settle()
+    assert names <= {path.name for path in folder.iterdir()} and len([*folder.iterdir()]) == 27
+    np.testing.assert_array_equal(open_(tmp_path, scale=0)[...], values + np.uint16(1))
+
+
+def test_of_two_files_of_one_chunk_the_kind_of_the_scale_is_read(tmp_path: Path) -> None:
+    for codec in ("raw", "gzip"):
+        create(tmp_path / codec, codec=codec)[...] = np.uint16(5)
+        settle()
+        chunk = tmp_path / codec / "1_1_1" / "0-32_0-16_0-16"
+        other = np.full((16, 16, 32), 6, "uint16").tobytes()
+        if codec == "raw":
+            chunk.with_name(f"{chunk.name}.gz").write_bytes(gzip.compress(other))
+        else:
+            chunk.write_bytes(other)
+        assert (open_(tmp_path / codec, scale=0)[...] == 5).all()
+
+
+def test_files_of_a_local_volume_are_looked_for_without_asking_for_each_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = voxels((70, 45, 33, 1), "uint16")
+    create(tmp_path)[...] = values
+    array = open_(tmp_path, scale=0)
+
+    def asked(*_: object) -> bool:
+        raise AssertionError("each chunk was asked for")
+
+    monkeypatch.setattr(LocalStore, "exists", asked)
+    monkeypatch.setattr(LocalStore, "size", asked)
+    np.testing.assert_array_equal(array[...], values)
+
+
+def test_a_chunk_that_cannot_be_looked_for_is_an_error_and_no_hole(tmp_path: Path) -> None:
+    create(tmp_path, codec="raw")[...] = np.uint16(5)
+    settle()
+    chunk = tmp_path / "1_1_1" / "0-32_0-16_0-16"
+    chunk.unlink()
+    chunk.symlink_to(chunk.name)
+    with pytest.raises(OSError, match="0-32_0-16_0-16"):
+        open_(tmp_path, scale=0)[...]
 
 
 def test_new_chunks_are_stored_as_those_that_are_there(tmp_path: Path) -> None:

@@ -1,12 +1,17 @@
 """Where the objects of a local store lie."""
 
 cimport cython
-from libc.string cimport memcpy
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy, memset
 
 from zvcore.engine.buffers cimport Keys
-from zvcore.system.scratch cimport Scratch, reserve
+from zvcore.stores.files cimport absent, failure, stamp_object
+from zvcore.system.files cimport file_stamp
+from zvcore.system.scratch cimport Scratch, discard, reserve
 
 import os
+
+import numpy as np
 
 
 @cython.final
@@ -33,3 +38,33 @@ cdef class Paths:
             path[self.length] = b"/"
             memcpy(path + self.length + 1, self.keys.at(i), length + 1)
         return path
+
+
+def existing(Keys keys not None, bytes root not None):
+    """Which of these objects of a local store there are: bool[n]. The system is asked once for each."""
+    cdef Paths paths = Paths(keys, root)
+    cdef uint8_t[::1] there
+    cdef file_stamp found
+    cdef Scratch scratch
+    cdef Py_ssize_t i = 0
+    cdef int code = 0
+    cdef char *path = NULL
+    result = np.zeros(len(paths), np.bool_)
+    there = result.view(np.uint8)
+    memset(&scratch, 0, sizeof(Scratch))
+    with nogil:
+        while i < keys.count:
+            path = paths.write(&scratch, i)
+            if path == NULL:
+                break
+            code = stamp_object(path, &found)
+            there[i] = code == 0
+            if code != 0 and not absent(code):
+                break
+            i += 1
+        discard(&scratch)
+    if i < keys.count:
+        if path == NULL:
+            raise MemoryError
+        raise failure(code, paths[i])
+    return result

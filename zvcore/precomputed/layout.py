@@ -14,6 +14,7 @@ import numpy.typing as npt
 from zvcore import codecs, kernels
 from zvcore.codecs import Codec, CodecChain
 from zvcore.engine import Keys
+from zvcore.engine.paths import existing
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.layout import ChunkForm, Layout, Sources, StoredObject
 from zvcore.placement import OneChunkPerObject
@@ -165,48 +166,61 @@ class UnshardedLayout(ScaleLayout):
         return OneChunkPerObject(self.store, self.keys)
 
     def keys(self, positions: Positions) -> Keys:
-        return self._named(positions, self._kinds(positions))
+        return self._looked_for(positions)[1]
 
-    def _plain(self, positions: Positions) -> Keys:
+    def _called(self, positions: Positions, kind: int = _PLAIN) -> Keys:
+        """The names of the chunks if all were stored as files of this kind."""
         begin = positions[:, :3] * np.array(self.scale.chunk, np.int64)
         end = np.minimum(begin + np.array(self.scale.chunk, np.int64), np.array(self.scale.size, np.int64))
         columns = np.empty((len(positions), 6), np.int64)
         columns[:, ::2] = begin + np.array(self.scale.corner, np.int64)
         columns[:, 1::2] = end + np.array(self.scale.corner, np.int64)
-        return Keys.format(columns, [self._prefix, "-", "_", "-", "_", "-", ""])
+        return Keys.format(columns, [self._prefix, "-", "_", "-", "_", "-", SUFFIXES[kind]])
 
-    def _named(self, positions: Positions, kinds: Kinds | None) -> Keys:
-        plain = self._plain(positions)
-        if kinds is None:
-            return plain
-        return Keys.of([name + SUFFIXES[kind] for name, kind in zip(plain, kinds.tolist(), strict=True)])
-
-    def _kinds(self, positions: Positions) -> Kinds | None:
-        """As which file each chunk is stored, or would be; None: all under their plain names."""
-        if not self._packed(positions):
-            return None
-        store = self.store
-        names = list(self._plain(positions))
-        kinds = np.zeros(len(names), np.uint8)
+    def _looked_for(self, positions: Positions) -> tuple[Kinds | None, Keys]:
+        """(as which file each chunk is stored, or would be, or None: all under plain names; the names)."""
+        if not len(positions) or not self._packed(positions):
+            return None, self._called(positions)
         # That kind first which most chunks have.
-        order = [_GZIP, _PLAIN] if self.scale.gzipped else [_PLAIN, _GZIP]
-        left: list[int] = list(range(len(names)))
-        for kind in order:
-            there = [store.exists(names[row] + SUFFIXES[kind]) for row in left]
-            kinds[[row for row, is_there in zip(left, there, strict=True) if is_there]] = kind
-            left = [row for row, is_there in zip(left, there, strict=True) if not is_there]
-        if left:
+        order = (_GZIP, _PLAIN) if self.scale.gzipped else (_PLAIN, _GZIP)
+        kinds = np.full(len(positions), order[0], np.uint8)
+        keys = self._called(positions, order[0])
+        left = np.flatnonzero(~self._existing(keys))
+        if len(left):
+            left = self._become(kinds, left, positions, order[1])
+        if len(left):
             self._refuse_foreign()
             kinds[left] = self._kind_of_new()
             for kind in range(_GZIP + 1, len(SUFFIXES)):
                 if SUFFIXES[kind] in self._suffixes_there:
-                    kinds[[row for row in left if store.exists(names[row] + SUFFIXES[kind])]] = kind
-        return kinds if kinds.any() else None
+                    left = self._become(kinds, left, positions, kind)
+        if (kinds != order[0]).any():
+            keys = self._named(positions, kinds)
+        return (kinds if kinds.any() else None), keys
+
+    def _become(
+        self, kinds: Kinds, left: npt.NDArray[np.intp], positions: Positions, kind: int
+    ) -> npt.NDArray[np.intp]:
+        """Note which of the chunks in the rows `left` are stored as this kind: the rows of the others."""
+        there = self._existing(self._called(positions[left], kind))
+        kinds[left[there]] = kind
+        return left[~there]
+
+    def _existing(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        if self.store.local_root is not None:
+            return existing(keys, self.store.local_root)
+        return np.fromiter(map(self.store.exists, keys), np.bool_, len(keys))
+
+    def _named(self, positions: Positions, kinds: Kinds) -> Keys:
+        if (kinds == kinds[0]).all():
+            return self._called(positions, int(kinds[0]))
+        names = zip(self._called(positions), kinds.tolist(), strict=True)
+        return Keys.of([name + SUFFIXES[kind] for name, kind in names])
 
     def _packed(self, positions: Positions) -> bool:
         """Whether names may end with `.gz`. Of object stores the first chunk that is found tells it of all others."""
         if self._may_be_packed is None and len(positions):
-            name = self._plain(positions[:1])[0]
+            name = self._called(positions[:1])[0]
             plain, *packed = self.store.sizes([name + suffix for suffix in SUFFIXES])
             if any(size is not None for size in packed):
                 self._may_be_packed = True
@@ -237,7 +251,7 @@ class UnshardedLayout(ScaleLayout):
                 yield StoredObject(self._prefix + name, place)
 
     def chain_column(self, positions: Positions) -> npt.NDArray[np.uint8] | None:
-        return self.chains_with(positions, self._kinds(positions))
+        return self.chains_with(positions, self._looked_for(positions)[0])
 
     def chains_with(self, positions: Positions, kinds: Kinds | None) -> npt.NDArray[np.uint8] | None:
         column = super().chain_column(positions)
@@ -255,8 +269,8 @@ class UnshardedLayout(ScaleLayout):
         return self.chains_with(positions, kinds if kinds.any() else None)
 
     def locate(self, positions: Positions) -> Sources:
-        kinds = self._kinds(positions)
-        return Sources(self._named(positions, kinds), chain=self.chains_with(positions, kinds))
+        kinds, keys = self._looked_for(positions)
+        return Sources(keys, chain=self.chains_with(positions, kinds))
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.keys(np.array([position], np.int64))[0]
