@@ -59,6 +59,8 @@ LIBRARIES = (
         archive="deflate",
         sources=("lib/*.c", "lib/arm/*.c", "lib/x86/*.c"),
         headers=("libdeflate.h",),
+        # What -O3 makes of its loop of decoding takes 1 to 7 % longer.
+        flags=("-O2",),
         licence="COPYING",
     ),
     Library(
