@@ -196,6 +196,18 @@ def test_ome_zarr_models_accepts_every_image_that_we_make(source, target, levels
     assert type(found).__name__ == "Image"
 
 
+@pytest.mark.parametrize("rank", [2, 3, 4])
+def test_ome_zarr_models_accepts_levels_of_an_array_whose_axes_nobody_has_named(rank, tmp_path):
+    models = pytest.importorskip("ome_zarr_models")
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "0", data=np.ones((8,) * rank, "u2"), chunks=(4,) * rank)
+    zvcore.convert(tmp_path / "0", tmp_path / "1", format="zarr3", levels=1)
+    found = models.open_ome_zarr(zarr.open_group(tmp_path / "1", mode="r"))
+    assert type(found).__name__ == "Image"
+    levels = zvcore.open(tmp_path / "1").values()
+    assert {level.dimension_names for level in levels} == {("t", "c", "z", "y", "x")[-rank:]}
+
+
 def test_ome_zarr_models_accepts_labels(tmp_path):
     models = pytest.importorskip("ome_zarr_models")
     zarr = pytest.importorskip("zarr")

@@ -15,6 +15,7 @@ from zvcore.errors import UnsupportedError
 from zvcore.exchange import Place, Target
 from zvcore.format import get_format
 from zvcore.images import Described, Level, coarser, is_labels, level_shapes
+from zvcore.images.axes import all_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,7 +152,7 @@ def _draft_image(carrying: Carrying, node: Pyramid, request: Request) -> None:
     below = f"{node.path}/" if node.path else ""
     levels = []
     for leaf, view, place, name in zip(node.levels, views, axes, names, strict=False):
-        options = exchange.array_options(view, request.target, Place(place, axes[0], kind))
+        options = exchange.array_options(view, request.target, _place(request, place, axes[0], kind))
         carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
         carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
         carrying.notes(leaf.path, options)
@@ -208,9 +209,14 @@ def _coarser_levels(
     found = []
     for shape, factors in shapes:
         axes.append(coarser(axes[-1], factors))
-        place = Place(axes[-1], axes[0], kind, shape)
+        place = _place(request, axes[-1], axes[0], kind, shape)
         found.append((request.exchange.array_options(view, request.target, place), None, factors))
     return found
+
+
+def _place(request: Request, axes: Axes, finest: Axes, kind: str | None, shape: tuple[int, ...] | None = None) -> Place:
+    """What a level shows. Its axes are called what OME-Zarr calls them, where nobody else has named them."""
+    return Place(axes if request.exchange.ome_version is None else all_named(axes), finest, kind, shape)
 
 
 def _region_of(region: Any, finest: Level, leaf: Level) -> Any:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Axes",
     "Axis",
+    "all_named",
     "coarser",
     "comparable_sizes",
     "default_names",
@@ -149,6 +150,12 @@ def coarser(axes: Axes, factors: Sequence[int]) -> Axes:
 def default_names(rank: int) -> tuple[str, ...]:
     """What axes without names are called, from the slowest to the fastest."""
     return ("t", "c", "z", "y", "x")[-rank:] if 0 < rank <= 5 else tuple(f"dim_{i}" for i in range(rank))
+
+
+def all_named(axes: Axes) -> Axes:
+    """The same axes; those that have no name have the one that documents give them then."""
+    names = default_names(len(axes))
+    return tuple(axis if axis.name else replace(axis, name=name) for axis, name in zip(axes, names, strict=True))
 
 
 # --- values of documents
