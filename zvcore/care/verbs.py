@@ -30,6 +30,7 @@ from zvcore.logs import Log
 from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
 from zvcore.progress import shown
 from zvcore.report import MOST_KEPT, Problem, Report, What, keeping
+from zvcore.stores.base import UnlistedError
 from zvcore.stores.key_selection import keys_of
 from zvcore.stores.opening import shared_options
 
@@ -131,11 +132,13 @@ def _verify_without_document(
     storage_options: Mapping[str, Any] | None,
     verify: Callable[..., Report],
 ) -> Report:
-    """There is data, but the document that describes it is missing, or cannot be read."""
+    """There is data, but the document that describes it is missing, or cannot be read, or nobody says what there is."""
     unfinished = unfinished_around(path, storage_options)
     report = Report()
+    if isinstance(error, UnlistedError):
+        report.tell(Problem.of(error))
     # A conversion that has not ended may not have come to writing one.
-    if unfinished is None or isinstance(error, MetadataError):
+    elif unfinished is None or isinstance(error, MetadataError):
         problem = Problem.of(error)
         # A file of no known format may be sound all the same; where a folder's document should be, there is none.
         if not (isinstance(error, UnsupportedError) and _is_file(path)):

@@ -25,6 +25,7 @@ __all__ = [
     "KEY",
     "VERSION",
     "UnfinishedConversion",
+    "note_for_others",
     "places_above",
     "read_note",
     "unfinished_above",
@@ -39,6 +40,8 @@ FINISHED = ".zvcore-converted.json"
 VERSION = 1
 # Larger than the note of any conversion: one span takes some 20 bytes, and units come nearly in order.
 _LARGEST = 256 << 20
+# What is told to others of a note that cannot be understood: nothing that they could understand.
+_UNREADABLE: dict[str, Any] = {"version": VERSION, "done": None}
 # How far above a place the destination that it belongs to is looked for.
 _DEPTH = 64
 
@@ -107,6 +110,32 @@ def unfinished_at(store: Store) -> UnfinishedConversion | None:
         return None if document is None else _understood(store.root, *waiting_for(store, document))
     except (ZvcoreError, OSError):
         return UnfinishedConversion(store.root, damaged=True)
+
+
+def note_for_others(store: Store) -> dict[str, Any] | None:
+    """The note at the root of this store as people elsewhere may read it, or None if there is none.
+
+    It says how much is done, and not from where, with which options, or why it failed.
+    """
+    try:
+        size = store.size(KEY)
+    except (ZvcoreError, OSError):
+        return None
+    if size is None:
+        return None
+    try:
+        document = read_note(store) if size <= _LARGEST else _UNREADABLE
+        if document is None:
+            return None
+        whole, _ = waiting_for(store, document)
+        units = None if whole.get("units") is None else checked_units(whole["units"], KEY)
+        return {
+            "version": VERSION,
+            "units": None if units is None else {step: {"count": n, "arrays": all} for step, (n, all) in units.items()},
+            "done": checked_spans(whole.get("done"), KEY),
+        }
+    except (ZvcoreError, OSError):
+        return _UNREADABLE
 
 
 def unfinished_member(store: Store, path: str) -> UnfinishedConversion | None:

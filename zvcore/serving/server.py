@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import socketserver
@@ -12,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from zvcore.converting.note import KEY as NOTE
+from zvcore.converting.note import note_for_others
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError, ZvcoreError
 from zvcore.serving.catalog import fault_of
 from zvcore.serving.conditions import Conditions
@@ -197,6 +200,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if path == "/" or path.startswith("/.zvcore/"):
                 return self._send_made(path, query)
+            if path.endswith(f"/{NOTE}"):
+                return self._send_note(path.removesuffix(NOTE))
             names = split_path(path) if path.startswith("/") else None
             if names is None:
                 return self._send_text(HTTPStatus.NOT_FOUND, "not found")
@@ -224,6 +229,14 @@ class Handler(BaseHTTPRequestHandler):
             return self._send_found(found, names, path)
         finally:
             found.close()
+
+    def _send_note(self, folder: str) -> None:
+        """That data are not complete yet: readers elsewhere would take what is missing for fill values."""
+        names = split_path(folder)
+        note = None if names is None else note_for_others(self.server.root.store(names))
+        if note is None:
+            return self._send_text(HTTPStatus.NOT_FOUND, "not found")
+        return self._send_data("application/json", json.dumps(note).encode())
 
     def _base(self) -> str:
         """What stands before the path in this server's URLs, as the client knows it."""

@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from zvcore.stores.files import OpenFile
     from zvcore.stores.partial_writes import Unfinished
 
-__all__ = ["Snapshot", "Stamp", "Store", "prefix_path"]
+__all__ = ["Snapshot", "Stamp", "Store", "UnlistedError", "prefix_path"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 # Identifies the content of an object: when it differs, the content may, and when the content does, it differs.
 Stamp: TypeAlias = Hashable
+
+
+class UnlistedError(UnsupportedError):
+    """The store does not tell what it has, as web servers do not: that may be sound, and cannot be checked."""
 
 
 class Snapshot(NamedTuple):

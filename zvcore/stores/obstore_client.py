@@ -13,6 +13,7 @@ import obstore
 from obstore import exceptions
 
 from zvcore.errors import AccessRefusedError, NotFoundError, StoreError, UnsupportedError
+from zvcore.stores.base import UnlistedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
 from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
 from zvcore.stores.writing import ANYTHING, Anything
@@ -375,7 +376,7 @@ class ObstoreClient(Client):
 
     def _listing_failure(self, error: Exception, folder: str) -> Exception:
         if self._is_http:
-            return UnsupportedError("this web server does not list what it has", key=folder)
+            return UnlistedError("this web server does not list what it has", key=folder)
         if "404 Not Found" in first_line(error):
             return NotFoundError("the bucket or the access key does not exist", key=folder)
         return failure(error, folder)
