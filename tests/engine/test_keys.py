@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from tests.signals import with_a_signal
 from zvcore.engine.buffers import Keys
 from zvcore.engine.paths import existing
 from zvcore.errors import InvalidKeyError
@@ -67,3 +69,16 @@ def test_an_object_that_cannot_be_looked_for_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="circle") as caught:
         existing(Keys.of(["a", "circle", "a"]), os.fsencode(tmp_path))
     assert (caught.value.errno, caught.value.filename) == (errno.ELOOP, str(tmp_path / "circle"))
+
+
+def test_signals_are_seen_while_objects_are_looked_for(tmp_path: Path) -> None:
+    """A server of files may need minutes for all: Ctrl-C must not wait for it."""
+    keys = Keys.of([*map(str, range(5000)), "last"])
+    found = with_a_signal(partial(existing, keys, os.fsencode(tmp_path)), (tmp_path / "last").touch)
+    assert np.flatnonzero(found).tolist() == [5000]
+    with pytest.raises(KeyboardInterrupt):
+        with_a_signal(partial(existing, keys, os.fsencode(tmp_path)), interrupted)
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
