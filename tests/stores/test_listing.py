@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import socket
@@ -19,9 +20,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def descriptors() -> int:
+def open_below(folder: Path) -> int:
+    """How many descriptors of this folder and of what lies in it are open: others come and go, on other threads."""
     gc.collect()
-    return len(os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"))
+    below = {identity(os.lstat(folder))}
+    for above, folders, names in os.walk(folder):
+        below.update(identity(os.lstat(os.path.join(above, name))) for name in (*folders, *names))
+    count = 0
+    for descriptor in os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"):
+        with contextlib.suppress(OSError):
+            count += identity(os.fstat(int(descriptor))) in below
+    return count
+
+
+def identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def confined(folder: Path) -> ConfinedStore:
@@ -173,17 +186,18 @@ def test_a_listing_leaves_no_descriptor_open(tmp_path: Path) -> None:
         (tmp_path / str(number) / "one").touch()
         (tmp_path / str(number) / "up").symlink_to("..")
     for store in stores(tmp_path):
-        before = descriptors()
+        before = open_below(tmp_path)
         keys = store.list()
         assert next(keys) == "0/one"
         # Nothing is open while others work with what was found.
-        assert descriptors() == before
+        assert open_below(tmp_path) == before
         assert len([*keys]) == 4
         store.list_dir("1")
         store.some_objects("1", 1)
         listing = Listing(os.fsencode(tmp_path))
+        assert open_below(tmp_path) == before + 1
         del listing
-        assert descriptors() == before
+        assert open_below(tmp_path) == before
 
 
 def test_a_folder_is_read_once(tmp_path: Path) -> None:
@@ -198,11 +212,10 @@ def test_what_cannot_be_opened_as_a_folder_is_an_error_of_the_system(tmp_path: P
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         Listing(os.fsencode(tmp_path / "file"))
-    before = descriptors()
     with pytest.raises(NotADirectoryError):
         # Whoever gives a descriptor is rid of it, whatever happens.
         Listing(b"file", os.open(tmp_path / "file", os.O_RDONLY))
-    assert descriptors() == before
+    assert open_below(tmp_path) == 0
     with pytest.raises(FileNotFoundError) as caught:
         Listing(os.fsencode(tmp_path / "missing"))
     assert caught.value.filename == str(tmp_path / "missing")
