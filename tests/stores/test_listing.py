@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.signals import with_a_signal
 from zvcore.errors import InvalidKeyError
 from zvcore.stores import LocalStore
 from zvcore.stores.confined import ConfinedStore, Confinement
@@ -206,6 +207,20 @@ def test_a_folder_is_read_once(tmp_path: Path) -> None:
     assert listing.keys("a/") == ([], ["a/one"])
     with pytest.raises(ValueError, match="has been read"):
         listing.names()
+
+
+def test_a_folder_that_is_being_read_is_nobody_elses(tmp_path: Path) -> None:
+    # More than is read before signals are seen.
+    for number in range(1000):
+        (tmp_path / f"{number:0200}").touch()
+    listing = Listing(os.fsencode(tmp_path))
+
+    def reads_too() -> None:
+        with pytest.raises(ValueError, match="has been read"):
+            listing.names()
+
+    assert len(with_a_signal(listing.names, reads_too)[1]) == 1000
+    assert open_below(tmp_path) == 0
 
 
 def test_what_cannot_be_opened_as_a_folder_is_an_error_of_the_system(tmp_path: Path) -> None:

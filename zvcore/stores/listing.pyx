@@ -11,6 +11,7 @@ from libc.string cimport memcpy, strlen
 from posix.fcntl cimport O_DIRECTORY, O_RDONLY
 
 from zvcore.stores.files cimport check_key, failure, last_error
+from zvcore.system.atomics cimport zv_take_pointer
 from zvcore.system.files cimport zv_open
 
 
@@ -80,11 +81,7 @@ cdef class Listing:
         self.identity = (device, inode)
 
     def __dealloc__(self) -> None:
-        self.close()
-
-    cdef void close(self) noexcept:
         cdef DIR *folder = self.folder
-        self.folder = NULL
         if folder != NULL:
             with nogil:
                 closedir(folder)
@@ -103,18 +100,21 @@ cdef class Listing:
 
     cdef tuple entries(self, str head, bint slash, bint follow, Py_ssize_t most):
         cdef list folders = [], objects = [], links = []
-        cdef char *buffer = <char *>malloc(BYTES_AT_ONCE)
+        # Whoever reads has it alone: another thread, or what signals call below, must not read and close it too.
+        cdef DIR *folder = <DIR *>zv_take_pointer(<void **>&self.folder)
+        cdef char *buffer = NULL
         cdef const char *failed = NULL
         cdef Py_ssize_t filled = 0
         cdef int code = 0
-        if buffer == NULL:
-            raise MemoryError
+        if folder == NULL:
+            raise ValueError("this folder has been read")
         try:
-            if self.folder == NULL:
-                raise ValueError("this folder has been read")
+            buffer = <char *>malloc(BYTES_AT_ONCE)
+            if buffer == NULL:
+                raise MemoryError
             while most != 0:
                 with nogil:
-                    code = self.fill(buffer, &filled, &failed, follow, &most)
+                    code = fill(folder, buffer, &filled, &failed, follow, &most)
                 if code != 0:
                     raise failure(code, self.path if failed == NULL else self.path + b"/" + failed)
                 if filled == 0:
@@ -123,46 +123,48 @@ cdef class Listing:
                 PyErr_CheckSignals()
         finally:
             free(buffer)
-            self.close()
+            with nogil:
+                closedir(folder)
         return folders, objects, links
 
-    cdef int fill(
-        self, char *buffer, Py_ssize_t *filled, const char **failed, bint follow, Py_ssize_t *most
-    ) noexcept nogil:
-        """The next entries, none after the last: 0 or errno, with the name it is about. `most`: how many are left."""
-        cdef const char *name = NULL
-        cdef Entry entry
-        cdef Py_ssize_t length, i
-        cdef int type = 0, kind, code
-        cdef unsigned char any_byte
-        filled[0] = 0
-        while most[0] != 0 and filled[0] + <Py_ssize_t>sizeof(Entry) + LONGEST_NAME <= BYTES_AT_ONCE:
-            code = zv_next_name(self.folder, &name, &type)
-            if code != 0 or name == NULL:
-                return code
-            if is_dots(name):
-                continue
-            if most[0] > 0:
-                most[0] -= 1
-            length = <Py_ssize_t>strlen(name)
-            if length >= LONGEST_NAME:
-                return ENAMETOOLONG
-            if check_key(name, length) != 0:
-                continue
-            kind = zv_kind_of_entry(self.folder, name, type, follow)
-            if kind < 0:
-                failed[0] = name
-                return -kind
-            if kind == ZV_OTHER:
-                continue
-            any_byte = 0
-            for i in range(length):
-                any_byte |= <unsigned char>name[i]
-            entry.kind, entry.ascii, entry.length = kind, any_byte < 128, length
-            memcpy(buffer + filled[0], &entry, sizeof(Entry))
-            memcpy(buffer + filled[0] + sizeof(Entry), name, length)
-            filled[0] += <Py_ssize_t>sizeof(Entry) + length
-        return 0
+
+cdef int fill(
+    DIR *folder, char *buffer, Py_ssize_t *filled, const char **failed, bint follow, Py_ssize_t *most
+) noexcept nogil:
+    """The next entries, none after the last: 0 or errno, with the name it is about. `most`: how many are left."""
+    cdef const char *name = NULL
+    cdef Entry entry
+    cdef Py_ssize_t length, i
+    cdef int type = 0, kind, code
+    cdef unsigned char any_byte
+    filled[0] = 0
+    while most[0] != 0 and filled[0] + <Py_ssize_t>sizeof(Entry) + LONGEST_NAME <= BYTES_AT_ONCE:
+        code = zv_next_name(folder, &name, &type)
+        if code != 0 or name == NULL:
+            return code
+        if is_dots(name):
+            continue
+        if most[0] > 0:
+            most[0] -= 1
+        length = <Py_ssize_t>strlen(name)
+        if length >= LONGEST_NAME:
+            return ENAMETOOLONG
+        if check_key(name, length) != 0:
+            continue
+        kind = zv_kind_of_entry(folder, name, type, follow)
+        if kind < 0:
+            failed[0] = name
+            return -kind
+        if kind == ZV_OTHER:
+            continue
+        any_byte = 0
+        for i in range(length):
+            any_byte |= <unsigned char>name[i]
+        entry.kind, entry.ascii, entry.length = kind, any_byte < 128, length
+        memcpy(buffer + filled[0], &entry, sizeof(Entry))
+        memcpy(buffer + filled[0] + sizeof(Entry), name, length)
+        filled[0] += <Py_ssize_t>sizeof(Entry) + length
+    return 0
 
 
 cdef int take(
