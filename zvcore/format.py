@@ -177,6 +177,9 @@ class Format(ABC):
             return self.names_file(store.file) and store.exists(store.file)
         return any(store.exists(mark) for mark in self.marks)
 
+    def removed(self, store: Store) -> None:
+        """What lay at the root of the store has been removed: documents elsewhere must not tell of it any longer."""
+
     def unreadable(self, store: Store) -> ZvcoreError | None:
         """Why a document that marks this format is there and tells nothing. Asked where no format detects anything.
 

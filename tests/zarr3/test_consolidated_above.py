@@ -10,6 +10,8 @@ import zarr
 
 import zvcore
 from zvcore.stores import LocalStore, MemoryStore, Store
+from zvcore.zarr2.consolidated import consolidate as zarr2_consolidate
+from zvcore.zarr3.consolidating import consolidate as zarr3_consolidate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,3 +99,69 @@ def test_of_two_writers_at_once_the_last_one_is_told(tmp_path: Path, monkeypatch
     monkeypatch.setattr(store, "change", and_then_the_other)
     first.attrs["one"] = 1
     assert told(path)["a"].attrs.asdict() == {"one": 1, "two": 2}
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2", "n5"])
+def test_what_a_conversion_replaces_is_no_longer_told(tmp_path: Path, format: str) -> None:
+    path = consolidated(tmp_path / "g")
+    zvcore.create(tmp_path / "a", format="n5", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    zvcore.convert(tmp_path / "a", path / "b", format=format, overwrite=True)
+    assert sorted(told(path)) == (["a", "b"] if format == "zarr3" else ["a"])
+    assert "b/c" not in told(path) and zvcore.verify(path).ok
+
+
+def test_of_a_group_that_vectors_replace_nothing_is_told(tmp_path: Path) -> None:
+    path = consolidated(tmp_path / "g")
+    (tmp_path / "points.csv").write_text("x,y,z\n1,2,3\n4,5,6\n")
+    zvcore.convert(tmp_path / "points.csv", path / "b", format="zvf", overwrite=True)
+    assert "b/c" not in told(path) and zvcore.verify(path).ok
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2"])
+def test_groups_that_a_path_goes_through_tell_of_what_is_at_its_end(format: str) -> None:
+    store = MemoryStore()
+    module: Any = getattr(zvcore, format)
+    group = module.create_group(store)
+    group.create_array("b/c/d", shape=(4,), dtype="u1")
+    consolidate = {"zarr3": zarr3_consolidate, "zarr2": zarr2_consolidate}[format]
+    consolidate(store.child("b"))
+    group["b/c/d"].attrs["x"] = 1
+    group.create_array("b/e", shape=(4,), dtype="u1")
+    assert dict(module.open(store.child("b"))["c/d"].attrs) == {"x": 1} and "e" in module.open(store.child("b"))
+    del group["b/c"]
+    assert list(module.open(store.child("b"))) == ["e"]
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2"])
+def test_what_is_made_again_while_it_is_being_forgotten_is_told(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = zvcore.open(tmp_path, "w", format=format)
+    group.create_array("a/b", shape=(4,), dtype="u1")
+    {"zarr3": zarr3_consolidate, "zarr2": zarr2_consolidate}[format](LocalStore(tmp_path))
+    remove = LocalStore.delete_prefix
+
+    def and_made_again(store: LocalStore, prefix: str) -> int:
+        removed = remove(store, prefix)
+        monkeypatch.undo()
+        zvcore.open(tmp_path, "r+").create_array("a/c", shape=(4,), dtype="u1")
+        return removed
+
+    monkeypatch.setattr(LocalStore, "delete_prefix", and_made_again)
+    del group["a"]
+    assert list(zvcore.open(tmp_path)) == ["a"] and list(zvcore.open(tmp_path)["a"]) == ["c"]
+
+
+def test_what_is_written_while_a_group_is_consolidated_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = consolidated(tmp_path / "g")
+    array = zvcore.open(path / "a", mode="r+")
+    change = LocalStore.change
+
+    def after_another(store: LocalStore, key: str, make: Any) -> None:
+        monkeypatch.undo()
+        array.attrs["x"] = 1
+        change(store, key, make)
+
+    monkeypatch.setattr(LocalStore, "change", after_another)
+    zarr3_consolidate(LocalStore(path))
+    assert dict(zvcore.open(path)["a"].attrs) == {"x": 1}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from zvcore.converting.note import KEY
 from zvcore.errors import ConflictError
+from zvcore.format import formats
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
@@ -21,6 +22,9 @@ def clear(store: Store) -> None:
     for key in objects:
         if key != KEY:
             store.delete(key)
+    # Of any format: those above may tell of it whatever it was, and whatever comes here.
+    for format in formats().values():
+        format.removed(store)
 
 
 def occupied(store: Store, path: str = "") -> ConflictError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zvcore.errors import InvalidKeyError
 from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
@@ -11,10 +12,24 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["groups_above"]
+__all__ = ["groups_above", "groups_to", "is_there"]
 
 # How far up groups are looked for.
 _DEPTH = 32
+
+
+def groups_to(store: Store, path: str) -> tuple[Store, ...]:
+    """The stores of the groups that a path goes through from this one on, which is the first of them."""
+    names = path.strip("/").split("/")
+    return (store, *(store.child("/".join(names[:depth])) for depth in range(1, len(names))))
+
+
+def is_there(store: Store, key: str) -> bool:
+    """Whether there is an object of this name, which a document has told."""
+    try:
+        return store.exists(key)
+    except InvalidKeyError:
+        return False
 
 
 def groups_above(store: Store, through: Sequence[Store], mark: str) -> Iterator[tuple[Store, str]]:

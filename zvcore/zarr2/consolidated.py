@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
-from zvcore.documents.above import groups_above
+from zvcore.documents.above import groups_above, is_there
 from zvcore.documents.document import LARGEST_TOLD, fetch, parse
 from zvcore.documents.members import Object, Place
 from zvcore.errors import MetadataError
@@ -74,7 +74,10 @@ def forget_below(store: Store, through: Sequence[Store] = ()) -> None:
     """Let the groups above no longer tell of a node that was removed, nor of what was in it."""
 
     def change(told: Told, path: str) -> Told:
-        return {key: one for key, one in told.items() if not key.startswith(f"{path}/")}
+        below = {key: key.removeprefix(f"{path}/") for key in told if key.startswith(f"{path}/")}
+        if store.exists(DOCUMENT) or store.exists(GROUP):  # somebody has made it again
+            below = {key: own for key, own in below.items() if not is_there(store, own)}
+        return {key: one for key, one in told.items() if key not in below}
 
     _change_above(store, through, change, own=False)
 

@@ -45,6 +45,11 @@ class Zarr2(Format):
 
         return create_array
 
+    def removed(self, store: Store) -> None:
+        from zvcore.zarr2.consolidated import forget_below
+
+        forget_below(store)
+
     def read_axes(self, array: Array) -> Axes:
         from zvcore.zarr2.image import read_axes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from zvcore.documents.above import groups_to
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group
@@ -86,7 +87,7 @@ class Zarr2Group(Group):
             raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
         store = self.store.child(name)
         told = self._told
-        options = {"read_only": self.read_only, "through": (*self._through, self.store), **self._options}
+        options = {"read_only": self.read_only, "through": self._through_to(name), **self._options}
         if isinstance(metadata, ArrayMetadata):
             attributes = None if told is None else told.get(f"{name}/{ATTRIBUTES}", {})
             warn_if_misplaced(store, metadata)
@@ -97,6 +98,9 @@ class Zarr2Group(Group):
         if told is not None:
             within = {key.removeprefix(f"{name}/"): one for key, one in told.items() if key.startswith(f"{name}/")}
         return Zarr2Group(store, metadata, told=within, **options)
+
+    def _through_to(self, path: str) -> tuple[Store, ...]:
+        return (*self._through, *groups_to(self.store, path))
 
     def _metadata(self, name: str) -> ArrayMetadata | GroupMetadata | None:
         told = self._told
@@ -132,13 +136,13 @@ class Zarr2Group(Group):
 
     def __delitem__(self, path: str) -> None:
         super().__delitem__(path)
-        forget_below(self.store.child(path.strip("/")), (*self._through, self.store))
+        forget_below(self.store.child(path.strip("/")), self._through_to(path))
 
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr2Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
         self._make_groups_above(path)
-        through = (*self._through, self.store)
+        through = self._through_to(path)
         return create_group(self.store.child(path.strip("/")), attrs, overwrite, through=through, **self._options)
 
     def _make_groups_above(self, path: str) -> None:
@@ -147,7 +151,7 @@ class Zarr2Group(Group):
             above = "/".join(names[:depth])
             found = self._metadata(above)
             if found is None:
-                create_group(self.store.child(above), through=(*self._through, self.store))
+                create_group(self.store.child(above), through=self._through_to(above))
             elif isinstance(found, ArrayMetadata):
                 raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
 
@@ -162,7 +166,7 @@ class Zarr2Group(Group):
         get_format(self.format).check_creation(options)
         self._check_writable()
         self._make_groups_above(path)
-        return create_array(self.store.child(path.strip("/")), through=(*self._through, self.store), **options)
+        return create_array(self.store.child(path.strip("/")), through=self._through_to(path), **options)
 
     create_array = create_dataset
 

@@ -22,8 +22,13 @@ def consolidate(store: Store) -> None:
         raise NotFoundError("there is no group here", key=store.root)
     if own.get("node_type") != "group":
         raise UnsupportedError("only groups have consolidated metadata; this is an array", key=store.root)
-    told = {"kind": "inline", "must_understand": False, "metadata": dict(sorted(_members(store).items()))}
-    documents.change(store, DOCUMENT, lambda document: {**(document or own), "consolidated_metadata": told})
+
+    def changed(document: dict[str, Any] | None) -> dict[str, Any]:
+        # Members are read while nobody else changes what is told: who writes one meanwhile tells of it afterwards.
+        told = {"kind": "inline", "must_understand": False, "metadata": dict(sorted(_members(store).items()))}
+        return {**(document or own), "consolidated_metadata": told}
+
+    documents.change(store, DOCUMENT, changed)
 
 
 def _members(store: Store) -> dict[str, dict[str, Any]]:

@@ -46,6 +46,11 @@ class Zarr3(Format):
 
         return create_array
 
+    def removed(self, store: Store) -> None:
+        from zvcore.zarr3.telling import forget_below
+
+        forget_below(store)
+
     def read_axes(self, array: Array) -> Axes:
         from zvcore.zarr3.array import Zarr3Array
         from zvcore.zarr3.image import read_axes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
+from zvcore.documents.above import groups_to
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group
@@ -78,7 +79,7 @@ class Zarr3Group(Group):
             except NotFoundError:
                 raise NotFoundError("no such member", key=f"{self.store.root}/{name}") from None
         store = self.store.child(name)
-        options = {"read_only": self.read_only, "through": self._through_this, **self._options}
+        options = {"read_only": self.read_only, "through": self._through_to(name), **self._options}
         if isinstance(metadata, ArrayMetadata):
             array = array_of(store, metadata, **options)
             array.is_member(self.store, name)
@@ -87,9 +88,8 @@ class Zarr3Group(Group):
             metadata = metadata.within(consolidated, name)
         return Zarr3Group(store, metadata, **options)
 
-    @property
-    def _through_this(self) -> tuple[Store, ...]:
-        return (*self._through, self.store)
+    def _through_to(self, path: str) -> tuple[Store, ...]:
+        return (*self._through, *groups_to(self.store, path))
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):
@@ -109,14 +109,14 @@ class Zarr3Group(Group):
 
     def __delitem__(self, path: str) -> None:
         super().__delitem__(path)
-        forget_below(self.store.child(path.strip("/")), self._through_this)
+        forget_below(self.store.child(path.strip("/")), self._through_to(path))
 
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr3Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
         self._make_groups_above(path)
         store = self.store.child(path.strip("/"))
-        return create_group(store, attrs, overwrite, through=self._through_this, **self._options)
+        return create_group(store, attrs, overwrite, through=self._through_to(path), **self._options)
 
     def _make_groups_above(self, path: str) -> None:
         names = path.strip("/").split("/")
@@ -124,7 +124,7 @@ class Zarr3Group(Group):
             above = "/".join(names[:depth])
             found = read_document(self.store, above)
             if found is None:
-                create_group(self.store.child(above), through=self._through_this)
+                create_group(self.store.child(above), through=self._through_to(above))
             elif found.get("node_type") == "array":
                 raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
 
@@ -139,7 +139,7 @@ class Zarr3Group(Group):
         get_format(self.format).check_creation(options)
         self._check_writable()
         self._make_groups_above(path)
-        return create_array(self.store.child(path.strip("/")), through=self._through_this, **options)
+        return create_array(self.store.child(path.strip("/")), through=self._through_to(path), **options)
 
     create_array = create_dataset
 

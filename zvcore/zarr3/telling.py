@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents import LARGEST_TOLD, Document, fetch
-from zvcore.documents.above import groups_above
+from zvcore.documents.above import groups_above, is_there
 from zvcore.documents.document import encode, parse
 from zvcore.errors import MetadataError
 from zvcore.zarr3.metadata import CONSOLIDATED, DOCUMENT, read_document
@@ -62,7 +62,10 @@ def forget_below(store: Store, through: Sequence[Store] = ()) -> None:
     """Let the groups above no longer tell of a node that was removed, nor of what was in it."""
 
     def change(told: Told, path: str) -> Told:
-        return {name: one for name, one in told.items() if name != path and not name.startswith(f"{path}/")}
+        below = {name: name[len(path) + 1 :] for name in told if name == path or name.startswith(f"{path}/")}
+        if store.exists(DOCUMENT):  # somebody has made it again
+            below = {name: own for name, own in below.items() if not is_there(store, f"{own}/{DOCUMENT}".lstrip("/"))}
+        return {name: one for name, one in told.items() if name not in below}
 
     _change_above(store, through, change)
 

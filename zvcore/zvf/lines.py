@@ -13,6 +13,7 @@ from zvcore.exchange.lines import LineBatch, Lines
 from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.report import Report
+from zvcore.zarr3.creating import make_room
 from zvcore.zvf.batches import chunk_coords
 from zvcore.zvf.writing import write_polylines
 
@@ -118,8 +119,8 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
     """`options`: keyword arguments of `write_polylines`."""
     if not lines.count:
         raise UnsupportedError("Zarr Vectors hold at least one line", key=store.root)
-    if overwrite and store.exists("zarr.json"):
-        store.delete_prefix("")
+    if overwrite:
+        make_room(store, overwrite)
     given = dict(options)
     low, high = (np.asarray(corner, np.float64) for corner in (lines.bounds or (np.zeros(3), np.ones(3))))
     least = 1.0 if lines.nanometers == 1 else 1e-6

@@ -12,6 +12,7 @@ from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.rows import Rows
 from zvcore.images.axes import nanometers
 from zvcore.report import Report
+from zvcore.zarr3.creating import make_room
 from zvcore.zvf.reading import read_chunks
 from zvcore.zvf.writing import write_points
 
@@ -75,8 +76,8 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     first = next(batches, None)
     if first is None or not len(first["point"]):
         raise UnsupportedError("Zarr Vectors hold at least one point", key=store.root)
-    if overwrite and store.exists("zarr.json"):
-        store.delete_prefix("")
+    if overwrite:
+        make_room(store, overwrite)
     names = [name for name in first if name != "point" and name not in rows.relationships]
     for name, declared in rows.properties.items():
         if "enum_labels" in declared:
