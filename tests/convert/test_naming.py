@@ -138,6 +138,14 @@ def test_what_lies_in_two_formats_or_in_what_holds_no_arrays_names_them(tmp_path
         zvcore.convert(np.zeros((4, 4), "u1"), tmp_path / "points" / "in")
 
 
+@pytest.mark.parametrize("format", ["n5", "zarr2", "zarr3"])
+def test_nothing_is_put_among_the_chunks_of_an_array_unasked(tmp_path: Path, format: str) -> None:
+    zvcore.create(tmp_path / "a", format=format, shape=(4, 4), dtype="u1")[...] = 1
+    for name in ("c", "c/0", "other"):
+        with pytest.raises(TypeError, match=r"lies in .*/a, an array, which holds nothing else"):
+            zvcore.convert(np.zeros((4, 4), "u1"), tmp_path / "a" / name)
+
+
 @pytest.mark.parametrize("name", ["a.mrc", "a.h5"])
 def test_a_name_of_what_is_only_read_says_so(tmp_path: Path, name: str) -> None:
     with pytest.raises(zvcore.errors.UnsupportedError, match="read here, and not written"):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from zvcore.format import Format
+    from zvcore.stores import Store
 
 __all__ = ["WAYS", "Chosen", "chosen_format"]
 
@@ -51,7 +52,9 @@ def chosen_format(format: str | None, dst: Any, storage_options: Mapping[str, An
         named = _newest(one for one in makers if one.names_file(name) or one.names_folder(name))
         if len(named) == 1:
             return Chosen(named[0].name)
-        above, found = _around(name, storage_options)
+        above, found, in_array = _around(name, storage_options)
+        if in_array:
+            raise TypeError(f"{dst!s} lies in {above}, an array, which holds nothing else: name another place")
         holders = _newest(one for one in found if one.makes_arrays)
         if len(holders) == 1 and len(_newest(found)) == 1:
             return Chosen(holders[0].name, f"format {holders[0].name}, as that of {above}, in which it lies")
@@ -60,8 +63,11 @@ def chosen_format(format: str | None, dst: Any, storage_options: Mapping[str, An
     raise TypeError(f"the name {dst!s} does not tell which format it shall have{around}: name one (format=)")
 
 
-def _around(name: str, storage_options: Mapping[str, Any] | None) -> tuple[str, list[Format]]:
-    """The nearest folder above that is a data set, and all formats that it is of; special cases go before others."""
+def _around(name: str, storage_options: Mapping[str, Any] | None) -> tuple[str, list[Format], bool]:
+    """The nearest folder above that is a data set, all formats that it is of, and whether it is an array.
+
+    Special cases go before others.
+    """
     for above, _ in places_above(name if "://" in name else os.path.abspath(name)):
         try:
             store = opening.store_at(above, "r", storage_options)
@@ -70,8 +76,16 @@ def _around(name: str, storage_options: Mapping[str, Any] | None) -> tuple[str, 
             continue
         if found:
             special = [one for one in found if not (one.makes_arrays or one.takes_arrays)]
-            return above, special or found
-    return "", []
+            return above, special or found, _is_array(store)
+    return "", [], False
+
+
+def _is_array(store: Store) -> bool:
+    """Whether an array lies here, among whose chunks nothing else may lie."""
+    try:
+        return getattr(opening.open_silently(store), "kind", None) == "array"
+    except (ZvcoreError, ValueError, OSError):
+        return False
 
 
 def _newest(named: Iterable[Format]) -> list[Format]:
