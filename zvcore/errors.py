@@ -20,6 +20,7 @@ __all__ = [
     "MisplacedChunksWarning",
     "MissingImagesWarning",
     "NotFoundError",
+    "OutdatedMetadataWarning",
     "PluginError",
     "ReadOnlyError",
     "StoreError",
@@ -186,6 +187,10 @@ class MisplacedChunksWarning(UserWarning):
 
 class MissingImagesWarning(UserWarning):
     """The numbers by which the images of a stack are called have gaps; the images stand one behind the other."""
+
+
+class OutdatedMetadataWarning(UserWarning):
+    """A group tells of what lies in it, and could not be changed when that was: its members have what holds."""
 
 
 class UnfinishedConversionWarning(UserWarning):

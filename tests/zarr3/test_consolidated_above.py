@@ -9,6 +9,7 @@ import pytest
 import zarr
 
 import zvcore
+from zvcore.errors import OutdatedMetadataWarning
 from zvcore.stores import LocalStore, MemoryStore, Store
 from zvcore.zarr2.consolidated import consolidate as zarr2_consolidate
 from zvcore.zarr3.consolidating import consolidate as zarr3_consolidate
@@ -165,3 +166,29 @@ def test_what_is_written_while_a_group_is_consolidated_is_told(tmp_path: Path, m
     monkeypatch.setattr(LocalStore, "change", after_another)
     zarr3_consolidate(LocalStore(path))
     assert dict(zvcore.open(path)["a"].attrs) == {"x": 1}
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2"])
+def test_a_change_is_whole_where_a_group_above_cannot_tell_of_it(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = zvcore.open(tmp_path, "w", format=format)
+    group.create_array("a", shape=(8,), dtype="u1", chunks=(2,))[...] = 7
+    {"zarr3": zarr3_consolidate, "zarr2": zarr2_consolidate}[format](LocalStore(tmp_path))
+    array = zvcore.open(tmp_path / "a", "r+")
+    change = LocalStore.change
+
+    def refused(store: LocalStore, key: str, make: Any) -> None:
+        if store.root == str(tmp_path):
+            raise PermissionError(f"{key} is another's")
+        change(store, key, make)
+
+    monkeypatch.setattr(LocalStore, "change", refused)
+    with pytest.warns(OutdatedMetadataWarning, match=r"is out of date.*another's"):
+        array.resize((4,))
+    assert array.shape == (4,)
+    with pytest.warns(OutdatedMetadataWarning):
+        array.resize((8,))
+    assert list(array) == [7] * 4 + [0] * 4
+    with pytest.warns(OutdatedMetadataWarning):
+        assert zvcore.create(tmp_path / "b", format=format, shape=(4,), dtype="u1").shape == (4,)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from zvcore.errors import InvalidKeyError
+from zvcore.errors import InvalidKeyError, OutdatedMetadataWarning, ZvcoreError
 from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["groups_above", "groups_to", "is_there"]
+__all__ = ["groups_above", "groups_to", "is_there", "warned_of"]
 
 # How far up groups are looked for.
 _DEPTH = 32
@@ -22,6 +24,16 @@ def groups_to(store: Store, path: str) -> tuple[Store, ...]:
     """The stores of the groups that a path goes through from this one on, which is the first of them."""
     names = path.strip("/").split("/")
     return (store, *(store.child("/".join(names[:depth])) for depth in range(1, len(names))))
+
+
+@contextmanager
+def warned_of(group: Store) -> Iterator[None]:
+    """Warn where this group cannot tell of a change. The change itself is made: whoever made it has more to do."""
+    try:
+        yield
+    except (OSError, ZvcoreError) as error:
+        text = f"{group.root} tells of what lies in it, and is out of date, since it could not be changed: {error}"
+        warnings.warn(text, OutdatedMetadataWarning, stacklevel=4)
 
 
 def is_there(store: Store, key: str) -> bool:

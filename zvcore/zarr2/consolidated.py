@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
-from zvcore.documents.above import groups_above, is_there
+from zvcore.documents.above import groups_above, is_there, warned_of
 from zvcore.documents.document import LARGEST_TOLD, fetch, parse
 from zvcore.documents.members import Object, Place
 from zvcore.errors import MetadataError
@@ -87,8 +87,9 @@ def _change_above(
 ) -> None:
     own_too = [(store, "")] if own else []
     for group, path in (*own_too, *groups_above(store, through, GROUP)):
-        if group.exists(CONSOLIDATED):
-            _change(group, path, change)
+        with warned_of(group):
+            if group.exists(CONSOLIDATED):
+                _change(group, path, change)
 
 
 def _change(group: Store, path: str, change: Callable[[Told, str], Told]) -> None:

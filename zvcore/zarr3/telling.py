@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents import LARGEST_TOLD, Document, fetch
-from zvcore.documents.above import groups_above, is_there
+from zvcore.documents.above import groups_above, is_there, warned_of
 from zvcore.documents.document import encode, parse
 from zvcore.errors import MetadataError
 from zvcore.zarr3.metadata import CONSOLIDATED, DOCUMENT, read_document
@@ -72,8 +72,9 @@ def forget_below(store: Store, through: Sequence[Store] = ()) -> None:
 
 def _change_above(store: Store, through: Sequence[Store], change: Callable[[Told, str], Told]) -> None:
     for group, path in groups_above(store, through, DOCUMENT):
-        if path and _tells(fetch(group, DOCUMENT)):
-            _change(group, path, change)
+        with warned_of(group):
+            if path and _tells(fetch(group, DOCUMENT)):
+                _change(group, path, change)
 
 
 def _tells(raw: bytes | None) -> bool:
