@@ -13,7 +13,7 @@ import pytest
 import zvcore
 from tests.convert.interrupting import MEMORY, source
 from zvcore.commands import cli
-from zvcore.errors import UnfinishedConversionWarning, UnsupportedError
+from zvcore.errors import ConflictError, UnfinishedConversionWarning, UnsupportedError
 
 
 class Stop(Exception):
@@ -84,6 +84,30 @@ def test_so_does_a_copy_of_a_group_with_an_unfinished_member(tmp_path):
     interrupt(tmp_path / "src", tmp_path / "group" / "half", format="zarr3", chunks=(16, 16, 16))
     report = zvcore.convert(tmp_path / "group", tmp_path / "copy", format="n5")
     assert [loss.where for loss in report.losses if "unfinished" in loss.what] == ["half"]
+
+
+@pytest.mark.filterwarnings("ignore::zvcore.errors.UnfinishedConversionWarning")
+def test_a_copy_of_what_was_unfinished_is_no_copy_of_the_whole(half, tmp_path):
+    def copied(**options):
+        return zvcore.convert(half, tmp_path / "copy", format="n5", **options)
+
+    assert copied().losses
+    again = copied()
+    assert again.already_finished and again.losses
+    zvcore.convert(tmp_path / "src", half, format="zarr3", chunks=(16, 16, 16), memory=MEMORY, threads=1)
+    with pytest.raises(ConflictError, match="overwrite=True replaces it"):
+        copied()
+    assert not copied(overwrite=True).losses
+    assert (zvcore.open(half)[...] == zvcore.open(tmp_path / "copy")[...].T).all()
+
+
+@pytest.mark.filterwarnings("ignore::zvcore.errors.UnfinishedConversionWarning")
+def test_what_was_begun_from_what_was_unfinished_is_not_ended_from_the_whole(half, tmp_path):
+    with pytest.raises(Stop):
+        zvcore.convert(half, tmp_path / "copy", format="n5", memory=MEMORY, threads=1, progress=stop_soon)
+    zvcore.convert(tmp_path / "src", half, format="zarr3", chunks=(16, 16, 16), memory=MEMORY, threads=1)
+    with pytest.raises(ConflictError):
+        zvcore.convert(half, tmp_path / "copy", format="n5", memory=MEMORY, threads=1)
 
 
 def test_copies_of_what_is_whole_name_nothing(tmp_path):

@@ -153,7 +153,9 @@ class Converting(Conversion):
         rest = [asked.region, asked.dtype, asked.clip, asked.levels, asked.method, asked.factors]
         if asked.image is not None or asked.asked.anything:
             rest += [asked.image, asked.asked]
-        return {"arrays": arrays, "asked": [repr(one) for one in [*there, *rest]]}
+        # What was taken from a source that was not complete is not what the complete one would have given.
+        lacking = {"lacking": [list(one) for one in self.lacking]} if self.lacking else {}
+        return {"arrays": arrays, "asked": [repr(one) for one in [*there, *rest]], **lacking}
 
     def _journal(self, overwrite: bool, resume: bool) -> Journal:
         found = read_note(self.store)
