@@ -62,19 +62,27 @@ def test_parameters_and_fixtures_are_seen(request: pytest.FixtureRequest) -> Non
     assert "process" in needs_of(request.node)
 
 
-def test_a_test_without_a_mark_starts_nothing() -> None:
-    answer = run("""
+def test_a_test_without_a_mark_starts_nothing(tmp_path: Path) -> None:
+    """A socket in a folder is a kind of file, and no server that anybody could reach."""
+    answer = run(
+        """
         import socket, subprocess, sys
         from tests.needs import Guard
         guard = Guard()
         sys.addaudithook(guard)
         for closed in (False, True):
             guard.closed = closed
-            for start in (lambda: subprocess.run([sys.executable, "-c", ""]), lambda: socket.socket().bind(("", 0))):
+            for start in (
+                lambda: subprocess.run([sys.executable, "-c", ""]),
+                lambda: socket.socket().bind(("", 0)),
+                lambda: socket.socket(socket.AF_UNIX).bind(f"{sys.argv[1]}/{closed}"),
+            ):
                 try:
                     start()
                     print("done")
                 except AssertionError as error:
                     print(str(error).split(":")[0])
-    """)
-    assert answer.split() == ["done", "done", "subprocess.Popen", "socket.bind"]
+    """,
+        tmp_path,
+    )
+    assert answer.split() == ["done", "done", "done", "subprocess.Popen", "socket.bind", "done"]
