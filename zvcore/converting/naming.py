@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore import opening
 from zvcore.converting import TABLES
-from zvcore.converting.note import places_above
 from zvcore.converting.tables import ending_of
-from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.errors import UnsupportedError
 from zvcore.format import formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from zvcore.format import Format
-    from zvcore.stores import Store
 
 __all__ = ["WAYS", "Chosen", "chosen_format"]
 
@@ -52,7 +49,10 @@ def chosen_format(format: str | None, dst: Any, storage_options: Mapping[str, An
         named = _newest(one for one in makers if one.names_file(name) or one.names_folder(name))
         if len(named) == 1:
             return Chosen(named[0].name)
-        above, found, in_array = _around(name, storage_options)
+        # Here, since it takes numpy to import, and the command line asks this module which formats there are.
+        from zvcore.converting.surroundings import surroundings
+
+        above, found, in_array = surroundings(name, storage_options)
         if in_array:
             raise TypeError(f"{dst!s} lies in {above}, an array, which holds nothing else: name another place")
         holders = _newest(one for one in found if one.makes_arrays)
@@ -61,31 +61,6 @@ def chosen_format(format: str | None, dst: Any, storage_options: Mapping[str, An
         if found:
             around = f", nor does {above}, in which it lies and which is {' and '.join(one.title for one in found)}"
     raise TypeError(f"the name {dst!s} does not tell which format it shall have{around}: name one (format=)")
-
-
-def _around(name: str, storage_options: Mapping[str, Any] | None) -> tuple[str, list[Format], bool]:
-    """The nearest folder above that is a data set, all formats that it is of, and whether it is an array.
-
-    Special cases go before others.
-    """
-    for above, _ in places_above(name if "://" in name else os.path.abspath(name)):
-        try:
-            store = opening.store_at(above, "r", storage_options)
-            found = [one for one in formats().values() if one.marks and one.detect(store)]
-        except (ZvcoreError, ValueError, OSError):
-            continue
-        if found:
-            special = [one for one in found if not (one.makes_arrays or one.takes_arrays)]
-            return above, special or found, _is_array(store)
-    return "", [], False
-
-
-def _is_array(store: Store) -> bool:
-    """Whether an array lies here, among whose chunks nothing else may lie."""
-    try:
-        return getattr(opening.open_silently(store), "kind", None) == "array"
-    except (ZvcoreError, ValueError, OSError):
-        return False
 
 
 def _newest(named: Iterable[Format]) -> list[Format]:
