@@ -96,11 +96,7 @@ def read_note(store: Store) -> dict[str, Any] | None:
 
 def unfinished_at(store: Store) -> UnfinishedConversion | None:
     """The unfinished conversion into the root of this store, if there is one. One look, where there is none."""
-    try:
-        size = store.size(KEY)
-    except (ZvcoreError, OSError):
-        # Where even the question is refused, no conversion of ours is under way.
-        return None
+    size = _size_of_note(store)
     if size is None:
         return None
     if size > _LARGEST:
@@ -112,15 +108,20 @@ def unfinished_at(store: Store) -> UnfinishedConversion | None:
         return UnfinishedConversion(store.root, damaged=True)
 
 
+def _size_of_note(store: Store) -> int | None:
+    """How many bytes the note has; None if there is none. Where even the question is refused, none of ours is there."""
+    try:
+        return store.size(KEY)
+    except (ZvcoreError, OSError):
+        return None
+
+
 def note_for_others(store: Store) -> dict[str, Any] | None:
     """The note at the root of this store as people elsewhere may read it, or None if there is none.
 
     It says how much is done, and not from where, with which options, or why it failed.
     """
-    try:
-        size = store.size(KEY)
-    except (ZvcoreError, OSError):
-        return None
+    size = _size_of_note(store)
     if size is None:
         return None
     try:
