@@ -132,3 +132,18 @@ def test_a_writer_takes_no_notice_of_a_note_about_bytes_beyond_any_file(broken: 
     assert zvcore.open(broken)[...].tolist() == [*range(32)]
     a_note_about_bytes_beyond_any_file(broken / "c/.0.zvlock", offset)
     assert zvcore.repair(broken).ok
+
+
+@pytest.mark.parametrize(("before", "offset", "length"), [(0, 0, 0), (0, 0, 1), (10, 50, 4), (10, 0, 4), (10, 6, 4)])
+def test_a_note_cuts_a_shard_only_behind_the_bytes_that_it_tells_of(
+    tmp_path: Path, before: int, offset: int, length: int
+) -> None:
+    """One byte, known or guessed, from anywhere in the file is no proof that the rest of it is an append's."""
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(32,), dtype="u1", chunks=(8,), shards=(32,))[...] = 5
+    shard = tmp_path / "a/c/0"
+    found, stored = os.stat(shard), shard.read_bytes()
+    noted = stored[offset : offset + length]
+    note = Note(b"0", found.st_ino, before, found.st_size + 100, offset, noted, b"")
+    (tmp_path / "a/c/.0.zvlock").write_bytes(note.pack())
+    zvcore.open(tmp_path / "a", "r+")[:4] = 9
+    assert zvcore.open(tmp_path / "a")[...].tolist() == [9] * 4 + [5] * 28

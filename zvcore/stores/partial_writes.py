@@ -126,7 +126,7 @@ class Note:
             return None
         there = os.pread(descriptor, len(self.old), self.offset)
         if not self.new:
-            begun = self.before < found.st_size <= self.after and there == self.old and bool(self.old)
+            begun = self.before < found.st_size <= self.after and there == self.old and self._is_witnessed()
             if not begun or (found.st_size == self.after and self._is_complete(descriptor)):
                 return None
             return Unfinished(self.before, self.before, b"")
@@ -137,6 +137,11 @@ class Note:
         now, old, new = (np.frombuffer(part, np.uint8) for part in (there, self.old, self.new))
         begun = bool(((now == old) | (now == new)).all())
         return Unfinished(self.before, self.offset, self.new) if begun else None
+
+    def _is_witnessed(self) -> bool:
+        """Whether the noted bytes are those that the append came behind. The file may be cut where they end."""
+        at = max(0, self.before - _WITNESS)
+        return bool(self.old) and self.offset == at and len(self.old) == self.before - at
 
     def _is_complete(self, descriptor: int) -> bool:
         """Whether all that was to be appended is there. After a power cut, the length alone may be."""
