@@ -43,23 +43,61 @@ print(json.dumps(found))
 """
 
 
+# Files that replace others, on a disk. What waits for the disk goes on waiting: whoever works on that takes locks, too.
+REPLACING = """
+import ctypes, json, sys
+import numpy as np
+import zvcore
+from zvcore.stores import late_writes
+
+taken = ctypes.CDLL(None).locks_taken
+taken.restype = ctypes.c_long
+late_writes.rest(True)
+folder, found = sys.argv[1], {}
+for threads in (1, 2, 16):
+    for side in (4, 8):
+        array = zvcore.create(f"{folder}/{threads}-{side}", format="n5", shape=(side,) * 3, dtype="u1",
+                              chunks=(1,) * 3, codec=None)
+        array.write(..., np.uint8(1), threads=threads)
+        array.write(..., np.uint8(2), threads=threads)
+        least = None
+        for value in range(3):
+            before = taken()
+            array.write(..., np.uint8(value + 3), threads=threads)
+            least = min(least or 10**9, taken() - before)
+            late_writes.settle()
+        found[f"{threads} {side}"] = least
+late_writes.rest(False)
+print(json.dumps(found))
+"""
+
+
 @pytest.fixture(scope="module")
-def locks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    """How often locks were taken, by what was done: the reading or writing of 64 or 4096 chunks by so many threads."""
+def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that counts locks."""
     compiler = shutil.which("cc")
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("needs a C compiler and LD_PRELOAD")
-    folder: Path = tmp_path_factory.mktemp("locks")
-    library = folder / "count.so"
+    library: Path = tmp_path_factory.mktemp("locks") / "count.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, COUNTER, "-ldl"], check=True)
-    preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(library)]))
+    return library
+
+
+def counted(counter: Path, program: str, folder: Path) -> dict[str, int]:
+    preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(counter)]))
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, folder], env={**os.environ, "LD_PRELOAD": preloaded}, capture_output=True,
+        [sys.executable, "-c", program, folder], env={**os.environ, "LD_PRELOAD": preloaded}, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: dict[str, int] = json.loads(done.stdout)
     return found
+
+
+@pytest.fixture(scope="module")
+def locks(counter: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """How often locks were taken, by what was done: the reading or writing of 64 or 4096 chunks by so many threads."""
+    return counted(counter, PROGRAM, tmp_path_factory.mktemp("arrays"))
 
 
 # What a thread may do for a chunk with locks that only those who write the same shard take.
@@ -72,3 +110,9 @@ def test_no_lock_of_all_threads_is_taken_for_a_chunk(locks: dict[str, int], what
     few, many = locks[f"{what} {threads} 32"], locks[f"{what} {threads} 128"]
     more = 4096 - 64
     assert many - few < OF_THE_SHARD[what.split()[0]] * more + more / 16
+
+
+def test_no_lock_is_taken_for_a_file_that_replaces_another(counter: Path, disk_path: Path) -> None:
+    found = counted(counter, REPLACING, disk_path)
+    for threads in (1, 2, 16):
+        assert found[f"{threads} 8"] - found[f"{threads} 4"] < (512 - 64) / 16

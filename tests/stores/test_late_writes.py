@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.processes import PATIENCE
 from zvcore.errors import CorruptDataError
 from zvcore.stores import LocalStore, MemoryStore, late_writes
 from zvcore.stores.kept_versions import Kept, kept_version
@@ -149,6 +152,50 @@ def test_no_more_than_some_megabytes_wait(store: LocalStore) -> None:
         write(store, f"{key}", data, *[data[:-1]] * 25)
     # 75 MiB were replaced; a writer that finds 64 MiB waiting has them brought to the disk.
     assert 0 < len(kept(store)) <= 64
+
+
+def in_threads(count: int, work: Callable[[int], object]) -> None:
+    """Call `work(number)` in each of so many threads at once."""
+    with ThreadPoolExecutor(count) as threads:
+        list(threads.map(work, range(count)))
+
+
+def test_threads_together_leave_no_more_bytes_waiting_than_one(store: LocalStore) -> None:
+    data = bytes(1 << 20)
+    in_threads(8, lambda number: write(store, f"{number}", data, *[data[:-1]] * 12))
+    # 96 MiB were replaced. A thread that finds 64 MiB waiting has all of it brought to the disk, while each of the
+    # others may have replaced one more.
+    assert 0 < len(kept(store)) <= 64 + 8
+    late_writes.settle()
+    assert not kept(store)
+
+
+def test_threads_together_leave_no_more_files_waiting_than_one(store: LocalStore) -> None:
+    grid = (16, 16, 17)
+    array = zvcore.create(store.root, format="n5", shape=grid, dtype="u1", chunks=(1, 1, 1), codec=None)
+    array.write(..., np.uint8(1), threads=8)
+    array.write(..., np.uint8(2), threads=8)
+    assert 0 < len(kept(store)) <= 4096 + 8
+    assert (array[...] == 2).all()
+    late_writes.settle()
+    assert not kept(store)
+
+
+def test_what_threads_have_replaced_that_are_gone_is_settled_too(store: LocalStore) -> None:
+    in_threads(70, lambda number: write(store, f"{number}", b"old", b"newer"))
+    assert len(kept(store)) == 70
+    late_writes.settle()
+    assert not kept(store)
+
+
+def test_nobody_needs_to_ask_for_what_waits_however_threads_come_upon_each_other(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "store")
+    for number in range(30):
+        in_threads(4, lambda thread, number=number: write(store, f"{number}/{thread}", b"old", b"newer"))
+        end = time.monotonic() + PATIENCE
+        while kept(store):
+            assert time.monotonic() < end
+            time.sleep(0.001)
 
 
 def test_a_child_leaves_to_its_parent_what_that_has_written(store: LocalStore) -> None:

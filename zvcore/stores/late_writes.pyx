@@ -5,8 +5,10 @@ and SIZE, both hexadecimal, are the new file's. A thread syncs the new file and 
 before that, the file system may have cut the new one short; `kept_versions.py` then puts the old one back.
 Where there is no disk, or no exchange, files are renamed.
 
-What waits is a list. A writer that finds too much in it works on it itself, so disks that are slower than writers are
-waited for in the end, and old and new versions together never take more room than that.
+What waits is in lists, one for each writing thread (or several, if there are many), to which a file is added without a
+lock. All together must not get too long: each list has room for some files that was taken from the total at once, so
+that writers do not count every file in the same place. Who finds no room left works on what waits itself, so disks that
+are slower than writers are waited for in the end, and old and new versions together never take more space than that.
 """
 
 from libc.errno cimport EINVAL, ENOENT, ENOSYS, ENOTDIR, EOPNOTSUPP, errno
@@ -18,7 +20,10 @@ from posix.fcntl cimport O_RDONLY
 from posix.unistd cimport close, fsync, unlink
 
 from zvcore.stores.files cimport absent, last_error
-from zvcore.system.atomics cimport zv_load, zv_load64, zv_store, zv_store64
+from zvcore.system.atomics cimport (
+    zv_fetch_add, zv_load, zv_load64, zv_load_in_order, zv_load_pointer, zv_push, zv_store, zv_store64,
+    zv_store_in_order, zv_take_pointer,
+)
 from zvcore.system.files cimport (
     file_stamp, zv_begin_writing, zv_device_at, zv_fstat, zv_in_memory, zv_open,
 )
@@ -27,7 +32,7 @@ from zvcore.system.mutex cimport (
     pthread_cond_init, pthread_cond_signal, pthread_cond_t, pthread_cond_wait, pthread_mutex_init, pthread_mutex_lock,
     pthread_mutex_t, pthread_mutex_unlock,
 )
-from zvcore.system.thread cimport zv_start_thread
+from zvcore.system.thread cimport zv_start_thread, zv_thread_number
 
 import atexit
 import os
@@ -40,42 +45,55 @@ cdef enum:
     LONGEST_NAME = 255
     MOST_BYTES = 64 << 20           # of new files that wait
     MOST_FILES = 4096
+    LEAST_WEIGHT = MOST_BYTES // MOST_FILES     # so much of the room any file takes: then its bytes bound both
+    TAKEN_AT_ONCE = 256 << 10       # of the room
+    LISTS = 64
 
 
 cdef struct Waiting:
-    Waiting *next
+    void *next
+    int64_t weight
     char *path                      # of the object; behind this struct, as is
     char *kept
 
 
-# All under the lock.
-cdef Waiting *first = NULL
-cdef Waiting *last = NULL
-cdef uint64_t waiting_bytes = 0
-cdef uint64_t waiting_files = 0
-cdef pthread_mutex_t queue
-cdef pthread_cond_t something
-# Held while what was taken from the list is worked on: who waits for all of it waits for that, too.
-cdef pthread_mutex_t settling
-cdef bint has_thread = False
+cdef struct List:
+    void *first
+    int64_t room                    # that was taken from the total, and is not used yet
+    int64_t apart[14]               # no two of them share lines of the caches
+
+
+cdef List lists[LISTS]
+# What has been taken of MOST_BYTES: the weights of what waits, and the room that lists have left.
+cdef int64_t taken_room = 0
+# Whether the thread must be woken to see what has come; under the lock, but for those who only ask.
+cdef int asleep = 0
+cdef int has_thread = 0
 cdef bint thread_rests = False      # for tests: what waits goes on waiting
+cdef pthread_mutex_t waking
+cdef pthread_cond_t something
+# Held while what was taken from the lists is worked on: who waits for all of it waits for that, too.
+cdef pthread_mutex_t settling
 # What has failed and was told to nobody yet: an errno.
 cdef int failed = 0
 
 
 cdef void begin_empty() noexcept nogil:
     """What a parent has written it sees to itself. The memory is lost: no more than waits at any time."""
-    global first, last, waiting_bytes, waiting_files, has_thread
-    first = last = NULL
-    waiting_bytes = waiting_files = 0
-    has_thread = False
+    cdef int i
+    for i in range(LISTS):
+        lists[i].first = NULL
+        zv_store64(&lists[i].room, 0)
+    zv_store64(&taken_room, 0)
+    zv_store(&asleep, 0)
+    zv_store(&has_thread, 0)
     zv_store(&failed, 0)
     pthread_cond_init(&something, NULL)
     pthread_mutex_init(&settling, NULL)
 
 
 begin_empty()
-guard(&queue, begin_empty)
+guard(&waking, begin_empty)
 
 
 # The device that was seen last where old versions can be kept, and where they cannot.
@@ -122,44 +140,72 @@ cdef void name_kept(int descriptor, const char *path, char *kept, size_t room, u
 
 
 cdef void settle_later(const char *above, const char *path, const char *kept, uint64_t size) noexcept nogil:
-    global first, last, waiting_bytes, waiting_files, has_thread
     cdef size_t before = strlen(above), path_length = strlen(path) + 1, kept_length = strlen(kept) + 1
     cdef Waiting *one = <Waiting *> malloc(sizeof(Waiting) + 2 * before + path_length + kept_length)
-    cdef bint much
+    cdef List *mine = &lists[zv_thread_number() % LISTS]
+    cdef bint fits
     if one == NULL:
         return                      # it stays until somebody cleans
-    one.next = NULL
+    one.weight = <int64_t> max(<uint64_t> LEAST_WEIGHT, min(size, <uint64_t> 1 << 62))
     one.path = <char *> (one + 1)
     one.kept = one.path + before + path_length
     memcpy(one.path, above, before)
     memcpy(one.path + before, path, path_length)
     memcpy(one.kept, above, before)
     memcpy(one.kept + before, kept, kept_length)
-    pthread_mutex_lock(&queue)
-    if last == NULL:
-        first = one
-    else:
-        last.next = one
-    last = one
-    waiting_bytes += size
-    waiting_files += 1
-    if not has_thread:
-        has_thread = zv_start_thread(work) == 0
-    much = waiting_bytes > MOST_BYTES or waiting_files > MOST_FILES or not has_thread
-    pthread_cond_signal(&something)
-    pthread_mutex_unlock(&queue)
-    if much:
+    fits = take_room(mine, one.weight)
+    zv_push(&mine.first, one, &one.next)
+    # In this order; the thread first says that it sleeps, and then looks once more.
+    if zv_load_in_order(&asleep) or not zv_load(&has_thread):
+        fits = wake() and fits
+    if not fits:
         settle_all()
 
 
+cdef bint take_room(List *mine, int64_t weight) noexcept nogil:
+    """Whether there was room for that much; it is taken in any case."""
+    cdef int64_t left = zv_fetch_add(&mine.room, -weight) - weight, more = TAKEN_AT_ONCE - left
+    if left >= 0:
+        return True
+    zv_fetch_add(&mine.room, more)
+    return zv_fetch_add(&taken_room, more) + more <= MOST_BYTES
+
+
+cdef bint wake() noexcept nogil:
+    """Whether there is a thread, which knows now that something waits."""
+    cdef bint found
+    pthread_mutex_lock(&waking)
+    if not has_thread:
+        zv_store(&has_thread, zv_start_thread(work) == 0)
+    if asleep:
+        zv_store(&asleep, 0)
+        pthread_cond_signal(&something)
+    found = has_thread
+    pthread_mutex_unlock(&waking)
+    return found
+
+
+cdef bint something_waits() noexcept nogil:
+    cdef int i
+    for i in range(LISTS):
+        if zv_load_pointer(&lists[i].first) != NULL:
+            return True
+    return False
+
+
 cdef Waiting *take_all() noexcept nogil:
-    global first, last, waiting_bytes, waiting_files
-    cdef Waiting *taken
-    pthread_mutex_lock(&queue)
-    taken = first
-    first = last = NULL
-    waiting_bytes = waiting_files = 0
-    pthread_mutex_unlock(&queue)
+    cdef Waiting *taken = NULL
+    cdef Waiting *one
+    cdef Waiting *behind
+    cdef int i
+    for i in range(LISTS):
+        one = <Waiting *> zv_take_pointer(&lists[i].first)
+        # What came last was the first of its list.
+        while one != NULL:
+            behind = <Waiting *> one.next
+            one.next = taken
+            taken = one
+            one = behind
     return taken
 
 
@@ -175,6 +221,7 @@ cdef void settle_all() noexcept nogil:
 
 cdef int settle_these(Waiting *these) noexcept nogil:
     cdef Waiting *one = these
+    cdef int64_t weight = 0
     cdef int code, failure = 0, fd
     # The disk begins with all of them, so that the first sync has most of the work done for the others.
     while one != NULL and these.next != NULL:
@@ -182,21 +229,23 @@ cdef int settle_these(Waiting *these) noexcept nogil:
         if fd >= 0:
             zv_begin_writing(fd)
             close(fd)
-        one = one.next
+        one = <Waiting *> one.next
     one = these
     while one != NULL:
         code = sync_file(one.path)
         if code != 0:
             failure = code
             one.kept = NULL
-        one = one.next
+        one = <Waiting *> one.next
     # All at once: whoever removes the folder meanwhile is least disturbed.
     while these != NULL:
         one = these
-        these = these.next
+        these = <Waiting *> one.next
+        weight += one.weight
         if one.kept != NULL and unlink(one.kept) != 0 and errno != ENOENT and errno != ENOTDIR:
             failure = last_error()
         free(one)
+    zv_fetch_add(&taken_room, -weight)
     return failure
 
 
@@ -219,10 +268,14 @@ cdef int sync_file(const char *path) noexcept nogil:
 cdef void *work(void *unused) noexcept nogil:
     """The thread, which knows nothing of Python and lives as long as the process."""
     while True:
-        pthread_mutex_lock(&queue)
-        while first == NULL or thread_rests:
-            pthread_cond_wait(&something, &queue)
-        pthread_mutex_unlock(&queue)
+        pthread_mutex_lock(&waking)
+        while True:
+            zv_store_in_order(&asleep, not thread_rests)
+            if not thread_rests and something_waits():
+                break
+            pthread_cond_wait(&something, &waking)
+        zv_store(&asleep, 0)
+        pthread_mutex_unlock(&waking)
         settle_all()
 
 
@@ -275,10 +328,11 @@ def rest(bint wanted) -> None:
     """For tests: the thread leaves alone what waits, or not any more."""
     global thread_rests
     with nogil:
-        pthread_mutex_lock(&queue)
+        pthread_mutex_lock(&waking)
         thread_rests = wanted
+        zv_store(&asleep, 0)
         pthread_cond_signal(&something)
-        pthread_mutex_unlock(&queue)
+        pthread_mutex_unlock(&waking)
 
 
 def _after_fork() -> None:

@@ -3,3 +3,4 @@
 
 cdef extern from "zv_thread.h" nogil:
     int zv_start_thread(void *(*run)(void *) noexcept nogil)
+    unsigned zv_thread_number()

@@ -21,6 +21,18 @@ static inline int zv_compare_and_set64(int64_t *value, int64_t *expected, int64_
     return __atomic_compare_exchange_n(value, expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+/* For two threads that each say something and then look what the other has said: at least one of them sees it. */
+static inline int zv_load_in_order(int *value) { return __atomic_load_n(value, __ATOMIC_SEQ_CST); }
+static inline void zv_store_in_order(int *value, int n) { __atomic_store_n(value, n, __ATOMIC_SEQ_CST); }
+static inline void *zv_load_pointer(void **place) { return __atomic_load_n(place, __ATOMIC_SEQ_CST); }
+
+/* Puts one in front of a list, in the same order. `next` is where it keeps what is behind it; only all are taken at once. */
+static inline void zv_push(void **first, void *one, void **next) {
+    void *behind = __atomic_load_n(first, __ATOMIC_RELAXED);
+    do *next = behind;
+    while (!__atomic_compare_exchange_n(first, &behind, one, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}
+
 /* Takes the pointer from a place and leaves NULL there. */
 static inline void *zv_take_pointer(void **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQUIRE); }
 

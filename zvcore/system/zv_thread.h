@@ -30,4 +30,12 @@ static inline int zv_start_thread(void *(*run)(void *)) {
     return failed;
 }
 
+/* A number of the calling thread, from 0 on in the order in which they first ask. Each module counts for itself. */
+static inline unsigned zv_thread_number(void) {
+    static unsigned asked;
+    static __thread unsigned number; /* and one more */
+    if (number == 0) number = __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+    return number - 1;
+}
+
 #endif
