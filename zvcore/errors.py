@@ -20,6 +20,7 @@ __all__ = [
     "MisplacedChunksWarning",
     "MissingImagesWarning",
     "NotFoundError",
+    "OutOfMemoryError",
     "OutdatedMetadataWarning",
     "PluginError",
     "ReadOnlyError",
@@ -129,6 +130,10 @@ class UnsupportedError(ZvcoreError):
 
 class UnfitValueError(UnsupportedError, ValueError):
     """A value that is to be written has no place in the type that is stored."""
+
+
+class OutOfMemoryError(UnsupportedError, MemoryError):
+    """A chunk, or what an array says that its chunks are, is larger than the memory that there is for it."""
 
 
 class PluginError(ZvcoreError):

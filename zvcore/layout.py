@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -18,7 +19,7 @@ import numpy as np
 from zvcore.engine.form import Form
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sources import ABSENT, Sources
-from zvcore.errors import CorruptDataError, ZvcoreError
+from zvcore.errors import CorruptDataError, OutOfMemoryError, ZvcoreError
 from zvcore.stores.durability import durability_code
 
 if TYPE_CHECKING:
@@ -167,12 +168,24 @@ class Layout(ABC):
         """What is stored for a chunk whose values, in its `block_shape`, were encoded to this."""
         return payload
 
+    @contextmanager
+    def memory_for(self, position: tuple[int, ...]) -> Iterator[None]:
+        """Within this, memory is taken for one chunk: that there is none says which."""
+        try:
+            yield
+        except MemoryError as error:
+            if isinstance(error, ZvcoreError):
+                raise
+            what, key = "not enough memory for a chunk", self.chunk_name(position)
+            raise OutOfMemoryError(what, key=key, chunk=position) from error
+
     def decode_values(self, data: memoryview, position: tuple[int, ...]) -> npt.NDArray[Any]:
         """What the value codec makes of a chunk's bytes, checked; errors say which chunk."""
         assert self.value_codec is not None
         shape = self.block_shape(position)
         try:
-            values = self.value_codec.decode(data, shape)
+            with self.memory_for(position):
+                values = self.value_codec.decode(data, shape)
         except ZvcoreError as error:
             raise error.located(key=self.chunk_name(position), chunk=position)
         if values.shape != shape:

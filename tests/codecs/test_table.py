@@ -15,7 +15,7 @@ import pytest
 from tests.codecs.tables import CHECKSUM, CORRUPT, INTERNAL, NOMEM, OK, PARAM, SPACE, UNKNOWN, answering, capsule, wrap
 from zvcore import codecs
 from zvcore.codecs.table import Table
-from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, OutOfMemoryError, UnsupportedError, ZvcoreError
 from zvcore.testing.codecs import FIRST_VERSION, _Table
 
 
@@ -62,7 +62,7 @@ def test_a_longer_table_of_a_later_version_is_taken():
         (CORRUPT, CorruptDataError, "fake: not a valid stream [fake 1.0]"),
         (CHECKSUM, CorruptDataError, "fake: the checksum does not match [fake 1.0]"),
         (PARAM, UnsupportedError, "fake: the configuration cannot do this [fake 1.0]"),
-        (NOMEM, MemoryError, "fake: out of memory [fake 1.0]"),
+        (NOMEM, OutOfMemoryError, "fake: out of memory [fake 1.0]"),
         (INTERNAL, ZvcoreError, "fake: the library failed [fake 1.0]"),
         (77, ZvcoreError, "fake: unknown status 77 [fake 1.0]"),
         (-1, ZvcoreError, "fake: unknown status -1 [fake 1.0]"),

@@ -6,6 +6,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from libc.string cimport strchr
 
+from zvcore.errors import OutOfMemoryError
+
 cdef extern from "Python.h":
     # With bare pointers: a string that is being filled must have exactly one owner.
     int _PyBytes_Resize(PyObject **string, Py_ssize_t size) except -1
@@ -85,7 +87,7 @@ cdef int get_output(object out, Py_buffer *view) except -1:
 
 cdef PyObject *new_bytes(uint64_t size) except NULL:
     if size > <uint64_t> PY_SSIZE_T_MAX - 64:
-        raise MemoryError(f"no memory for {size} bytes")
+        raise OutOfMemoryError(f"no memory for {size} bytes")
     return PyBytes_FromStringAndSize(NULL, <Py_ssize_t> size)
 
 

@@ -14,7 +14,7 @@ from zvcore.codecs.abi cimport (
     zv_error,
 )
 
-from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, OutOfMemoryError, UnsupportedError, ZvcoreError
 
 # What happened -> (the error, what is said when the codec itself says nothing, the same for encoding if it differs).
 FAILURES = {
@@ -22,7 +22,7 @@ FAILURES = {
     ZV_CORRUPT: (CorruptDataError, "not a valid stream", "the data cannot be encoded"),
     ZV_CHECKSUM: (CorruptDataError, "the checksum does not match", None),
     ZV_PARAM: (UnsupportedError, "the configuration cannot do this", None),
-    ZV_NOMEM: (MemoryError, "out of memory", None),
+    ZV_NOMEM: (OutOfMemoryError, "out of memory", None),
     ZV_INTERNAL: (ZvcoreError, "the library failed", None),
     WRONG_SIZE: (CorruptDataError, "the decoded data has the wrong size", None),
     TOO_LONG: (CorruptDataError, "the decoded data is too long", None),
@@ -46,9 +46,11 @@ def _of_size(status, codec, expected, found):
 
 
 cdef object raised(object error, kind, str text, object name):
-    # What zvcore raises says what is wrong; what is no mistake in the data (Ctrl-C, no memory) stays what it is.
-    if isinstance(error, ZvcoreError) or not isinstance(error, Exception) or isinstance(error, MemoryError):
+    # What zvcore raises says what is wrong; what is no mistake in the data (Ctrl-C) stays what it is.
+    if isinstance(error, ZvcoreError) or not isinstance(error, Exception):
         return error
+    if isinstance(error, MemoryError):
+        kind, text = FAILURES[ZV_NOMEM][:2]
     wrapped = kind(text.format(type=type(error).__name__, error=error), codec=name)
     wrapped.__cause__ = error
     return wrapped
@@ -81,6 +83,4 @@ cdef object codec_error(const CodecFailure *failure, const zv_codec *table, obje
         facts.append(f"code {failure.said.lib_code}")
     if facts:
         text += f" [{', '.join(facts)}]"
-    if kind is MemoryError:
-        return MemoryError(text if name is None else f"{name}: {text}")
     return kind(text, codec=name)

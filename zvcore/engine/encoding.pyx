@@ -5,12 +5,11 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from zvcore.codecs.running cimport Bytes, encode_chain
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.decoding cimport decode_block, stored_limit
-from zvcore.engine.failures cimport MEMORY_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.framing cimport MOST_HEADER
 from zvcore.engine.moving cimport Place, Target, move_in
 from zvcore.engine.selection cimport covers
-from zvcore.engine.slots cimport fail, fail_codec, fail_frame
+from zvcore.engine.slots cimport fail_codec, fail_frame, fail_memory
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block, is_filled
 from zvcore.system.scratch cimport reserve
 
@@ -30,20 +29,32 @@ cdef void fill_beyond(Form form, Slot *slot, const int64_t *position, const Bloc
                 return
 
 
+cdef int new_values(Slot *slot, int64_t chunk, const Block *block) noexcept nogil:
+    """Memory for the chunk's values, in slot.values."""
+    if reserve(&slot.values, max(block.nbytes, 1)) == NULL:
+        return fail_memory(slot, chunk, block.nbytes)
+    return 0
+
+
 cdef int old_values(Slot *slot, Chunks chunks, int64_t chunk, const Block *block, Stored old) noexcept nogil:
-    """The chunk as it is now, in slot.values; the fill value where there is none."""
+    """The chunk as it is now, in slot.values; the fill value where there is none.
+
+    What is stored is looked at first: if it is not what the array says of its chunks, there need not be room for that.
+    """
     cdef Bytes stored
     cdef const uint8_t *values = NULL
     cdef Block there = block[0]
     cdef Py_ssize_t shape[ZV_MAX_NDIM]
     cdef int axis
-    fill_chunk(chunks.form, slot, block)
     if old.load(slot, chunk, stored_limit(chunks.form.chunk_nbytes), NULL, 0, &stored) != 0:
         return -1
+    if stored.data != NULL and decode_block(slot, chunks, chunk, stored, NULL, 0, &there, &values) != 0:
+        return -1
+    if new_values(slot, chunk, block) != 0:
+        return -1
+    fill_chunk(chunks.form, slot, block)
     if stored.data == NULL:
         return 0
-    if decode_block(slot, chunks, chunk, stored, NULL, 0, &there, &values) != 0:
-        return -1
     # A framed chunk may be smaller or larger than the one that takes its place.
     for axis in range(chunks.form.ndim):
         shape[axis] = min(there.shape[axis], block.shape[axis])
@@ -59,9 +70,9 @@ cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t ch
     place.row = chunk
     place.position = position_of(chunks, chunk)
     chunks.form.written_block(place.position, &block)
-    if reserve(&slot.values, max(block.nbytes, 1)) == NULL:
-        return fail(slot, MEMORY_FAILURE, chunk)
     if old is None or covers(selection, place.position, chunks.form.chunk):
+        if new_values(slot, chunk, &block) != 0:
+            return -1
         fill_beyond(chunks.form, slot, place.position, &block)
     elif old_values(slot, chunks, chunk, &block, old) != 0:
         return -1

@@ -13,7 +13,7 @@ cdef enum FailureKind:
     SYSTEM_FAILURE          # `status` is errno
     STALE_FAILURE           # the object is not the one whose index was read
     TOO_LARGE_FAILURE       # a stored object is larger than its chunk could make it
-    MEMORY_FAILURE
+    MEMORY_FAILURE          # `expected` bytes are not there, if it is known how many
     PYTHON_FAILURE          # `exception`, raised between the items
     STOPPED                 # cancelled from outside
 

@@ -6,7 +6,7 @@ from cpython.ref cimport Py_XDECREF, PyObject
 
 from zvcore.codecs.chain cimport CodecChain
 
-from zvcore.errors import CorruptDataError, ZvcoreError
+from zvcore.errors import CorruptDataError, OutOfMemoryError, ZvcoreError
 
 
 cdef object failure_error(const Failure *failure, tuple chains):
@@ -32,5 +32,6 @@ cdef object failure_error(const Failure *failure, tuple chains):
     if kind == SYSTEM_FAILURE:
         return OSError(failure.status, os.strerror(failure.status))
     if kind == MEMORY_FAILURE:
-        return MemoryError("not enough memory for a chunk")
+        return OutOfMemoryError("not enough memory for a chunk",
+                                expected=f"room for {failure.expected} bytes" if failure.expected else None)
     return ZvcoreError(f"internal failure {kind}")

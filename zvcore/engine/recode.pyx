@@ -19,7 +19,7 @@ from zvcore.engine.load cimport stored_of
 from zvcore.engine.moving cimport Target
 from zvcore.engine.prepared cimport Chains
 from zvcore.engine.sinks cimport Sink
-from zvcore.engine.slots cimport Slot, fail
+from zvcore.engine.slots cimport Slot, fail, fail_memory
 from zvcore.engine.work cimport SMALL_TO_ENCODE, Work, is_small
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 from zvcore.system.scratch cimport reserve
@@ -47,7 +47,7 @@ cdef class Recoding(Carrying):
         self.target.form.written_block(position, &block)
         data = reserve(&slot.values, max(block.nbytes, 1))
         if data == NULL:
-            return fail(slot, MEMORY_FAILURE, -1)
+            return self.of_target(slot, fail_memory(slot, chunk, block.nbytes))
         fill_beyond(self.target.form, slot, position, &block)
         self.show(cell, data, &block, &shown)
         if self.decode_cell(slot, cell, &shown) != 0:
@@ -67,7 +67,7 @@ cdef class Recoding(Carrying):
             return fail(slot, MEMORY_FAILURE, -1)
         data = reserve(&slot.cell, max(block.nbytes, 1))
         if data == NULL:
-            return fail(slot, MEMORY_FAILURE, -1)
+            return self.of_target(slot, fail_memory(slot, self.cells.target_first[cell], block.nbytes))
         self.show(cell, data, &block, &shown)
         if self.decode_cell(slot, cell, &shown) != 0:
             return -1

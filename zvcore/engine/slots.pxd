@@ -31,6 +31,8 @@ cdef void give_slot(Slot *slot) noexcept nogil
 # Notes a failure of the slot's thread and returns -1; the caller may add more to `slot.failure`.
 cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil
 cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil
+# Notes that there are not so many bytes of memory.
+cdef int fail_memory(Slot *slot, int64_t job, uint64_t nbytes) noexcept nogil
 # Notes an errno.
 cdef int fail_system(Slot *slot, int64_t job, int code) noexcept nogil
 # Notes the failure of `slot.runner` with this chain.

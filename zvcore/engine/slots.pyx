@@ -1,13 +1,15 @@
 """What a thread of a batch has for itself: memory, and what went wrong. Slots are kept from one batch to the next."""
 
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strncpy
 
 from zvcore.codecs.failures cimport RAISED
 from zvcore.codecs.running cimport trim_runner
-from zvcore.engine.failures cimport CODEC_FAILURE, FRAME_FAILURE, PYTHON_FAILURE, SYSTEM_FAILURE, Failure
+from zvcore.engine.failures cimport (
+    CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, PYTHON_FAILURE, SYSTEM_FAILURE, Failure,
+)
 from zvcore.stores.file_writes cimport leave_folder
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
@@ -74,6 +76,12 @@ cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil:
 cdef int fail_frame(Slot *slot, int64_t job, const char *text) noexcept nogil:
     fail(slot, FRAME_FAILURE, job)
     strncpy(slot.failure.message, text, sizeof(slot.failure.message) - 1)
+    return -1
+
+
+cdef int fail_memory(Slot *slot, int64_t job, uint64_t nbytes) noexcept nogil:
+    fail(slot, MEMORY_FAILURE, job)
+    slot.failure.expected = nbytes
     return -1
 
 

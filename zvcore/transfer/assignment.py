@@ -135,14 +135,15 @@ class Assignment:
         for i, position in enumerate(positions):
             data = None if old is None or covered[i] else old[i]
             where = tuple(position.tolist())
-            if data is None:
-                values = np.full(layout.block_shape(where), layout.fill_value, layout.form.dtype)
-            else:
-                values = layout.decode_values(data, where).copy()
-            within, place = selection.share(position, layout.form.shape, int(rows[i]))
-            values[within] = source[place]
-            if store_empty or not layout.is_empty(values):
-                present.append(i)
-                encoded.append(codec.encode(values))
+            with layout.memory_for(where):
+                if data is None:
+                    values = np.full(layout.block_shape(where), layout.fill_value, layout.form.dtype)
+                else:
+                    values = layout.decode_values(data, where).copy()
+                within, place = selection.share(position, layout.form.shape, int(rows[i]))
+                values[within] = source[place]
+                if store_empty or not layout.is_empty(values):
+                    present.append(i)
+                    encoded.append(codec.encode(values))
         results = encode_many(encoded, layout.chains[0], work.telling(None))
         return results if len(present) == len(positions) else results.spread(present, len(positions))
