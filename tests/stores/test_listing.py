@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import zvcore
 from tests.signals import with_a_signal
 from zvcore.errors import InvalidKeyError
 from zvcore.stores import LocalStore
@@ -199,6 +200,28 @@ def test_a_listing_leaves_no_descriptor_open(tmp_path: Path) -> None:
         assert open_below(tmp_path) == before + 1
         del listing
         assert open_below(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_has_a_longer_path_than_the_system_takes_is_an_error_and_not_left_out(tmp_path: Path, kind: str) -> None:
+    zvcore.create(tmp_path / "a.zarr", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    folder = os.open(tmp_path / "a.zarr", os.O_RDONLY)
+    for _ in range(os.pathconf("/", "PC_PATH_MAX") // 250):
+        os.mkdir("d" * 250, dir_fd=folder)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    if kind == "file":
+        os.close(os.open("f" * 250, os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+    else:
+        os.mkdir("f" * 250, dir_fd=folder)
+    os.close(folder)
+    for store in stores(tmp_path / "a.zarr"):
+        with pytest.raises(InvalidKeyError, match="the path is longer than the file system can have"):
+            list(store.list())
+    for path in (tmp_path / "a.zarr", tmp_path):
+        with pytest.raises(InvalidKeyError, match="the path is longer than the file system can have"):
+            zvcore.verify(path)
 
 
 def test_a_folder_is_read_once(tmp_path: Path) -> None:

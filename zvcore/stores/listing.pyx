@@ -1,9 +1,10 @@
 """What lies in a folder: names and kinds, read without the GIL.
 
-Where the folder itself says what its entries are, the system is not asked for each.
+Where the folder itself says what its entries are, the system is not asked for each. What has a longer path than the
+system takes could not be reached by it: that is an error, and not left out.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport ENAMETOOLONG
 from libc.stdlib cimport free, malloc
@@ -13,6 +14,8 @@ from posix.fcntl cimport O_DIRECTORY, O_RDONLY
 from zvcore.stores.files cimport check_key, failure, last_error
 from zvcore.system.atomics cimport zv_take_pointer
 from zvcore.system.files cimport zv_open
+
+from zvcore.stores.lock_names import too_long
 
 
 cdef extern from "Python.h":
@@ -30,6 +33,8 @@ cdef extern from "zv_folders.h" nogil:
         ZV_FILE
         ZV_FOLDER
         ZV_LINK
+    cdef enum:
+        ZV_LONGEST_PATH
     DIR *zv_folder_of(int descriptor)
     int zv_next_name(DIR *folder, const char **name, int *type)
     int zv_kind_of_entry(DIR *folder, const char *name, int type, int follow)
@@ -104,7 +109,7 @@ cdef class Listing:
         cdef DIR *folder = <DIR *>zv_take_pointer(<void **>&self.folder)
         cdef char *buffer = NULL
         cdef const char *failed = NULL
-        cdef Py_ssize_t filled = 0
+        cdef Py_ssize_t filled = 0, above = PyBytes_GET_SIZE(self.path)
         cdef int code = 0
         if folder == NULL:
             raise ValueError("this folder has been read")
@@ -114,9 +119,10 @@ cdef class Listing:
                 raise MemoryError
             while most != 0:
                 with nogil:
-                    code = fill(folder, buffer, &filled, &failed, follow, &most)
+                    code = fill(folder, above, buffer, &filled, &failed, follow, &most)
                 if code != 0:
-                    raise failure(code, self.path if failed == NULL else self.path + b"/" + failed)
+                    path = self.path if failed == NULL else self.path + b"/" + failed
+                    raise too_long(path) if code == ENAMETOOLONG else failure(code, path)
                 if filled == 0:
                     break
                 take(buffer, filled, head, slash, folders, objects, links)
@@ -129,9 +135,12 @@ cdef class Listing:
 
 
 cdef int fill(
-    DIR *folder, char *buffer, Py_ssize_t *filled, const char **failed, bint follow, Py_ssize_t *most
+    DIR *folder, Py_ssize_t above, char *buffer, Py_ssize_t *filled, const char **failed, bint follow, Py_ssize_t *most
 ) noexcept nogil:
-    """The next entries, none after the last: 0 or errno, with the name it is about. `most`: how many are left."""
+    """The next entries, none after the last: 0 or errno, with the name it is about.
+
+    `above`: how long the folder's own path is, `most`: how many entries are left.
+    """
     cdef const char *name = NULL
     cdef Entry entry
     cdef Py_ssize_t length, i
@@ -157,6 +166,9 @@ cdef int fill(
             return -kind
         if kind == ZV_OTHER:
             continue
+        if above + 1 + length >= ZV_LONGEST_PATH:
+            failed[0] = name
+            return ENAMETOOLONG
         any_byte = 0
         for i in range(length):
             any_byte |= <unsigned char>name[i]

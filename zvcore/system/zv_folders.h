@@ -6,8 +6,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What the system takes as a path, with the NUL at its end. */
+#if defined(PATH_MAX)
+enum { ZV_LONGEST_PATH = PATH_MAX };
+#else
+enum { ZV_LONGEST_PATH = 4096 };
+#endif
 
 /* What an entry is. A link is one that was not followed. */
 enum { ZV_OTHER = 0, ZV_FILE = 1, ZV_FOLDER = 2, ZV_LINK = 3 };
