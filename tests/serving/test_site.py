@@ -15,7 +15,7 @@ import pytest
 
 import zvcore
 from tests.processes import PATIENCE
-from tests.serving.conftest import Client, image
+from tests.serving.conftest import Client, image, served
 from zvcore import zvf
 from zvcore.precomputed import Skeleton
 from zvcore.serving.paths import Root
@@ -47,6 +47,23 @@ def test_sizes(datasets: dict[str, dict], shelf: Path) -> None:
     for name, found in datasets.items():
         files = [file for file in (shelf / name).rglob("*") if file.is_file()]
         assert (found["stored_bytes"], found["files"]) == (sum(f.stat().st_size for f in files), len(files))
+
+
+def test_codecs_are_those_that_chunks_go_through(tmp_path: Path) -> None:
+    """The encoding of a volume is no codec of its arrays; without it, labels seemed to be stored as they are."""
+    common: dict[str, Any] = {"format": "precomputed", "shape": (16, 16, 16), "dtype": "u8", "resolution": (8, 8, 8)}
+    zvcore.create(tmp_path / "raw", **common, encoding="raw", codec=None)[...] = 1
+    zvcore.create(tmp_path / "labels", **common, encoding="compressed_segmentation", codec=None)[...] = 1
+    zvcore.create(tmp_path / "packed", **common, encoding="compressed_segmentation", codec="gzip")[...] = 1
+    zvcore.create(tmp_path / "shards", **common, encoding="compressed_segmentation", sharding="advise")[...] = 1
+    with served(tmp_path) as client:
+        listed = json.loads(client.ask("/.zvcore/datasets.json").body)["datasets"]
+    assert {facts["path"]: facts["codec"] for facts in listed} == {
+        "raw": "raw",
+        "labels": "compressed_segmentation",
+        "packed": "compressed_segmentation, gzip",
+        "shards": "compressed_segmentation, gzip",
+    }
 
 
 def test_what_neuroglancer_reads_by_itself(client: Client, datasets: dict[str, dict]) -> None:

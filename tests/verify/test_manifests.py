@@ -16,6 +16,7 @@ from tests.processes import PATIENCE
 from zvcore.care import manifest
 from zvcore.care.manifest import MANIFEST
 from zvcore.commands import cli
+from zvcore.errors import UnsupportedError
 from zvcore.report import What
 from zvcore.stores import MemoryStore
 
@@ -232,3 +233,30 @@ def check_file(path):
     assert report.ok and report.counts["objects of the manifest"] == 1
     zvcore.open(path, "r+").attrs["content"] = "changed"
     assert [problem.where for problem in zvcore.verify(path).problems] == [path.name]
+
+
+def test_an_unfinished_conversion_gets_no_manifest(source, tmp_path):
+    """It would say of any copy without the note that nothing is missing."""
+    dst = tmp_path / "dst"
+
+    def stop(done, total):
+        if done:
+            raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        zvcore.convert(source, dst, format="zarr3", chunks=(8, 8, 8), memory=1 << 14, threads=1, progress=stop)
+    with pytest.raises(UnsupportedError, match="nothing can be certified"):
+        zvcore.make_manifest(dst)
+    with pytest.raises(UnsupportedError, match="nothing can be certified"):
+        zvcore.make_manifest(tmp_path)
+    assert not (dst / MANIFEST).exists() and not (tmp_path / MANIFEST).exists()
+    assert cli.main(["manifest", str(dst)]) == 1
+    zvcore.convert(source, dst, format="zarr3", chunks=(8, 8, 8), memory=1 << 14, threads=1)
+    assert zvcore.make_manifest(dst)[0] > 1
+    assert zvcore.verify(dst).ok
+
+
+def test_repair_takes_neither_the_manifest_nor_our_notes_for_odd_files(source, tmp_path):
+    zvcore.convert(source, tmp_path / "dst", format="zarr3", manifest=True)
+    assert zvcore.repair(tmp_path / "dst").problems == []
+    assert zvcore.verify(tmp_path / "dst").ok

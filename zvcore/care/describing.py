@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from zvcore.care.walking import DEEPEST_GROUP
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.stores.base import UnlistedError
 from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.stores import Store
 
-__all__ = ["Inspector", "stored_size", "totals"]
+__all__ = ["Inspector", "sizes_of", "stored_size", "totals"]
 
 # How many keys are held at once.
 _AT_ONCE = 4096
@@ -84,6 +85,16 @@ def totals(store: Store, keys: Iterable[str], threads: int | None = None) -> tup
 
 def stored_size(array: Array, store: Store, keys: Iterable[str], threads: int | None = None) -> dict[str, Any]:
     """How many objects an array has, and how many bytes they take."""
-    count, size = totals(store, keys, threads)
-    ratio = array.nbytes / size if size else None
-    return {"nbytes": array.nbytes, "objects": count, "stored_bytes": size, "ratio": ratio}
+    return sizes_of(array.nbytes, store, keys, threads)
+
+
+def sizes_of(nbytes: int, store: Store, keys: Iterable[str], threads: int | None = None) -> dict[str, Any]:
+    """Of so many bytes of values: in how many objects they lie, which take how many bytes.
+
+    A web server that lists nothing does not tell that: then it is not said.
+    """
+    try:
+        count, size = totals(store, keys, threads)
+    except UnlistedError:
+        return {"nbytes": nbytes}
+    return {"nbytes": nbytes, "objects": count, "stored_bytes": size, "ratio": nbytes / size if size else None}

@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.unfinished import refuse_unfinished
 from zvcore.converting.note import places_above
 from zvcore.engine import default_thread_count
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
@@ -71,9 +72,11 @@ def make_manifest(
 ) -> tuple[int, int]:
     """Write the manifest of what lies at a path or URL, in place of one that is there: (how many objects, bytes).
 
-    `verify` finds it there, and in every copy. `fsync` is as in `zvcore.open`.
+    `verify` finds it there, and in every copy. An unfinished conversion gets none: what it lacks would never be missed.
+    `fsync` is as in `zvcore.open`.
     """
     store = store_at(path, "r+", storage_options).durable(fsync)
+    refuse_unfinished(path, store, None, storage_options, "certified")
     with shown(progress, _objects(store), "checksums", "object") as watch:
         return write_manifest(store, threads, watch)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.care.manifest import MANIFEST, check_manifest, manifest_around
 from zvcore.care.several import datasets_in, root_of, verify_several, verify_unmarked
+from zvcore.care.unfinished import place_of, refuse_unfinished, unfinished_within
 from zvcore.converting.note import (
     FINISHED,
     UnfinishedConversion,
@@ -102,14 +103,17 @@ def verify(
         except (MetadataError, UnsupportedError) as error:
             return _verify_without_document(path, error, storage_options, one)
         meant = None if only is None else [only]
-        with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
-            if client is not None or share is not None:
-                tasks = _tasks(store, only, share, _OBJECTS_PER_TASK if client is not None else _OBJECTS_AT_ONCE)
-                report = _verify_on(client, tasks, store, found.name, fast, threads, watch, options)
-            else:
-                if meant is not None:
-                    options["only"] = meant
-                report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
+        try:
+            with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
+                if client is not None or share is not None:
+                    tasks = _tasks(store, only, share, _OBJECTS_PER_TASK if client is not None else _OBJECTS_AT_ONCE)
+                    report = _verify_on(client, tasks, store, found.name, fast, threads, watch, options)
+                else:
+                    if meant is not None:
+                        options["only"] = meant
+                    report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
+        except UnlistedError as error:
+            return _verify_without_document(path, error, storage_options, one)
         report.watch = None
         if not fast:
             told = (Problem.of(error) for error in store.damaged())
@@ -117,7 +121,7 @@ def verify(
         _check_manifest(report, store, only, fast, threads, share)
     # Last: a conversion that wrote during the check may have ended by now.
     _tell_unfinished(
-        report, store.root, [unfinished_around(_place(path, store), storage_options), *_unfinished_within(store, only)]
+        report, store.root, [unfinished_around(place_of(path, store), storage_options), *unfinished_within(store, only)]
     )
     return report
 
@@ -170,21 +174,6 @@ def _check_manifest(
     below = f"{folder}/" if folder else ""
     against.problems = [replace(one, where=one.where.removeprefix(below)) for one in against.problems]
     report.extend(against)
-
-
-def _place(path: Path, store: Store) -> Path:
-    """Where to look for the note of an unfinished conversion: that of a single file is beside it."""
-    return path if store.file is None else store
-
-
-def _unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedConversion]:
-    """The unfinished conversions whose destination is below the root of a store."""
-    try:
-        for key in keys_of(store, None if only is None else [only]):
-            if key.endswith(f"/{NOTE}") and (found := unfinished_member(store, key[: -len(NOTE) - 1])) is not None:
-                yield found
-    except UnsupportedError:
-        return  # the store cannot be listed
 
 
 def _tell_unfinished(report: Report, root: str, found: Iterable[UnfinishedConversion | None]) -> None:
@@ -292,12 +281,7 @@ def repair(
     here, there = shared_options(storage_options, path, path if out is None else out)
     store, found, only = find(path, "r" if out is not None else "r+", format, here)
     store = store.durable(fsync)
-    unfinished = unfinished_around(_place(path, store), here) or next(_unfinished_within(store, only), None)
-    if unfinished is not None:
-        raise UnsupportedError(
-            f"{unfinished}: nothing can be repaired before the same conversion has been run again, which resumes it",
-            key=unfinished.note,
-        )
+    refuse_unfinished(path, store, only, here, "repaired")
     if only is not None:
         if out is not None:
             raise UnsupportedError("a copy is made of whole datasets; give the path of the dataset", key=only)
@@ -306,6 +290,7 @@ def repair(
     # Before anything is given up: it may be there still.
     returned = [] if out is not None else store.put_back()
     report: Report = found.care().repair(store, target, threads=threads, **options)
+    report.only(lambda problem: problem.fatal or not _is_note(problem.where))
     if returned:
         report.count("old versions put back", len(returned))
     if _log.tells:
@@ -347,7 +332,7 @@ def inspect(
     """
     store, format_found, only = find(path, "r", format, storage_options)
     found = format_found.care().inspect(store, only=only, threads=threads)
-    unfinished = unfinished_around(_place(path, store), storage_options)
+    unfinished = unfinished_around(place_of(path, store), storage_options)
     if unfinished is not None:
         found["unfinished"] = unfinished.to_json()
     _mark_members(store, found)
@@ -400,7 +385,7 @@ def find(
         found = detect(around)
         broken = broken or (unreadable(around) if found is None else None)
         if found is not None:
-            if not around.exists(inside) and next(around.list(inside), None) is None:
+            if not around.exists(inside) and not _has_objects(around, inside):
                 break
             return around, found, inside
     unfinished = None if store is None else unfinished_at(store)
@@ -415,6 +400,13 @@ def find(
     raise nothing_known(store or store_at(text, mode, storage_options))
 
 
+def _has_objects(store: Store, folder: str) -> bool:
+    try:
+        return next(store.list(folder), None) is not None
+    except UnlistedError:
+        return False
+
+
 def _opened(text: str, mode: str, storage_options: Mapping[str, Any] | None, format: str | None = None) -> Store | None:
     """The store there; None if there is none, or if it is empty."""
     try:
@@ -425,5 +417,8 @@ def _opened(text: str, mode: str, storage_options: Mapping[str, Any] | None, for
         if "://" in text or not os.path.exists(text):
             raise
         return None  # a file within a dataset
-    folders, objects = store.list_dir()
+    try:
+        folders, objects = store.list_dir()
+    except UnlistedError:
+        return store  # what can be read there says whether there is something
     return store if folders or objects else None

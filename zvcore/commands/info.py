@@ -140,10 +140,11 @@ def scales(found: dict[str, Any]) -> list[str]:
         if "error" in one:
             rows.append((printable(one["error"]), "", "", "", "", "", ""))
             continue
-        ratio = f"{one['ratio']:.2f}" if one["ratio"] else "-"
+        files, size = (str(one["objects"]), human_size(one["stored_bytes"])) if "objects" in one else ("-", "-")
+        ratio = f"{one['ratio']:.2f}" if one.get("ratio") else "-"
         rows.append((
             printable(one["key"]), words(one["shape"]), words(one["chunks"]), " ".join(one["codecs"]),
-            str(one["objects"]), human_size(one["stored_bytes"]), ratio,
+            files, size, ratio,
         ))  # fmt: skip
     return list(table(rows, "    rrr"))
 

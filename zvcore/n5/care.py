@@ -19,7 +19,7 @@ from zvcore.n5.verification import GUESTS, LONGEST_HEADER, Checker, grid_of
 from zvcore.report import Problem, Report, What
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from zvcore.stores import Store
 
@@ -128,6 +128,14 @@ def inspect(store: Store, *, only: str | None = None, threads: int | None = None
     return N5Inspector(threads).inspect(store, only)
 
 
+def _blocks(array: N5Array, store: Store) -> Iterator[str]:
+    """The keys of the blocks that are stored."""
+    grid = grid_of(array)
+    for key in store.list():
+        if grid.position(key) is not None:
+            yield key
+
+
 class N5Inspector(Inspector[N5Array]):
     format = "n5"
 
@@ -157,7 +165,7 @@ class N5Inspector(Inspector[N5Array]):
         return N5Group(store, read_document(store), read_only=True)
 
     def about(self, array: N5Array, member: bool) -> dict[str, Any]:
-        store, grid = array.layout.store, grid_of(array)
+        store = array.layout.store
         return {
             "format": "n5",
             "kind": "array",
@@ -168,7 +176,7 @@ class N5Inspector(Inspector[N5Array]):
             "codecs": [array.metadata.compression],
             "fill_value": 0,
             "attributes": dict(array.attrs),
-            **stored_size(array, store, (key for key in store.list() if grid.position(key) is not None), self.threads),
+            **stored_size(array, store, _blocks(array, store), self.threads),
         }
 
     def within(self, array: N5Array, key: str) -> dict[str, Any]:

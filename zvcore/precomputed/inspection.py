@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from zvcore.care.describing import totals
+from zvcore.care.describing import sizes_of, totals
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.precomputed.annotation_set import Annotations
 from zvcore.precomputed.judging import ChunkJudge
@@ -21,7 +21,7 @@ from zvcore.precomputed.skeletons import Skeletons
 from zvcore.report import Report, What
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from zvcore.precomputed.shard_check import Judge
     from zvcore.stores import Store
@@ -77,7 +77,6 @@ def _unread(error: ZvcoreError) -> dict[str, Any]:
 def _inspect_scale(store: Store, volume: VolumeInfo, number: int, threads: int | None) -> dict[str, Any]:
     scale = volume.scale(number)
     layout = layout_of(store, scale, volume.dtype, volume.channels)
-    objects, size = _sizes(store, scale.folder, threads)
     nbytes = math.prod(layout.shape) * volume.dtype.itemsize
     spec = scale.sharding
     return {
@@ -93,22 +92,21 @@ def _inspect_scale(store: Store, volume: VolumeInfo, number: int, threads: int |
         "resolution": scale.resolution,
         "voxel_offset": scale.voxel_offset,
         "sharding": None if spec is None else spec.to_json(),
-        "nbytes": nbytes,
-        "objects": objects,
-        "stored_bytes": size,
-        "ratio": nbytes / size if size else None,
+        **sizes_of(nbytes, store, _objects(store, scale.folder), threads),
     }
 
 
-def _sizes(store: Store, folder: str, threads: int | None) -> tuple[int, int]:
-    return totals(store, (key for key in store.list(folder) if key != INFO), threads)
+def _objects(store: Store, folder: str) -> Iterator[str]:
+    for key in store.list(folder):
+        if key != INFO:
+            yield key
 
 
 def _inspect_objects(store: Store, info: Mapping[str, Any], kind: str, threads: int | None) -> dict[str, Any]:
     found: Skeletons | Meshes | None = None
     if kind in (SKELETONS, MESHES):
         found = Skeletons(store) if kind == SKELETONS else Meshes(store)
-    objects, size = _sizes(store, "", threads)
+    objects, size = totals(store, _objects(store, ""), threads)
     return {
         "format": "precomputed",
         "kind": kind,

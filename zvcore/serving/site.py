@@ -21,6 +21,7 @@ from zvcore.serving.views import LinesView, PointsView, VoxelView, view_for
 from zvcore.wording import human_size
 
 if TYPE_CHECKING:
+    from zvcore.array import Array
     from zvcore.serving.catalog import Catalog
     from zvcore.serving.place import Place
 
@@ -180,7 +181,7 @@ class Site:
             facts |= {
                 "shape": list(array.shape), "dtype": str(array.dtype), "chunks": list(array.chunks),
                 "shards": None if array.shards is None else list(array.shards),
-                "codec": ", ".join(one.name for one in array.codecs) or "raw",
+                "codec": _codecs(array),
                 "levels": len(dataset.pyramid.arrays), "bytes": sum(a.nbytes for a in dataset.pyramid.arrays),
             }  # fmt: skip
         elif dataset.is_vectors:
@@ -281,6 +282,14 @@ class Site:
         more = "<a href='/.zvcore/datasets.json'>as JSON</a>"
         foot = f"<footer>{count} · links open <a href='{viewer}'>{viewer}</a> · {more}</footer>"
         return _page("zvcore", f"<h1>zvcore</h1>{note}{''.join(cards)}{foot}")
+
+
+def _codecs(array: Array[Any]) -> str:
+    """What chunks go through before they are stored: in volumes, their encoding and then what compresses it."""
+    layout = array.layout
+    chains = [layout.chains[number] for number in layout.chains_of_new[:1]]
+    encoding = [codec.name for chain in chains for codec in chain.codecs if not codec.identity]
+    return ", ".join(dict.fromkeys([*encoding, *(codec.name for codec in array.codecs)])) or "raw"
 
 
 def _card(facts: dict[str, Any]) -> str:

@@ -135,7 +135,6 @@ def chunk_keys(array: Zarr3Array) -> Iterator[str]:
 def inspect_array(array: Zarr3Array, shards: bool = True, threads: int | None = None) -> dict[str, Any]:
     """Numbers for the whole array and, if it has shards, for each of them."""
     layout = array.layout
-    keys = list(chunk_keys(array)) if shards else chunk_keys(array)
     answer: dict[str, Any] = {
         "format": "zarr3",
         "kind": "array",
@@ -147,11 +146,11 @@ def inspect_array(array: Zarr3Array, shards: bool = True, threads: int | None = 
         "fill_value": array.metadata.data_type.write_fill(array.fill_value),
         "dimension_names": array.dimension_names,
         "attributes": dict(array.attrs),
-        **stored_size(array, layout.store, keys, threads),
+        **stored_size(array, layout.store, chunk_keys(array), threads),
     }
     if array.metadata.edges is not None:
         answer["chunk_shapes"] = [one.dump() for one in array.metadata.edges]
-    if shards and array.shards is not None:
+    if shards and array.shards is not None and "objects" in answer:
         answer["shard_details"] = array.inspected_shards(threads)
     return answer
 

@@ -1,0 +1,68 @@
+"""Commands on data that a web server has, which does not list what it has: what needs no list works."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import zvcore
+from tests.serving.conftest import served
+from zvcore.commands import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VALUES = np.arange(8 * 6 * 4, dtype="u1").reshape(8, 6, 4)
+KINDS = {
+    "zarr3": {"chunks": (4, 3, 2)},
+    "shards": {"format": "zarr3", "chunks": (4, 3, 2), "shards": (8, 6, 4)},
+    "zarr2": {"chunks": (4, 3, 2)},
+    "n5": {"chunks": (4, 3, 2)},
+    "precomputed": {"chunks": (4, 3, 2), "resolution": (8, 8, 40)},
+}
+
+
+def made(path: Path, kind: str) -> str:
+    """An array or a volume, and the region of its first four values along the first axis."""
+    array = zvcore.create(path / kind, **{"format": kind, "shape": VALUES.shape, "dtype": "u1", **KINDS[kind]})
+    array[...] = VALUES if array.ndim == 3 else VALUES[..., None]
+    return "0:4,1,2"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_printed_and_written(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    region = made(tmp_path, kind)
+    with served(tmp_path) as client:
+        url = f"{client.server.url}{kind}"
+        assert cli.main(["cat", url, region]) == 0
+        assert [int(word) for word in capsys.readouterr().out.split()] == VALUES[:4, 1, 2].tolist()
+        assert cli.main(["get", url, region, "-o", str(tmp_path / "part.npy")]) == 0
+    assert np.load(io.BytesIO((tmp_path / "part.npy").read_bytes())).ravel().tolist() == VALUES[:4, 1, 2].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_there_is_described_without_what_only_a_list_tells(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path, kind)
+    with served(tmp_path) as client:
+        url = f"{client.server.url}{kind}"
+        found = zvcore.inspect(url)
+        assert cli.main(["info", url]) == 0
+        assert cli.main(["tree", url]) == 0
+        assert cli.main(["verify", url]) == 3
+    one = found["scales"][0] if kind == "precomputed" else found
+    assert tuple(one["shape"][:3]) == VALUES.shape and one["nbytes"] == VALUES.nbytes
+    assert "objects" not in one and "stored_bytes" not in one and "shard_details" not in one
+    assert "on disk 0 B" not in " ".join(capsys.readouterr().out.split())
+
+
+def test_where_nothing_is_no_format_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path, "zarr3")
+    with served(tmp_path) as client:
+        for name in ("nothing", "zarr3/nothing", "zarr3/c/9/9/9"):
+            assert cli.main(["cat", f"{client.server.url}{name}", "0"]) == 1
+    assert "does not list" not in capsys.readouterr().err

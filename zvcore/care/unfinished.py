@@ -1,0 +1,45 @@
+"""Unfinished conversions where data are looked after: at a place, around it, and within."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zvcore.converting.note import KEY, UnfinishedConversion, unfinished_around, unfinished_member
+from zvcore.errors import UnsupportedError
+from zvcore.stores.key_selection import keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from zvcore.opening import Path
+    from zvcore.stores import Store
+
+__all__ = ["place_of", "refuse_unfinished", "unfinished_within"]
+
+
+def place_of(path: Path, store: Store) -> Path:
+    """Where to look for the note of an unfinished conversion: that of a single file is beside it."""
+    return path if store.file is None else store
+
+
+def unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedConversion]:
+    """The unfinished conversions whose destination is below the root of a store."""
+    try:
+        for key in keys_of(store, None if only is None else [only]):
+            if key.endswith(f"/{KEY}") and (found := unfinished_member(store, key[: -len(KEY) - 1])) is not None:
+                yield found
+    except UnsupportedError:
+        return  # the store cannot be listed
+
+
+def refuse_unfinished(
+    path: Path, store: Store, only: str | None, storage_options: Mapping[str, Any] | None, done: str
+) -> None:
+    """An error if a conversion into a place, or into a part of it, has not ended: before, nothing can be `done`."""
+    unfinished = unfinished_around(place_of(path, store), storage_options) or next(unfinished_within(store, only), None)
+    if unfinished is not None:
+        raise UnsupportedError(
+            f"{unfinished}: nothing can be {done} before the same conversion has been run again, which resumes it",
+            key=unfinished.note,
+        )
