@@ -274,6 +274,30 @@ def test_a_member_that_is_cut_off_is_named(tmp_path: Path) -> None:
         list(zvcore.open(path).batches())
 
 
+def test_what_deflate_makes_of_a_few_bytes_is_not_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zvcore.codecs, "max_decoded_size", 100_000)
+    groups = {f"groups/g{number}.uint32": np.zeros(20_000) for number in range(2)}
+    of_lines = {f"dps/d{number}.2000.float64": np.zeros((5, 2000)) for number in range(2)}
+    for more, ask in ((groups, "groups"), (of_lines, "of_objects")):
+        found = zvcore.open(make(tmp_path / "a.trx", {**arrays("float32"), **more}))
+        with pytest.raises(UnsupportedError, match="at most 100000 bytes, found "):
+            getattr(found, ask)
+        assert len(list(found.batches())) == 1
+    wide = {"dpv/wide.999.float64": np.zeros((int(OFFSETS[-1]), 999))}
+    found = zvcore.open(make(tmp_path / "a.trx", {**arrays("float32"), **wide}))
+    with pytest.raises(UnsupportedError, match="at most 100000 bytes, found "):
+        list(found.batches())
+
+
+def test_lines_with_much_data_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zvcore.tractograms.trx_reading._BATCH_BYTES", 1000)
+    path = make(tmp_path / "a.trx", arrays("float32"))
+    batches = list(zvcore.open(path).batches())
+    # One line may have more vertices than are read at once.
+    assert len(batches) > 2 and [int(id) for one in batches for id in one.ids] == [0, 1, 2, 3, 4]
+    assert b"".join(one.positions.tobytes() for one in batches) == contents(path)["positions.3.float32"]
+
+
 def with_header(path: Path, ending: str, header: dict[str, Any]) -> Path:
     """Lines in a store that has kept such a header of a file."""
     zvcore.zvf.write_polylines(path, [np.ones((3, 3), "f4"), np.ones((4, 3), "f4")], chunk_shape=(8.0, 8.0, 8.0))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore import codecs
 from zvcore.borrowed.file import reading, stream
 from zvcore.documents.document import parse
 from zvcore.documents.values import as_json
@@ -35,9 +36,9 @@ TYPES = {
 }  # fmt: skip
 _HEADER = "header.json"
 _LONGEST_HEADER = 1 << 20
-# Bytes of all groups, of data of groups, and of a value for each line, which are held in memory; lines read at once.
-_MOST, _MOST_OF_GROUPS = 4 << 30, 1 << 20
-_BATCH, _MOST_VERTICES = 2048, 1 << 20
+# Bytes of data of groups, which stand in a header; lines read at once.
+_MOST_OF_GROUPS = 1 << 20
+_BATCH, _MOST_VERTICES, _BATCH_BYTES = 2048, 1 << 20, 256 << 20
 
 
 class _Member:
@@ -165,13 +166,23 @@ class TrxStreamlines(Streamlines):
             for group, named in self._of_groups.items()
         }
 
+    def _refuse_if_too_large(self, what: str, nbytes: int) -> None:
+        """Deflate makes a thousand bytes of one: what is held at once is bounded as it is for codecs."""
+        most = codecs.max_decoded_size
+        most = most if self.store.largest is None else min(most, self.store.largest)
+        if nbytes > most:
+            raise UnsupportedError(
+                "more than may be decoded at once", key=self._key(what), expected=f"at most {most} bytes", found=nbytes
+            )
+
+    def _all_in(self, folder: str) -> Iterator[tuple[str, _Member]]:
+        """The arrays of a folder, which will be held in memory together."""
+        members = self._found[folder]
+        self._refuse_if_too_large(folder, sum(one.info.file_size for one in members.values()))
+        return iter(members.items())
+
     def _whole(self, member: _Member) -> npt.NDArray[Any]:
         """All of an array, in this machine's byte order."""
-        if member.info.file_size > _MOST:
-            raise UnsupportedError(
-                "an array that does not fit into memory", key=self._key(member.info.filename),
-                expected=f"at most {_MOST} bytes", found=member.info.file_size,
-            )  # fmt: skip
         with reading(self.store.root, _TITLE), self._archive() as archive:
             return self._table(member, archive.read(member.info))
 
@@ -183,13 +194,13 @@ class TrxStreamlines(Streamlines):
 
     @cached_property
     def of_objects(self) -> Mapping[str, npt.NDArray[Any]]:
-        return {name: self._whole(one) for name, one in self._found["dps"].items()}
+        return {name: self._whole(one) for name, one in self._all_in("dps")}
 
     @cached_property
     def groups(self) -> Mapping[str, npt.NDArray[Any]]:
         assert self.stated is not None
         found = {}
-        for name, one in self._found["groups"].items():
+        for name, one in self._all_in("groups"):
             if one.numbers != 1 or one.type.kind not in "iu":
                 raise MetadataError("a group is a list of lines", key=self._key(one.info.filename))
             ids = self._whole(one)
@@ -224,14 +235,20 @@ class TrxStreamlines(Streamlines):
                     )
                 return self._table(member, raw)
 
-            for first, bounds in self._spans(lambda count: rows(root["offsets"], count)):
+            each = sum(one.type.itemsize * one.numbers for one in (root["positions"], *of_points.values()))
+            at_once = min(_MOST_VERTICES, max(1, _BATCH_BYTES // each))
+            for first, bounds in self._spans(lambda count: rows(root["offsets"], count), at_once):
                 count = int(bounds[-1] - bounds[0])
+                self._refuse_if_too_large("positions", count * each)
                 values = {name: rows(one, count) for name, one in of_points.items()}
                 ids = np.arange(first, first + len(bounds) - 1, dtype=np.int64)
                 yield LineBatch(ids, rows(root["positions"], count), bounds - bounds[0], values)
 
-    def _spans(self, offsets: Any) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-        """(number of the first line, where each begins and the last ends), of some lines at a time."""
+    def _spans(self, offsets: Any, at_once: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """(number of the first line, where each begins and the last ends), of some lines at a time.
+
+        `at_once`: how many vertices they have together, unless one line has more.
+        """
         assert self.stated is not None
         left = self._found[""]["offsets"].rows
         waiting = self._checked(offsets(1), 0)
@@ -253,7 +270,7 @@ class TrxStreamlines(Streamlines):
                         expected=self._vertices, found=int(waiting[-1]),
                     )  # fmt: skip
             while len(waiting) > 1:
-                stop = int(np.searchsorted(waiting, waiting[0] + _MOST_VERTICES, "right"))
+                stop = int(np.searchsorted(waiting, waiting[0] + at_once, "right"))
                 stop = max(2, min(stop, len(waiting)))
                 yield first, waiting[:stop]
                 first += stop - 1
