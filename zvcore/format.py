@@ -398,6 +398,10 @@ def formats() -> dict[str, Format]:
 
     One that cannot be loaded is left out: it must not break the others. Asking for it by its name says what is wrong.
     """
+    return dict(_plugins.derived(_formats))
+
+
+def _formats() -> dict[str, Format]:
     found = {}
     for name in _plugins.names():
         try:

@@ -17,7 +17,7 @@ from zvcore.stores import Store
 from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_matching, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence, Set
     from contextlib import AbstractContextManager
 
     from zvcore.array import Array
@@ -31,18 +31,29 @@ Path = str | os.PathLike[str] | Store | Any
 Mode = Literal["r", "r+", "w"]
 
 
-def detect(store: Store) -> Format | None:
-    """Which format lies at the root of this store, or None."""
-    asked = formats().values()
+def detect(store: Store, marked: Set[str] | None = None) -> Format | None:
+    """Which format lies at the root of this store, or None.
+
+    `marked` are the documents that tell formats which are there, for callers that have looked for all of them.
+    """
+    asked = _those_marked(marked)
     if store.file is not None:
         return next((one for one in asked if one.names_file(str(store.file)) and one.detect(store)), None)
     for one in asked:
         if one.detect(store):
             _log.info("%s: the format is %s", store.root, one.name)
             return one
-    found = next((one for one in asked if one.adopts(store)), None)
+    found = next((one for one in formats().values() if one.adopts(store)), None)
     _log.info("%s: %s", store.root, "no format is known" if found is None else f"taken for {found.name}")
     return found
+
+
+def _those_marked(marked: Set[str] | None) -> Collection[Format]:
+    """The formats of which one of these documents is there, and those that have none; all of them, if it is None."""
+    asked = formats().values()
+    if marked is None:
+        return asked
+    return [one for one in asked if not one.marks or not marked.isdisjoint(one.marks)]
 
 
 def may_be_dataset(name: str) -> bool:
@@ -285,9 +296,12 @@ def _nothing_at(store: Store) -> ZvcoreError:
     return nothing_known(store, [*folders, *objects])
 
 
-def unreadable(store: Store) -> ZvcoreError | None:
-    """What is wrong with a document that would tell the format, where one is there and no format is detected."""
-    for one in formats().values():
+def unreadable(store: Store, marked: Set[str] | None = None) -> ZvcoreError | None:
+    """What is wrong with a document that would tell the format, where one is there and no format is detected.
+
+    `marked` as in `detect`.
+    """
+    for one in _those_marked(marked):
         error = one.unreadable(store)
         if error is not None:
             if error.key in one.marks:

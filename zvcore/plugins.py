@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Plugins"]
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 class Plugins(Generic[T]):
@@ -49,17 +50,37 @@ class Plugins(Generic[T]):
         self._registered: dict[str, T] = {}
         self._claims: dict[str, list[EntryPoint]] | None = None
         self._loaded: dict[str, T | PluginError] = {}
+        # What was made of all of them, by what made it, and how often they have changed.
+        self._derived: dict[Any, Any] = {}
+        self._changes = 0
         _all.add(self)
 
     def register(self, name: str, plugin: T) -> None:
         """Use this for the name from now on, whatever is installed."""
         with self._lock:
             self._registered[name] = plugin
+            self._changed()
 
     def unregister(self, name: str) -> None:
         """Take back a `register`; what is installed counts again."""
         with self._lock:
             del self._registered[name]
+            self._changed()
+
+    def _changed(self) -> None:
+        self._changes += 1
+        self._derived = {}
+
+    def derived(self, make: Callable[[], D]) -> D:
+        """What `make` makes of all of them, which is kept until they change."""
+        derived, changes = self._derived, self._changes
+        if make in derived:
+            return cast("D", derived[make])
+        made = make()
+        with self._lock:
+            if changes == self._changes:
+                self._derived[make] = made
+        return made
 
     def names(self) -> list[str]:
         return sorted({*self._installed(), *self._registered})
@@ -95,6 +116,7 @@ class Plugins(Generic[T]):
         with self._lock:
             self._claims = None
             self._loaded = {}
+            self._changed()
 
     def _load(self, name: str, claims: list[EntryPoint]) -> T | PluginError:
         """The plugin, or what is wrong with it: that, too, is determined only once."""

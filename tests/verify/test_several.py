@@ -9,7 +9,10 @@ import pytest
 
 import zvcore
 from zvcore.commands import cli
+from zvcore.errors import InvalidKeyError
 from zvcore.report import Report
+from zvcore.stores import LocalStore
+from zvcore.stores.lock_names import too_long
 
 VALUES = np.arange(8 * 8, dtype="u2").reshape(8, 8)
 
@@ -72,6 +75,37 @@ def test_folders_of_several_in_it_are_looked_at_too(folder):
     report = zvcore.verify(folder)
     assert [one.where for one in report.problems] == ["more/e.zarr/c/0/0"]
     assert report.datasets["more/d.zarr"] == "sound" != report.datasets["more/e.zarr"]
+
+
+def test_a_folder_that_is_no_dataset_is_asked_for_each_document_once_and_none_is_read(folder, monkeypatch):
+    """There may be a hundred thousand."""
+    for number in range(20):
+        (folder / f"part{number}").mkdir()
+    asked = []
+    size, get = LocalStore.size, LocalStore.get
+    monkeypatch.setattr(LocalStore, "size", lambda self, key: (asked.append((self.root, key)), size(self, key))[1])
+    monkeypatch.setattr(
+        LocalStore, "get", lambda self, key, *a, **k: (read.append(self.root), get(self, key, *a, **k))[1]
+    )
+    read = []
+    assert zvcore.verify(folder).datasets.keys() == {"a.zarr", "b.n5", "bare", "c.npy"}
+    for number in range(20):
+        place = str(folder / f"part{number}")
+        keys = [key for root, key in asked if root == place]
+        assert len(keys) == len({*keys}) > 0 and place not in read
+
+
+def test_a_folder_with_paths_too_long_to_be_listed_is_not_passed_over(folder, monkeypatch):
+    listed = LocalStore.list_dir
+
+    def list_dir(self, prefix=""):
+        if self.root.endswith("notes"):
+            raise too_long(b"/long" * 1000)
+        return listed(self, prefix)
+
+    monkeypatch.setattr(LocalStore, "list_dir", list_dir)
+    with pytest.raises(InvalidKeyError, match="the path is longer"):
+        zvcore.verify(folder)
 
 
 def test_a_link_back_is_not_followed(folder):

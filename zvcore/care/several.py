@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.note import unfinished_at
-from zvcore.errors import ZvcoreError
+from zvcore.errors import InvalidKeyError, ZvcoreError
+from zvcore.format import formats, marks
 from zvcore.opening import detect, may_be_dataset, store_at, unreadable
 from zvcore.report import Problem, Report, What
+from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from zvcore.format import Format
     from zvcore.opening import Path
+    from zvcore.stores import Store
 
 __all__ = ["Datasets", "datasets_in", "root_of", "verify_several", "verify_unmarked"]
 
@@ -89,15 +93,23 @@ def _directly_in(path: str, storage_options: Mapping[str, Any] | None) -> tuple[
     files: list[str] = []
     rest: list[str] = []
     kinds: dict[str, Format | None] = {}
-    with suppress(ZvcoreError):
-        within, objects = store_at(path or "/", "r", storage_options).list_dir()
+    with _passing_over():
+        parent = store_at(path or "/", "r", storage_options)
+        within, objects = parent.list_dir()
+        folders_here = {*within}
+        # Folders of this machine are asked once each whether any of these is there: there may be very many.
+        notes = _documents() if isinstance(parent, LocalStore) else None
         for name in [*within, *filter(may_be_dataset, objects)]:
-            with suppress(ZvcoreError):
-                store = store_at(f"{path}/{name}", "r", storage_options)
-                kinds[name] = detect(store)
+            with _passing_over():
+                if notes is not None and name in folders_here:
+                    store: Store = parent.child(name)
+                    marked = {*filter(store.exists, notes)}
+                else:
+                    store, marked = store_at(f"{path}/{name}", "r", storage_options), None
+                kinds[name] = detect(store, marked)
                 if kinds[name] is not None:
                     (folders if store.file is None else files).append(name)
-                elif unreadable(store) is not None or unfinished_at(store) is not None:
+                elif unreadable(store, marked) is not None or _is_unfinished(store, marked):
                     folders.append(name)
                 else:
                     rest.append(name)
@@ -109,6 +121,27 @@ def _directly_in(path: str, storage_options: Mapping[str, Any] | None) -> tuple[
     unmarked = only if only is not None and only.unmarked and not files else None
     found = Datasets(path, tuple(sorted([*folders, *lost])), tuple(sorted(files)), unmarked=unmarked)
     return found, [f"{path}/{name}" for name in sorted(rest) if name not in lost]
+
+
+@contextmanager
+def _passing_over() -> Iterator[None]:
+    """What cannot be opened or asked is no dataset that could be verified. What cannot even be listed is an error."""
+    try:
+        yield
+    except InvalidKeyError:
+        raise
+    except ZvcoreError:
+        pass
+
+
+def _documents() -> list[str]:
+    """The names of all documents that say what a folder is."""
+    likely, others = marks(formats().values())
+    return [*likely, *others, NOTE]
+
+
+def _is_unfinished(store: Store, marked: set[str] | None) -> bool:
+    return (marked is None or NOTE in marked) and unfinished_at(store) is not None
 
 
 def verify_several(datasets: Datasets, verify: Callable[[str], Report]) -> Report:

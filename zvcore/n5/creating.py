@@ -16,7 +16,7 @@ from zvcore.n5.array import N5Array
 from zvcore.n5.attributes import Attributes
 from zvcore.n5.documents import change_document, read_document
 from zvcore.n5.metadata import NUMERIC, RESERVED, VERSION, DatasetMetadata, check_version, is_dataset, version_text
-from zvcore.stores import LocalStore, Store
+from zvcore.stores import LocalStore, Store, files
 
 __all__ = ["create_dataset", "create_group", "in_container"]
 
@@ -136,7 +136,7 @@ def in_container(store: Store) -> bool:
     folder = os.path.dirname(store.root)
     for _ in range(_DEPTH):
         above = os.path.dirname(folder)
-        if os.path.isfile(os.path.join(folder, "attributes.json")):
+        if _has_attributes(folder):
             try:
                 document = read_document(LocalStore(folder, read_only=True))
             except (MetadataError, OSError):
@@ -149,6 +149,14 @@ def in_container(store: Store) -> bool:
             return False
         folder = above
     return False
+
+
+def _has_attributes(folder: str) -> bool:
+    try:
+        # One call: all folders of a data set that has many ask this of those above them.
+        return files.stamp(os.fsencode(folder) + b"/", "attributes.json") is not None
+    except OSError:
+        return False
 
 
 def data_type_of(dtype: Any) -> str:
