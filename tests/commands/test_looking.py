@@ -101,6 +101,25 @@ def test_info_tells_the_levels_of_an_image(tmp_path: Path, capfd: pytest.Capture
     assert "resolution" not in said(capfd, "info", tmp_path / "g")
 
 
+def test_info_of_a_folder_of_several_says_what_lies_there(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = said(capfd, "info", data)
+    assert facts(text)["format"] == "a folder of several data sets"
+    rows = {line.split()[0]: line.split() for line in text.split("\n\n")[1].splitlines()}
+    assert rows.keys() == {"name", "a.n5", "bones", "group.zarr", "lines.zv", "volume"}
+    assert rows["a.n5"][1:5] == ["array", "20", "12", "8"] and rows["group.zarr"][1] == "group"
+    told = json.loads(said(capfd, "info", "--json", data))
+    assert told["kind"] == "folder" and told["members"]["a.n5"]["shape"] == list(SHAPE)
+
+
+def test_info_of_a_folder_in_which_nothing_is_known_is_an_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "x.txt").write_text("nothing of ours")
+    assert cli.main(["info", str(tmp_path)]) == 1
+    assert "no format that zvcore knows" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("shard", ["group.zarr/deep/shards/c/0/0/0", "volume/8_8_8/0.shard"])
 def test_info_draws_a_shard(data: Path, shard: str, capfd: pytest.CaptureFixture[str]) -> None:
     text = said(capfd, "info", data / shard)

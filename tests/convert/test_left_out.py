@@ -47,7 +47,12 @@ def test_without_being_asked_to_leave_out_nothing_is_written_and_all_that_is_in_
     assert not (tmp_path / "out").exists()
     command = ["convert", str(tmp_path / "c.n5"), str(tmp_path / "out"), "--format", "zarr3"]
     assert cli.main(command) == 1 and not (tmp_path / "out").exists()
+    # What would be done ends as it would.
+    assert cli.main([*command, "--dry-run"]) == 1
+    assert cli.main([*command, "--skip-unsupported", "--dry-run"]) == 3
+    assert cli.main([*command, "--skip-unsupported", "--dry-run", "--json"]) == 3 and not (tmp_path / "out").exists()
     assert cli.main([*command, "--skip-unsupported"]) == 3
+    assert cli.main([*command, "--skip-unsupported", "--dry-run"]) == 3
     assert sorted(zvcore.open(tmp_path / "out")) == ["a", "good"]
     # Nor is it all there when the same is asked once more.
     assert cli.main([*command, "--skip-unsupported", "--json"]) == 3

@@ -107,6 +107,28 @@ def test_a_killed_conversion_is_unfinished_everywhere(options, tmp_path, capfd):
     assert [cli.main([command, str(dst)]) for command in ("info", "tree", "ls")] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("place", ["dst", "."], ids=["the destination", "a folder around it"])
+@pytest.mark.parametrize("command", [["compact"], ["compact", "--json"]], ids=" ".join)
+def test_what_is_done_to_an_unfinished_conversion_says_so_and_ends_as_verify_does(command, place, tmp_path, capfd):
+    interrupted(tmp_path, DESTINATIONS["shards"])
+    if place == ".":
+        (tmp_path / "src").rename(tmp_path / "dst" / "src")
+        (tmp_path / "dst").rename(tmp_path / "other")
+        group = zvcore.open(tmp_path / "dst", "w", format="zarr3")
+        group.create_array("sound", shape=(4,), dtype="u1", chunks=(4,), shards=(4,))[...] = 1
+        (tmp_path / "other").rename(tmp_path / "dst" / "within")
+    capfd.readouterr()
+    assert cli.main([*command, str(tmp_path / "dst")]) == 1
+    told = capfd.readouterr()
+    assert "an unfinished conversion: 3 of " in told.err and "unfinished" not in told.out
+
+
+def test_measuring_an_unfinished_conversion_says_so(tmp_path, capfd):
+    dst = interrupted(tmp_path, DESTINATIONS["zarr3"])
+    assert cli.main(["bench", "--alone", "--seconds", "0.01", str(dst)]) == 1
+    assert capfd.readouterr().err.count("an unfinished conversion: 3 of ") == 1
+
+
 @pytest.mark.parametrize("kind", ["zarr3", "n5 pyramid", "precomputed"])
 def test_the_server_says_so(kind, tmp_path):
     dst = interrupted(tmp_path, DESTINATIONS[kind])

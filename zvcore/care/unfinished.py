@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from zvcore.converting.note import KEY, UnfinishedConversion, unfinished_around, unfinished_member
 from zvcore.errors import UnsupportedError
+from zvcore.opening import store_at
 from zvcore.stores.key_selection import keys_of
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from zvcore.opening import Path
     from zvcore.stores import Store
 
-__all__ = ["place_of", "refuse_unfinished", "unfinished_within"]
+__all__ = ["place_of", "refuse_unfinished", "unfinished_conversions", "unfinished_within"]
 
 
 def place_of(path: Path, store: Store) -> Path:
@@ -31,6 +32,15 @@ def unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedConv
                 yield found
     except UnsupportedError:
         return  # the store cannot be listed
+
+
+def unfinished_conversions(
+    path: Path, storage_options: Mapping[str, Any] | None = None
+) -> dict[str, UnfinishedConversion]:
+    """The unfinished conversions that a place is the destination of, lies in, or holds, by their destinations."""
+    store = store_at(path, "r", storage_options)
+    found = [unfinished_around(place_of(path, store), storage_options), *unfinished_within(store, None)]
+    return {one.place: one for one in found if one is not None}
 
 
 def refuse_unfinished(

@@ -16,7 +16,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         help="measure how fast a dataset can be read",
         description="Read a dataset as a whole (or as much of it as --memory allows), single chunks of it, and boxes "
         "across chunks: with zvcore and with tensorstore and zarr-python where they are installed, taking turns. "
-        "Nothing is written.",
+        "Nothing is written. Exit status 1: it is, or lies in, the destination of an unfinished conversion.",
     )
     parser.add_argument("path", help="a folder or URL: an array, a volume, or a Zarr Vectors store")
     parser.add_argument("--seconds", type=float, default=10.0, help="about how long to measure (default: 10)")
@@ -28,14 +28,15 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    import zvcore
     from zvcore.commands import UsageError, measuring
-    from zvcore.commands.terminal import print_json, put, reading
+    from zvcore.commands.terminal import print_json, put, reading, tell_unfinished
     from zvcore.engine import default_thread_count
+    from zvcore.opening import open_silently, store_at
     from zvcore.versions import text_table
 
     with reading(options.path):
-        opened = zvcore.open(options.path)
+        opened = open_silently(store_at(options.path))
+        unfinished = tell_unfinished(options.path)
     if opened.kind == "vectors":
         results = list(measuring.measure_vectors(opened.level(0), options.seconds))
     else:
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.json:
         print_json([result.to_json() for result in results])
-        return 0
+        return int(unfinished)
     ours = {(r.task, r.threads): r.best for r in results if r.who == "zvcore"}
     rows = [("what", "threads", "who", "best", "median", "MB/s", "of zvcore's time")]
     for r in results:
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         speed = f"{r.size / r.best / 1e6:.0f}"
         rows.append((r.task, str(r.threads or ""), r.who, milliseconds(r.best), milliseconds(r.median), speed, note))
     put(*text_table(rows))
-    return 0
+    return int(unfinished)
 
 
 def milliseconds(seconds: float) -> str:

@@ -14,7 +14,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="remove dead bytes from shards",
         description="Rewrite shards without the bytes that belong to nothing, such as chunks that were replaced in "
-        "place. Damaged shards are left alone. Exit status 1 if there were any.",
+        "place. Damaged shards are left alone. Exit status 1 if there were any, or it is, or holds, the destination of "
+        "an unfinished conversion.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
     parser.add_argument("--json", action="store_true", help="as JSON")
@@ -23,18 +24,20 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands.terminal import print_json, put, reading
+    from zvcore.commands.terminal import print_json, put, reading, tell_all_unfinished
     from zvcore.wording import human_size
 
     with reading(options.path):
+        unfinished = tell_all_unfinished(options.path)
         report = zvcore.compact(options.path, threads=options.threads)
+    status = int(unfinished or not report.ok)
     if options.json:
         print_json(report.to_json())
-        return 0 if report.ok else 1
+        return status
     for problem in report.problems:
         if problem.fatal:
             put(f"left alone: {problem}")
     done, saved = report.counts.get("shards rewritten", 0), report.counts.get("bytes saved", 0)
     if not options.quiet:
         put(f"{options.path}: {done} of {report.counts.get('shards', 0)} shards rewritten, {human_size(saved)} saved")
-    return 0 if report.ok else 1
+    return status

@@ -28,7 +28,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         description="Write the data at SRC to DST. Options that are not given are taken from the source; sizes are in "
         "DST's order of axes: the memory order stays the same, so that N5 (x, y, z) becomes Zarr (z, y, x). Chunks "
         "that differ only in their container are copied as they are. The same command resumes an interrupted run. Exit "
-        "status 0: done, 1: failed, 2: wrong usage, 3: done but for what was left out (--skip-unsupported).",
+        "status 0: done, 1: failed, 2: wrong usage, 3: done but for what was left out (--skip-unsupported); with "
+        "--dry-run, what it would be.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -179,13 +180,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def tell_plan(options: argparse.Namespace, plan: Any) -> int:
+    """A plan ends as the conversion would."""
+    from zvcore.commands import NOT_SUPPORTED
     from zvcore.commands.terminal import print_json, put
 
     if options.json:
         print_json(plan.to_json())
     else:
         put(*str(plan).split("\n"))
-    return 0
+    return NOT_SUPPORTED if plan.skipped else 0
 
 
 def tell(options: argparse.Namespace, report: Any) -> int:

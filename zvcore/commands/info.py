@@ -17,8 +17,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="format, shape, chunks, codec, size on disk; the map of a shard",
         description="Show what is at a path: an array, a group, a volume, a Zarr Vectors store, or one shard or "
-        "chunk file. For a shard, a map of its live bytes, dead bytes and index is drawn. Exit status 1: it is, or "
-        "holds, the destination of an unfinished conversion.",
+        "chunk file; and what lies in a folder of several. For a shard, a map of its live bytes, dead bytes and index "
+        "is drawn. Exit status 1: it is, or holds, the destination of an unfinished conversion.",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
     parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: detected)")
@@ -30,14 +30,32 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands.terminal import holds_unfinished, print_json, put, reading
+    from zvcore.errors import UnsupportedError
 
     with reading(options.path):
-        found = zvcore.inspect(options.path, threads=options.threads, format=options.format)
+        try:
+            found = zvcore.inspect(options.path, threads=options.threads, format=options.format)
+        except UnsupportedError:
+            several = None if options.format else folder_of_several(options.path)
+            if several is None:
+                raise
+            found = several
     if options.json:
         print_json(found)
     else:
         put(*lines(found, options.attributes))
     return int(holds_unfinished(found))
+
+
+def folder_of_several(path: str) -> dict[str, Any] | None:
+    """What lies in a folder of data sets that is none itself, as `tree` shows it; None for any other place."""
+    from zvcore.commands.tree import inspected
+    from zvcore.converting.note import unfinished_around
+
+    if unfinished_around(path) is not None:
+        return None
+    found = inspected(path)
+    return found if any("format" in one for one in found.get("members", {}).values()) else None
 
 
 def lines(found: dict[str, Any], attributes: bool = False) -> Iterator[str]:
@@ -62,7 +80,8 @@ def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(name, what to say) of what is there."""
     from zvcore.wording import human_size
 
-    yield "format", f"{found.get('format', '?')} {found['kind']}"
+    several = found["kind"] == "folder"
+    yield "format", "a folder of several data sets" if several else f"{found.get('format', '?')} {found['kind']}"
     if found.get("error"):
         yield "error", str(found["error"])
     if found.get("unfinished"):

@@ -26,6 +26,7 @@ __all__ = [
     "put",
     "reading",
     "say",
+    "tell_all_unfinished",
     "tell_unfinished",
 ]
 
@@ -108,6 +109,15 @@ def tell_unfinished(path: str) -> bool:
         return False
     put(f"{path}: {unfinished}", words=True)
     return True
+
+
+def tell_all_unfinished(path: str) -> bool:
+    """`tell_unfinished`, also of what lies within."""
+    from zvcore.care.unfinished import unfinished_conversions
+
+    found = unfinished_conversions(path)
+    put(*(f"{place}: {unfinished}" for place, unfinished in found.items()), words=True)
+    return bool(found)
 
 
 def holds_unfinished(found: Mapping[str, Any]) -> bool:

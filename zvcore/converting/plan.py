@@ -10,6 +10,7 @@ from zvcore.converting.coarse import CoarseView
 from zvcore.converting.companions import CopyingObjects
 from zvcore.converting.making import Made, path_in
 from zvcore.converting.pyramids import Pyramiding
+from zvcore.report import What
 from zvcore.wording import human_size, printable_lines
 
 if TYPE_CHECKING:
@@ -132,6 +133,11 @@ class Plan:
     companions: list[PlannedCompanion] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
     objects: list[PlannedObjects] = field(default_factory=list)
+
+    @property
+    def skipped(self) -> bool:
+        """Whether something will be left out as a whole, as in the report of the conversion."""
+        return any(loss.kind is What.UNSUPPORTED for loss in self.losses)
 
     @property
     def units(self) -> int:
