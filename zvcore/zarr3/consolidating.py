@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from zvcore import documents
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.zarr3.metadata import DOCUMENT, read_document
-from zvcore.zarr3.telling import as_told
+from zvcore.zarr3.telling import Told, as_told, change_above, tells
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zvcore.stores import Store
 
-__all__ = ["consolidate"]
+__all__ = ["consolidate", "tell_all"]
 
 
 def consolidate(store: Store) -> None:
@@ -29,6 +31,24 @@ def consolidate(store: Store) -> None:
         return {**(document or own), "consolidated_metadata": told}
 
     documents.change(store, DOCUMENT, changed)
+
+
+def tell_all(store: Store, through: Sequence[Store] = ()) -> None:
+    """Let the group at the root of the store, if it tells of its members, and the groups above that do, say what all
+    documents in it say now: where whole folders have come, changed or gone.
+    """
+    if tells(documents.fetch(store, DOCUMENT)):
+        consolidate(store)
+
+    def change(told: Told, path: str) -> Told:
+        own = read_document(store)
+        rest = {name: one for name, one in told.items() if name != path and not name.startswith(f"{path}/")}
+        if own is None:
+            return rest
+        below = {f"{path}/{name}": one for name, one in _members(store).items()}
+        return dict(sorted({**rest, path: as_told(own), **below}.items()))
+
+    change_above(store, through, change)
 
 
 def _members(store: Store) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["DescribedAbove", "as_told", "forget_below", "tell_above"]
+__all__ = ["DescribedAbove", "Told", "as_told", "change_above", "forget_below", "tell_above", "tells"]
 
 # What is told of each node, by its path.
 Told = dict[str, Any]
@@ -55,7 +55,7 @@ def tell_above(store: Store, through: Sequence[Store] = ()) -> None:
         rest = {name: one for name, one in told.items() if name != path}
         return rest if own is None else dict(sorted({**rest, path: as_told(own)}.items()))
 
-    _change_above(store, through, change)
+    change_above(store, through, change)
 
 
 def forget_below(store: Store, through: Sequence[Store] = ()) -> None:
@@ -67,24 +67,25 @@ def forget_below(store: Store, through: Sequence[Store] = ()) -> None:
             below = {name: own for name, own in below.items() if not is_there(store, f"{own}/{DOCUMENT}".lstrip("/"))}
         return {name: one for name, one in told.items() if name not in below}
 
-    _change_above(store, through, change)
+    change_above(store, through, change)
 
 
-def _change_above(store: Store, through: Sequence[Store], change: Callable[[Told, str], Told]) -> None:
+def change_above(store: Store, through: Sequence[Store], change: Callable[[Told, str], Told]) -> None:
+    """Change what the groups above that tell of a node tell: `change(what they tell, the node's path in them)`."""
     for group, path in groups_above(store, through, DOCUMENT):
         with warned_of(group):
-            if path and _tells(fetch(group, DOCUMENT)):
+            if path and tells(fetch(group, DOCUMENT)):
                 _change(group, path, change)
 
 
-def _tells(raw: bytes | None) -> bool:
+def tells(raw: bytes | None) -> bool:
     """Whether the document of a group may tell of members. What is too large to be looked at is not kept up either."""
     return raw is not None and f'"{CONSOLIDATED}"'.encode() in raw and len(raw) <= LARGEST_TOLD
 
 
 def _change(group: Store, path: str, change: Callable[[Told, str], Told]) -> None:
     def changed(raw: bytes | None) -> bytes | None:
-        if raw is None or not _tells(raw):
+        if raw is None or not tells(raw):
             return None
         try:
             document = parse(raw, DOCUMENT)

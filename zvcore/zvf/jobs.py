@@ -14,6 +14,7 @@ from zvcore import documents
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores import LocalStore, open_store
 from zvcore.stores.staging import staging
+from zvcore.zarr3.consolidating import tell_all
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.assembling import Assembler, Old
 from zvcore.zvf.composing import extend_bounds, root_document
@@ -116,6 +117,7 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
         with _assembling(store, store.child("0"), wanted, shape) as job:
             yield job
             _put_root(store, job)
+        tell_all(store)
         return
     with staging(store) as place:
         made = place.make("0")
@@ -128,6 +130,7 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
                 # A root declares a level, so that must be there first.
                 place.replace(made)
                 _put_root(store, job)
+    tell_all(store)
 
 
 def _shape_of(store: Store, wanted: Wanted, ndim: int) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.kernels import fragments as fragment_kernel
 from zvcore.stores import LocalStore, open_store
 from zvcore.stores.staging import staging
+from zvcore.zarr3.consolidating import tell_all
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.batches import chunk_coords
 from zvcore.zvf.building import LevelBuilder
@@ -73,6 +74,7 @@ def write_coarser_level(
         place.replace(made)
         capabilities = ["preserved_object_ids"] * (keep is not None) + ["shared_fragments"] * (shared > 0)
         _state_level(byte_store, store, number, capabilities)
+    tell_all(byte_store)
     return result
 
 

@@ -20,6 +20,7 @@ from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.staging import Staging, staging
 from zvcore.transfer import OrderedWriter
 from zvcore.zarr3.composing import inner_codecs, regular_grid, sharded_codecs
+from zvcore.zarr3.consolidating import tell_all
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document
 from zvcore.zarr3.shard_index import ShardIndexForm
 from zvcore.zarr3.sharding import ShardLayout, layout_of
@@ -244,6 +245,7 @@ def _convert(
             _repack(task, place, report, threads)
             done.cells += len(task.cells)
             done.arrays += 1
+    tell_all(store.store)
     return done
 
 

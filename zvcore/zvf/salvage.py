@@ -13,6 +13,7 @@ import numpy as np
 from zvcore import documents, transfer, zarr3
 from zvcore.engine import Buffers
 from zvcore.kernels import fragments as kernel
+from zvcore.zarr3.consolidating import tell_all
 from zvcore.zvf.cells import GridCells, coords_key
 from zvcore.zvf.links import deltas, family_node, link_arrays, parse_segment, read_links
 from zvcore.zvf.nodes import join
@@ -43,6 +44,7 @@ def settle(patient: Patient, report: Report) -> None:
             gone = _gone(level.vertices) | _gone(level.fragments)
             if gone:
                 _Settling(level, gone, report, patient).run()
+                tell_all(patient.store)
 
 
 def _gone(grid: CellGrid) -> set[Coords]:

@@ -1,0 +1,77 @@
+"""Groups with consolidated metadata tell of the Zarr Vectors stores in them, and of what writers change there."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+import zvcore.zvf as zvf
+from zvcore.stores import open_store
+from zvcore.zarr3.consolidating import consolidate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES = [np.linspace(0, 9, 30, dtype="f4").reshape(10, 3) + n for n in range(4)]
+
+
+def told_and_said(group: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the group tells of its members, and what these say themselves; without what is told in them in turn."""
+    told = json.loads((group / "zarr.json").read_text())["consolidated_metadata"]["metadata"]
+    said = {
+        str(path.parent.relative_to(group)): json.loads(path.read_text())
+        for path in group.rglob("zarr.json")
+        if path.parent != group
+    }
+    for document in (*told.values(), *said.values()):
+        document.pop("consolidated_metadata", None)
+    return told, said
+
+
+def consolidated(path: Path) -> None:
+    consolidate(open_store(path, "r+"))
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["the groups above", "and the store itself"])
+def test_what_writers_change_is_told(tmp_path: Path, within: bool) -> None:
+    group, path = tmp_path / "g", tmp_path / "g" / "sub" / "lines"
+    zvcore.open(group, "w", format="zarr3").create_group("sub").create_array("beside", shape=(2,), dtype="u1")
+    consolidated(group)
+    groups = [group, path] if within else [group]
+
+    def check() -> None:
+        for one in groups:
+            told, said = told_and_said(one)
+            assert told == said and any(name.endswith("vertices") for name in told)
+        report = zvcore.verify(path)
+        assert report.ok and not report.problems, report
+
+    zvf.write_polylines(path, LINES[:2], chunk_shape=(4, 4, 4))
+    if within:
+        consolidated(path)
+    check()
+    zvf.write_polylines(path, LINES[2:], append=True)
+    check()
+    zvf.shard_store(path, shard_shape=2)
+    check()
+    zvf.write_coarser_level(path, every=2)
+    check()
+    assert "sub/lines/1" in told_and_said(group)[0]
+    zvf.unshard_store(path)
+    check()
+
+
+def test_what_a_repair_changes_is_told(tmp_path: Path) -> None:
+    group, path = tmp_path / "g", tmp_path / "g" / "lines"
+    zvcore.open(group, "w", format="zarr3")
+    zvf.write_polylines(path, LINES, chunk_shape=(4, 4, 4))
+    consolidated(group)
+    broken = next(one for one in (path / "0" / "vertices" / "c").rglob("*") if one.is_file())
+    broken.write_bytes(b"nothing of ours")
+    assert zvcore.repair(path).losses
+    told, said = told_and_said(group)
+    assert told == said
