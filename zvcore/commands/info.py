@@ -51,10 +51,14 @@ def folder_of_several(path: str) -> dict[str, Any] | None:
     """What lies in a folder of data sets that is none itself, as `tree` shows it; None for any other place."""
     from zvcore.commands.tree import inspected
     from zvcore.converting.note import unfinished_around
+    from zvcore.errors import NotFoundError
 
     if unfinished_around(path) is not None:
         return None
-    found = inspected(path)
+    try:
+        found = inspected(path)
+    except NotFoundError:
+        return None
     return found if any("format" in one for one in found.get("members", {}).values()) else None
 
 
