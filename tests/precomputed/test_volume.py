@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,6 +165,69 @@ def test_new_shards_are_written_while_their_chunks_are_encoded(
     found = files("packed")
     assert len(found) > 2
     assert found == expected
+
+
+@pytest.mark.parametrize("packed", ["raw", "gzip"])
+def test_shards_that_are_replaced_as_a_whole_are_written_like_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: str
+) -> None:
+    values = voxels((70, 45, 33, 1), "uint32")
+    values[:32, :32, :32] = 0  # a shard of which nothing is left, and one with holes
+    values[32:48, :16, :16] = 0
+    spec = ShardingSpec(2, "identity", 2, 3, packed, packed)
+
+    def files(name: str, *versions: Any) -> dict[str, bytes]:
+        a = create(tmp_path / name, shape=values.shape[:3], chunks=(16, 16, 16), dtype="uint32", sharding=spec)
+        for version in versions:
+            a[...] = version
+        np.testing.assert_array_equal(open_(tmp_path / name)[0][...], versions[-1])
+        return {path.name: path.read_bytes() for path in (tmp_path / name / "1_1_1").iterdir()}
+
+    def gathered(*_: object) -> None:
+        raise AssertionError("values were gathered first")
+
+    monkeypatch.setattr(VolumeShards, "replace", gathered)
+    late_versions = files("old", values + 5, values)
+    settle()
+    found = {name: data for name, data in late_versions.items() if not name.endswith(".zvtmp")}
+    assert found == files("new", values)
+
+
+def test_a_shard_that_is_replaced_keeps_bytes_that_no_index_mentions(tmp_path: Path) -> None:
+    spec = ShardingSpec(0, "identity", 1, 5, "raw", "raw")
+    a = create(tmp_path, shape=(32, 32, 32), chunks=(16, 16, 16), dtype="uint8", sharding=spec)
+    a[...] = 1
+    store = ShardedStore(tmp_path / "1_1_1", spec, mode="r+")
+    store.update([(3, store[3])], unindexed={3: b"unmentioned"})
+    a[...] = 2
+    assert any(b"unmentioned" in shard.read_bytes() for shard in (tmp_path / "1_1_1").glob("*.shard"))
+    assert (a[...] == 2).all()
+
+
+def test_what_others_put_into_a_shard_while_it_is_being_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = ShardingSpec(0, "identity", 1, 5, "raw", "raw")
+    made = {}
+    for name in ("a", "b"):
+        made[name] = create(tmp_path / name, shape=(48, 48, 48), chunks=(16, 16, 16), dtype="uint8", sharding=spec)
+        made[name][...] = 1
+    ShardedStore(tmp_path / "b" / "1_1_1", spec, mode="r+").update([(63, b"kept")])
+    pack, packed = VolumeShards.pack, []
+
+    def disturbed(self: VolumeShards, key: str, *rest: Any) -> None:
+        # A program that knows nothing of our locks.
+        if not packed:
+            packed.append(key)
+            for path in (tmp_path / "b" / "1_1_1").glob("*.shard"):
+                shutil.copyfile(path, tmp_path / "a" / "1_1_1" / path.name)
+        pack(self, key, *rest)
+
+    monkeypatch.setattr(VolumeShards, "pack", disturbed)
+    made["a"][...] = 2
+    assert packed
+    assert ShardedStore(tmp_path / "a" / "1_1_1", spec)[63] == b"kept"
+    assert (made["a"][...] == 2).all()
 
 
 def test_writing_a_shard_that_is_there_keeps_what_else_lies_in_it(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine.sources import ABSENT
+from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.placement import Group, Packed, Streamed
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.shard_builder import ShardBuilder
 from zvcore.precomputed.shard_reader import group_starts
-from zvcore.precomputed.shard_update import rewrite
+from zvcore.precomputed.shard_update import contents_of, rewrite
 from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from zvcore.boxes import Box
     from zvcore.engine.buffers import Buffers
     from zvcore.precomputed.layout import ShardedLayout
+    from zvcore.precomputed.shard_reader import ShardFile
+    from zvcore.stores import Stamp
     from zvcore.stores.editing import Edit
 
 __all__ = ["VolumeShards"]
@@ -45,6 +48,8 @@ class VolumeShards(Packed, Streamed):
         self.spec = layout.spec
         self.reader = layout.reader
         self.most_objects = 1 << layout.spec.shard_bits
+        # The stamps of shards that are about to be replaced as a whole.
+        self._replaced: dict[str, Stamp | None] = {}
 
     def groups(self, positions: Positions) -> list[Group]:
         """The rows of a shard are in the order in which it stores the chunks."""
@@ -65,11 +70,22 @@ class VolumeShards(Packed, Streamed):
     def pack_order(self, group: Group, positions: Positions) -> npt.NDArray[np.intp] | None:
         if self.pack_head > _LARGEST_HEAD or not self._is_whole(positions):
             return None
-        group.found = self.reader.file(self._number(group.key))
-        if group.found is not None:
-            # What else lies in it, values outside of the grid and bytes that belong to none, stays.
+        file = group.found = self.reader.file(self._number(group.key))
+        # What else lies in it, values outside of the grid and bytes that belong to none, stays.
+        if file is not None and not self._holds_nothing_else(file, group.key, positions):
             return None
+        self._replaced[group.key] = None if file is None else file.stamp
         return np.arange(len(positions))
+
+    def _holds_nothing_else(self, file: ShardFile, key: str, positions: Positions) -> bool:
+        """Whether nothing but these chunks lies in a shard, whose new contents then depend on nothing in it."""
+        if file.key != key:
+            return False
+        try:
+            old = contents_of(self.reader, file, self._number(key))
+        except ZvcoreError:
+            return False  # `replace` tells of it
+        return not old.loose and not old.before.any() and not len(np.setdiff1d(old.ids, self.layout.ids(positions)))
 
     def _is_whole(self, positions: Positions) -> bool:
         """Whether these chunks of one shard are all that it can have."""
@@ -84,6 +100,9 @@ class VolumeShards(Packed, Streamed):
     def pack(
         self, key: str, positions: Positions, sizes: npt.NDArray[np.uint64], finish: Callable[[bytes, bytes], None]
     ) -> None:
+        if self.store.stamp(key) != self._replaced[key]:
+            # By a program that knows nothing of locks: it may have put something else into it.
+            raise ConflictError("somebody else has changed the shard", key=key)
         stored = sizes != ABSENT
         if not stored.any():
             self.store.delete(key)
