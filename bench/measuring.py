@@ -2,7 +2,8 @@
 
 On a machine that others use too, two tools that are equally fast need many turns until their best times say so. The
 rows in which the best peer is less than a tenth slower than zvcore, or faster, get the rest of the time, at least nine
-turns if it lasts.
+turns if it lasts. zvcore and all that are close to it take three turns in every row, even if these last longer than the
+row's share of the time.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ __all__ = ["FOR_ALL", "Times", "first_turns", "in_question", "measure_contests",
 FOR_ALL = 0.75  # of the time; the rest is for rows in question
 CLOSE = 1.1
 ENOUGH = 9  # turns
+LEAST = 3
+NEAR = 1.5  # times as long as zvcore
 LONG = 0.3  # seconds of a call that is not much longer for being the first
 FAR = 4.0  # times as long as zvcore
 
@@ -43,8 +46,11 @@ def in_question(times: Mapping[str, list[float]]) -> list[str]:
     return ["zvcore", *peers] if peers else []
 
 
-def first_turns(works: Mapping[str, Callable[[], float]], once: Mapping[str, float], seconds: float) -> Times:
-    """Turns for as long as this; each has been called `once` before.
+def first_turns(
+    works: Mapping[str, Callable[[], float]], once: Mapping[str, float], seconds: float, close: int = LEAST
+) -> Times:
+    """Turns for as long as this; each has been called `once` before. Those that are close to zvcore, or faster, take at
+    least so many, however long they last: one turn says little of them.
 
     Those that take long and are far behind are not called again if the others' turns would not get done: by now it is
     said that they are slower, and the seconds are for the rows in which that is in question.
@@ -56,9 +62,12 @@ def first_turns(works: Mapping[str, Callable[[], float]], once: Mapping[str, flo
     }
     works = {name: work for name, work in works.items() if name not in left_out}
     once = {name: taken for name, taken in once.items() if name in works}
-    # Peers that take seconds take no second turn; those that are close to the fastest get at least three.
     passing = turns_to_pass(once)
-    rounds = 3 if sum(once[name] for name in once if passing[name] < 3) < seconds / 3 else 1
+    rounds = LEAST
+    if sum(once[name] for name in once if passing[name] < LEAST) >= seconds / LEAST:
+        rounds = close
+        near = NEAR * once.get("zvcore", min(once.values()))
+        passing = {name: 1 if once[name] <= near else max(LEAST, number) for name, number in passing.items()}
     return taking_turns(works, max(0.0, seconds), rounds, passing) | {name: [left_out[name]] for name in left_out}
 
 

@@ -232,7 +232,7 @@ def measure_task(children: dict[str, Child], found: dict[str, dict[str, Any]], t
     once = {who: taken for who, (taken,) in times.items() if taken < near or (who == "zvcore" and taken < math.inf)}
     works = {who: partial(do, who, "time") for who in once}
     if works:
-        times |= first_turns(works, once, end - time.perf_counter() - (1 - FOR_ALL) * seconds)
+        times |= first_turns(works, once, end - time.perf_counter() - (1 - FOR_ALL) * seconds, close=1)
     if "zvcore" in works:
         more_turns(works, times, end - time.perf_counter())
     for who, one in summary(times).items():
