@@ -1,4 +1,5 @@
-"""As much of S3 as reading and writing single objects needs, in memory: about 20 us of processor time per request.
+"""As much of S3 as reading and writing single objects needs, in memory: about 10 us of processor time per request
+besides what the system takes for sending.
 
 A complete server spends more on a request than its clients do, and a benchmark would time that. Answers to GET and HEAD
 may come later, each by the same time, as from far away.
@@ -10,7 +11,6 @@ import contextlib
 import hashlib
 import heapq
 import itertools
-import re
 import selectors
 import socket
 import subprocess
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["running"]
 
-_RANGE = re.compile(rb"\r\nrange: *bytes=(\d*)-(\d*)", re.IGNORECASE)
-_IF_MATCH = re.compile(rb"\r\nif-match: *([^\r]*)", re.IGNORECASE)
-_IF_NONE_MATCH = re.compile(rb"\r\nif-none-match: *([^\r]*)", re.IGNORECASE)
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_NOTHING = memoryview(b"")
 _FACTS = b"\r\nLast-Modified: Sat, 01 Nov 2025 10:00:00 GMT\r\nAccept-Ranges: bytes\r\nETag: "
 
 
@@ -45,41 +42,60 @@ def running(delay: float = 0.0) -> Iterator[str]:
         process.wait()
 
 
+Answer = tuple[bytes, memoryview]  # what goes before the body, and the body, of which nothing is copied
+
+
+def _fields(head: bytes) -> dict[bytes, bytes]:
+    """What the lines after the first say, by names in small letters."""
+    fields = {}
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        fields[name.lower()] = value.strip()
+    return fields
+
+
+def _send(connection: socket.socket, answer: Answer) -> None:
+    head, body = answer
+    sent = connection.sendmsg(answer)
+    if sent < len(head) + len(body):
+        rest = memoryview(head + bytes(body))
+        connection.sendall(rest[sent:])
+
+
 class _Server:
     def __init__(self, delay: float) -> None:
         self.delay = delay
         # When to send what to whom; numbered, because connections have no order.
-        self.late: list[tuple[float, int, socket.socket, bytes]] = []
+        self.late: list[tuple[float, int, socket.socket, Answer]] = []
         self.numbers = itertools.count()
-        self.objects: dict[bytes, tuple[bytes, bytes]] = {}
+        self.objects: dict[bytes, tuple[memoryview, bytes]] = {}
 
-    def answer(self, head: bytes, body: bytes) -> bytes:
+    def answer(self, head: bytes, body: bytes) -> Answer:
         method, path, _ = head.split(b" ", 2)
         path = path.partition(b"?")[0]
         if method == b"PUT":
             tag = b'"' + hashlib.md5(body).hexdigest().encode() + b'"'
-            self.objects[path] = (body, tag)
-            return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: " + tag + b"\r\n\r\n"
+            self.objects[path] = (memoryview(body), tag)
+            return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: " + tag + b"\r\n\r\n", _NOTHING
         found = self.objects.get(path)
         if found is None:
-            return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+            return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", _NOTHING
         data, tag = found
-        wanted = _IF_MATCH.search(head)
-        if wanted and wanted[1] != tag:
-            return b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n"
-        known = _IF_NONE_MATCH.search(head)
-        if known and known[1] == tag:
-            return b"HTTP/1.1 304 Not Modified\r\nContent-Length: 0" + _FACTS + tag + b"\r\n\r\n"
-        span = _RANGE.search(head)
+        fields = _fields(head)
+        if fields.get(b"if-match", tag) != tag:
+            return b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n", _NOTHING
+        if fields.get(b"if-none-match") == tag:
+            return b"HTTP/1.1 304 Not Modified\r\nContent-Length: 0" + _FACTS + tag + b"\r\n\r\n", _NOTHING
+        span = fields.get(b"range")
         start, stop, line = 0, len(data), b"HTTP/1.1 200 OK\r\nContent-Length: %d" % len(data)
-        if span:
-            first, last = span[1], span[2]
+        if span is not None:
+            first, _, last = span.removeprefix(b"bytes=").partition(b"-")
             start = int(first) if first else max(0, stop - int(last))
             stop = min(stop, int(last) + 1) if first and last else stop
             line = b"HTTP/1.1 206 Partial Content\r\nContent-Length: %d\r\nContent-Range: bytes %d-%d/%d" % (
                 stop - start, start, stop - 1, len(data),
             )  # fmt: skip
-        return line + _FACTS + tag + b"\r\n\r\n" + (b"" if method == b"HEAD" else data[start:stop])
+        return line + _FACTS + tag + b"\r\n\r\n", _NOTHING if method == b"HEAD" else data[start:stop]
 
     def serve(self, listening: socket.socket) -> None:
         waiting = selectors.DefaultSelector()
@@ -99,15 +115,15 @@ class _Server:
     def send_late(self) -> float | None:
         """Send the answers that are due; the seconds until the next one is."""
         while self.late and self.late[0][0] <= time.monotonic():
-            _, _, connection, data = heapq.heappop(self.late)
+            _, _, connection, answer = heapq.heappop(self.late)
             with contextlib.suppress(OSError):  # the client has left
-                connection.sendall(data)
+                _send(connection, answer)
         return max(0.0, self.late[0][0] - time.monotonic()) if self.late else None
 
     def hear(self, connection: socket.socket, buffer: bytearray) -> bool:
         """Whether the connection stays open."""
         try:
-            got = connection.recv(1 << 20)
+            got = connection.recv(1 << 16)
             buffer += got
             if got:
                 self.work(connection, buffer)
@@ -119,8 +135,9 @@ class _Server:
         """Answer the requests that have arrived completely; wait for the rest of a body."""
         while (end := buffer.find(b"\r\n\r\n")) >= 0:
             head = bytes(buffer[:end])
-            length = _LENGTH.search(head)
-            stop = end + 4 + (int(length[1]) if length else 0)
+            # Only what is put has a body; looking for its length takes as long as the answer.
+            length = int(_fields(head).get(b"content-length", b"0")) if head.startswith(b"PUT") else 0
+            stop = end + 4 + length
             while len(buffer) < stop:
                 got = connection.recv(1 << 22)
                 if not got:
@@ -132,7 +149,7 @@ class _Server:
             if self.delay and not head.startswith(b"PUT"):
                 heapq.heappush(self.late, (time.monotonic() + self.delay, next(self.numbers), connection, answer))
             else:
-                connection.sendall(answer)
+                _send(connection, answer)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,19 @@ def test_rows_come_once_and_objects_together(store: Far) -> None:
     assert sorted(names) == [f"o{i}" for i in range(6)]
 
 
+def test_a_few_megabytes_come_at_once_where_small_parts_do_not_pay(store: Far, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(key, 0, 1000) for key in range(6)]
+    _, parts = collected(store, ranges(rows), 6)
+    assert len(parts) > 1
+    monkeypatch.setattr(store, "small_parts_pay", lambda: False)
+    found, parts = collected(store, ranges(rows), 6)
+    assert parts == [list(range(6))]
+    assert found == [store.get(f"o{key}") for key in range(6)]
+    monkeypatch.setattr(module, "_MOST_BYTES", 2000)
+    _, parts = collected(store, ranges(rows), 6)
+    assert len(parts) == 3, "more than that comes in parts everywhere"
+
+
 def test_large_objects_are_parted(store: Far, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_BYTES", 2000)
     monkeypatch.setattr(module, "_PART_BYTES", 2000)

@@ -25,6 +25,7 @@ __all__ = ["arriving"]
 Rows = npt.NDArray[np.intp]
 
 # A part ends with the object in which it reaches its share of all bytes and this many: work for all decoding threads.
+# Where small parts do not pay, it goes on to _MOST_BYTES.
 _PART_BYTES = 512 << 10
 # Within an object a part ends here, where requests end too.
 _MOST_BYTES = 8 << 20
@@ -43,7 +44,8 @@ def arriving(
     at_once = store.parts_ahead()
     parts: list[Rows] = []
     if at_once and count > 1 and sources.blobs is None:
-        parts, at_once = _parts(sources, count, chunk_nbytes, at_once, work)
+        least = _PART_BYTES if store.small_parts_pay() else _MOST_BYTES
+        parts, at_once = _parts(sources, count, chunk_nbytes, at_once, least, work)
     if len(parts) < 2:
         yield None, at_hand(store, sources, count)
         return
@@ -66,7 +68,9 @@ def _arrived(rows: Rows, ahead: Ahead[Sources]) -> tuple[Rows, Sources]:
     return rows, ahead.result()
 
 
-def _parts(sources: Sources, count: int, chunk_nbytes: int, at_once: int, work: Work) -> tuple[list[Rows], int]:
+def _parts(
+    sources: Sources, count: int, chunk_nbytes: int, at_once: int, least: int, work: Work
+) -> tuple[list[Rows], int]:
     """(the rows in the order in which they are stored, cut where objects end or are large; how many parts at once)."""
     key = np.arange(count, dtype=np.int32) if sources.key is None else sources.key
     if sources.offset is None or sources.length is None:
@@ -84,7 +88,7 @@ def _parts(sources: Sources, count: int, chunk_nbytes: int, at_once: int, work: 
     at_once, longest = _limits(work, at_once, int(sizes.max()))
     cuts = []
     begun = 0.0
-    enough = min(max(_PART_BYTES, ends[-1] / at_once), longest)
+    enough = min(max(least, ends[-1] / at_once), longest)
     # Only rows that begin an object or reach the next multiple of the limit can begin a part.
     large = np.diff(ends // longest, prepend=0) > 0
     for row in np.flatnonzero(first | large).tolist():

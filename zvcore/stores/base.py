@@ -147,6 +147,10 @@ class Store(ABC):
         """How many parts of a large read should be under way while one is worked on; 0: nothing is waited for."""
         return 0
 
+    def small_parts_pay(self) -> bool:
+        """Whether a read of a few megabytes should come in parts too, so that one is worked on while others come."""
+        return True
+
     @abstractmethod
     def size(self, key: str) -> int | None:
         """How many bytes an object has; None if there is no such object."""

@@ -114,6 +114,9 @@ class FencedStore(ReadOnlyStore):
     def parts_ahead(self) -> int:
         return self._store.parts_ahead()
 
+    def small_parts_pay(self) -> bool:
+        return self._store.small_parts_pay()
+
     def size(self, key: str) -> int | None:
         self._check(key)
         return self._store.size(key)

@@ -47,6 +47,8 @@ _SLOWER = 1.002
 # What answers as fast as this is asked for many ranges by one call.
 _NEAR = 0.005
 _TOGETHER_FROM = 4
+# What answers as fast as this has sent a few megabytes before threads have shared them out among each other.
+_AT_ONCE = 0.0007
 # How many parts of a large read are under way while one is decoded.
 _PARTS_NEAR, _PARTS_FAR = 3, 4
 _SETTLED_AFTER = 2.0
@@ -182,6 +184,9 @@ class RemoteStore(Store):
 
     def parts_ahead(self) -> int:
         return _PARTS_NEAR if self._shared.is_near() else _PARTS_FAR
+
+    def small_parts_pay(self) -> bool:
+        return self._shared.seconds is None or self._shared.seconds > _AT_ONCE
 
     # --- reading
 

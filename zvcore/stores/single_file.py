@@ -103,6 +103,9 @@ class SingleFileStore(Store):
     def parts_ahead(self) -> int:
         return self.folder.parts_ahead()
 
+    def small_parts_pay(self) -> bool:
+        return self.folder.small_parts_pay()
+
     def size(self, key: str) -> int | None:
         there = self._there(key)
         return None if there is None else self.folder.size(there)
