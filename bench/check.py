@@ -92,6 +92,10 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
         stored = codec.encode(data)
         return (lambda: codec.decode(stored, out=out)), (lambda: zlib.decompress(stored, 31))
 
+    def small_gzip() -> Pair:
+        codec, values = codecs.get("gzip", level=6), [data[i * 1000 : i * 1000 + 1000] for i in range(200)]
+        return (lambda: [codec.encode(one) for one in values]), (lambda: [zlib.compress(one, 6) for one in values])
+
     def array(name: str, values: Any, **options: Any) -> Any:
         made = zvcore.create(folder / name, shape=values.shape, dtype=values.dtype, overwrite=True, **options)
         made[...] = values
@@ -165,6 +169,7 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
         "zstd, decoded / zstandard": zstd,
         "zstd, encoded / zstandard": zstd_encode,
         "gzip, decoded / zlib": gzip,
+        "gzip, small values encoded / zlib": small_gzip,
         "read a sharded array, zstd / decoding alone": sharded,
         "read a sharded array, raw / numpy.fromfile": raw,
         "read labels, blosc / decoding alone": labels_by_blosc,

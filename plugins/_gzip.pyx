@@ -40,6 +40,13 @@ cdef extern from "libdeflate.h" nogil:
                                                     size_t cap, size_t *used, size_t *written)
 
 
+cdef extern from "zv_small_deflate.h" nogil:
+    size_t ZV_SMALL_MOST
+    libdeflate_compressor *zv_small_alloc_compressor(int level)
+    size_t zv_small_gzip_compress(libdeflate_compressor *c, const void *src, size_t n, void *dst, size_t cap)
+    size_t zv_small_zlib_compress(libdeflate_compressor *c, const void *src, size_t n, void *dst, size_t cap)
+
+
 cdef struct Config:
     int level
     bint zlib
@@ -47,8 +54,9 @@ cdef struct Config:
     bint sniff
 
 cdef struct Worker:
-    # Made when first needed: a reader has no use for the compressor's large tables.
+    # Made when first needed: a reader has no use for the compressors' large tables.
     libdeflate_compressor *compressor
+    libdeflate_compressor *small    # for at most ZV_SMALL_MOST bytes
     libdeflate_decompressor *decompressor
 
 
@@ -60,6 +68,7 @@ cdef void worker_free(void *worker) noexcept nogil:
     cdef Worker *own = <Worker *> worker
     # libdeflate takes NULL.
     libdeflate_free_compressor(own.compressor)
+    libdeflate_free_compressor(own.small)
     libdeflate_free_decompressor(own.decompressor)
     free(own)
 
@@ -90,11 +99,22 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
                     uint64_t *out_n, zv_error *err) noexcept nogil:
     cdef const Config *config = <const Config *> cfg
     cdef Worker *own = <Worker *> worker
-    if own.compressor == NULL:
+    if n <= ZV_SMALL_MOST:
+        if own.small == NULL:
+            own.small = zv_small_alloc_compressor(config.level)
+            if own.small == NULL:
+                return ZV_NOMEM
+        if config.zlib:
+            out_n[0] = zv_small_zlib_compress(own.small, src, n, dst, cap)
+        else:
+            out_n[0] = zv_small_gzip_compress(own.small, src, n, dst, cap)
+    elif own.compressor == NULL:
         own.compressor = libdeflate_alloc_compressor(config.level)
         if own.compressor == NULL:
             return ZV_NOMEM
-    if config.zlib:
+    if n <= ZV_SMALL_MOST:
+        pass
+    elif config.zlib:
         out_n[0] = libdeflate_zlib_compress(own.compressor, src, n, dst, cap)
     else:
         out_n[0] = libdeflate_gzip_compress(own.compressor, src, n, dst, cap)
