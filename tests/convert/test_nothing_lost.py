@@ -232,3 +232,13 @@ def test_the_command_refuses_losses_where_it_is_asked_to(tmp_path, capsys):
     assert cli.main([*command, "--dry-run"]) == 0
     assert "lost: omero" in capsys.readouterr().out
     assert cli.main(command) == 0
+
+
+@pytest.mark.parametrize("format", ["n5", "zarr3"])
+def test_attributes_of_an_n5_group_that_datasets_have_too_are_carried(tmp_path: Path, format: str) -> None:
+    group = zvcore.open(tmp_path / "c.n5", "w", format="n5").create_group("setup")
+    group.set_attribute("dataType", "uint16")
+    group.create_dataset("d", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    report = zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format=format)
+    assert not report.losses
+    assert dict(zvcore.open(tmp_path / "out")["setup"].attrs) == {"dataType": "uint16"}

@@ -106,10 +106,27 @@ class TestMapping:
                 group.attrs["w"] = wrong
         assert "w" not in group.attrs
 
+    def test_a_group_may_have_members_of_datasets_that_do_not_make_one_of_it(self, group):
+        # As BigDataViewer writes them for all levels of a setup.
+        group.attrs.update({"dataType": "uint16", "downsamplingFactors": [[1, 1, 1]]})
+        assert dict(group.attrs) == {"dataType": "uint16", "downsamplingFactors": [[1, 1, 1]]}
+        whole = {"dimensions": [1], "blockSize": [1], "compression": {"type": "raw"}}
+        with pytest.raises(MetadataError, match="would make a dataset of the group"):
+            group.attrs.update(whole)
+        with pytest.raises(MetadataError, match="would make a dataset of the group"):
+            group.set_attribute("/", {**whole, "dataType": "uint8"})
+        with pytest.raises(MetadataError, match="would make a dataset of the group"):
+            group.create_group("g", attrs={**whole, "dataType": "uint8"})
+        assert "dimensions" not in group.attrs
+        del group.attrs["dataType"]
+        assert "dataType" not in group.attrs
+
     def test_reserved(self, group):
         with pytest.raises(MetadataError, match="belong to the format"):
-            group.attrs["dimensions"] = [1]
+            group.attrs["n5"] = "3.0.0"
         array = group.create_dataset("d", shape=(2,), dtype="u1")
+        with pytest.raises(MetadataError, match="belong to the format"):
+            array.attrs["dimensions"] = [1]
         assert dict(array.attrs) == {}
         assert "dimensions" not in array.attrs
         with pytest.raises(KeyError):

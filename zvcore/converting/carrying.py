@@ -63,10 +63,11 @@ class Carrying:
         """The attributes of what becomes of a group."""
         self._other_members(folder.path, folder.attrs)
         if self.within_format:
-            kept = self._kept(folder.path, self.source.user_attributes(folder.attrs), foreign=False)
+            own = self.source.user_attributes(folder.attrs)
+            kept = self._kept(folder.path, own, foreign=False, of_group=True)
             return kept if self.target.ome_version is None else with_version(kept, self.target.ome_version)
         words = self.source.words(folder.attrs)
-        kept = self._kept(folder.path, self._rest(folder.path, folder.attrs, words.taken))
+        kept = self._kept(folder.path, self._rest(folder.path, folder.attrs, words.taken), of_group=True)
         if self.target.ome_version is not None:
             return {**kept, **attributes_of(words.members, self.target.ome_version)}
         for word in words.members:
@@ -82,7 +83,7 @@ class Carrying:
     def image(self, node: Pyramid, names: Sequence[str], axes: Sequence[Axes], method: str | None) -> Described:
         """What becomes of an image, with the attributes of its group."""
         self._other_members(node.path, node.attrs)
-        attrs = self._kept(node.path, self._rest(node.path, node.attrs, node.taken, node.untold))
+        attrs = self._kept(node.path, self._rest(node.path, node.attrs, node.taken, node.untold), of_group=True)
         rest, words = dict(node.rest), dict(node.words)
         metadata = rest.get("metadata")
         if isinstance(metadata, dict) and metadata.get("type") in KINDS:
@@ -195,10 +196,12 @@ class Carrying:
             self.draft.lose(path, f"{member} is not known, and is not carried")
         return {name: value for name, value in self.source.user_attributes(attrs).items() if name not in taken}
 
-    def _kept(self, path: str, attrs: Mapping[str, Any], foreign: bool | None = None) -> dict[str, Any]:
+    def _kept(
+        self, path: str, attrs: Mapping[str, Any], foreign: bool | None = None, *, of_group: bool = False
+    ) -> dict[str, Any]:
         """Those that have a place in the destination."""
         foreign = (self.moved or not self.within_format) if foreign is None else foreign
-        kept, lost = self.target.kept_attributes(attrs, foreign)
+        kept, lost = self.target.kept_attributes(attrs, foreign, of_group=of_group)
         for name, why in sorted(lost.items()):
             self.draft.lose(path, f"the attribute {name!r} {why}")
         return kept

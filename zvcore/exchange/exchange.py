@@ -39,7 +39,7 @@ class Exchange:
     common_codecs   what every reader of the format knows: taken over from other formats without being asked for
     default_codec   in place of codecs that are not; None: what the format's `create` takes by itself
     has_attributes  whether arrays, and groups, have attributes of their users
-    reserved        names of attributes that the format keeps for itself
+    reserved        names of attributes that the format keeps for itself; reserved_in_groups: where groups have others
     placing         names of attributes by which conventions say where voxels lie: they are written by the destination
     consolidated_member  by which a group tells of all that lies in it: of its document, or a document; None: it cannot
     names_levels    whether levels have names that other formats may give them
@@ -63,6 +63,7 @@ class Exchange:
     default_codec: ClassVar[str | None] = None
     has_attributes: ClassVar[bool] = False
     reserved: ClassVar[frozenset[str]] = frozenset()
+    reserved_in_groups: ClassVar[frozenset[str] | None] = None
     placing: ClassVar[frozenset[str]] = frozenset()
     names_levels: ClassVar[bool] = True
     consolidated_member: ClassVar[str | None] = None
@@ -221,24 +222,29 @@ class Exchange:
             raise UnsupportedError(f"{self.format.title} has no shards")
         return {}
 
-    def kept_attributes(self, attrs: Mapping[str, Any], foreign: bool) -> tuple[dict[str, Any], dict[str, str]]:
+    def kept_attributes(
+        self, attrs: Mapping[str, Any], foreign: bool, *, of_group: bool = False
+    ) -> tuple[dict[str, Any], dict[str, str]]:
         """(attributes that have a place here, for each of the others why it has none).
 
         `foreign`: what they say of the places of voxels, if anything, does not hold here.
+        `of_group`: they are a group's.
         """
+        reserved = self.reserved_in_groups if of_group else None
+        reserved = self.reserved if reserved is None else reserved
         kept, lost = {}, {}
         for name, value in attrs.items():
-            why = self._unsayable(name, value, foreign)
+            why = self._unsayable(name, value, foreign, reserved)
             if why is None:
                 kept[name] = value
             else:
                 lost[name] = why
         return kept, lost
 
-    def _unsayable(self, name: str, value: Any, foreign: bool) -> str | None:
+    def _unsayable(self, name: str, value: Any, foreign: bool, reserved: frozenset[str]) -> str | None:
         """Why there is no such attribute here."""
         title = self.format.title
-        if not self.has_attributes or name in self.reserved:
+        if not self.has_attributes or name in reserved:
             return f"has no place in {title}"
         if foreign and name in self.placing:
             return f"says in {title} where voxels lie, and is not taken over"

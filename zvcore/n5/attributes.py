@@ -10,13 +10,38 @@ from zvcore.errors import MetadataError, NotFoundError
 from zvcore.n5.metadata import RESERVED, is_dataset
 from zvcore.n5.paths import MISSING, find, removed, replaced, tokens
 
-__all__ = ["Attributes", "WithAttributes"]
+__all__ = ["Attributes", "GroupAttributes", "WithAttributes"]
 
 
 class Attributes(zvcore.documents.Attributes):
     """The attributes of one group or dataset, without those that belong to the format."""
 
     reserved = hidden = RESERVED
+
+
+class GroupAttributes(Attributes):
+    """Those of a group. Members of datasets are its user's, too, as long as they do not make a dataset of it.
+
+    BigDataViewer keeps the `dataType` of all levels there.
+    """
+
+    reserved = hidden = frozenset({"n5"})
+
+    @classmethod
+    def checked(cls, attrs: Any, reserved: frozenset[str] | None = None) -> dict[str, Any]:
+        new = super().checked(attrs, reserved)
+        _refuse_dataset(new)
+        return new
+
+    def _placed(self, content: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+        if not is_dataset(content):
+            _refuse_dataset(values)
+        return values
+
+
+def _refuse_dataset(attributes: dict[str, Any]) -> None:
+    if is_dataset(attributes):
+        raise MetadataError("these attributes together would make a dataset of the group")
 
 
 class WithAttributes:
@@ -48,6 +73,8 @@ class WithAttributes:
             if not where:
                 # The format's own members are not the user's to remove.
                 changed = {**{key: item for key, item in document.items() if key in RESERVED}, **changed}
+            if not is_dataset(document):
+                _refuse_dataset(changed)
             return changed
 
         self._attrs.change(change)

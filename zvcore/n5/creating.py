@@ -13,7 +13,7 @@ from zvcore.boxes import default_chunks
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.n5.array import N5Array
-from zvcore.n5.attributes import Attributes
+from zvcore.n5.attributes import Attributes, GroupAttributes
 from zvcore.n5.documents import change_document, read_document
 from zvcore.n5.metadata import NUMERIC, RESERVED, VERSION, DatasetMetadata, check_version, is_dataset, version_text
 from zvcore.stores import LocalStore, Store, files
@@ -92,7 +92,7 @@ def create_group(
     member: bool = False,
 ) -> dict[str, Any]:
     """Make a group at the root of the store: its attributes.json. Outside of a container, it begins one."""
-    user = Attributes.checked(attrs or {})
+    user = GroupAttributes.checked(attrs or {})
     version = None if member or in_container(store) else version_text(n5_version or VERSION)
     present = read_document(store)
     if overwrite:

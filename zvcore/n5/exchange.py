@@ -13,6 +13,7 @@ from zvcore.images import default_names
 from zvcore.images.axes import known, plain, short_unit, size_of
 from zvcore.images.cosem import transform
 from zvcore.images.ome import ATTRIBUTE, Words, attributes_of, members_of, read_words
+from zvcore.n5.attributes import GroupAttributes
 from zvcore.n5.blocks import fills_a_box
 from zvcore.n5.creating import create_dataset, create_group
 from zvcore.n5.documents import ATTRIBUTES
@@ -43,6 +44,7 @@ class N5Exchange(Exchange):
     has_attributes = True
     names_all_axes = True
     reserved = RESERVED
+    reserved_in_groups = GroupAttributes.reserved
     placing = frozenset({
         "axes", "units", "resolution", "offset", "transform", "pixelResolution", "downsamplingFactors", "scales",
         "multiscales", "coordinateArrays", "multiScale", ATTRIBUTE,

@@ -8,7 +8,7 @@ from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group
 from zvcore.n5.array import N5Array
-from zvcore.n5.attributes import Attributes, WithAttributes
+from zvcore.n5.attributes import GroupAttributes, WithAttributes
 from zvcore.n5.creating import create_dataset, create_group
 from zvcore.n5.documents import AttributesFile, document_key, read_document
 from zvcore.n5.metadata import check_version, is_dataset
@@ -41,12 +41,12 @@ class N5Group(WithAttributes, Group):
         check_version(document, f"{store.root}/attributes.json")
         self.store = store
         self.read_only = read_only or store.read_only
-        self._attrs = Attributes(AttributesFile(store, document, read_only=self.read_only))
+        self._attrs = GroupAttributes(AttributesFile(store, document, read_only=self.read_only))
         self._options = options
 
     @property
-    def attrs(self) -> Attributes:
-        attrs: Attributes = self._attrs
+    def attrs(self) -> GroupAttributes:
+        attrs: GroupAttributes = self._attrs
         return attrs
 
     @property

@@ -63,9 +63,11 @@ class VolumeExchange(Exchange):
     def place_of(self, path: str, options: Mapping[str, Any]) -> str:
         return resolve_key(options["key"], None)
 
-    def kept_attributes(self, attrs: Mapping[str, Any], foreign: bool) -> tuple[dict[str, Any], dict[str, str]]:
+    def kept_attributes(
+        self, attrs: Mapping[str, Any], foreign: bool, *, of_group: bool = False
+    ) -> tuple[dict[str, Any], dict[str, str]]:
         """Members of `info` that the format does not know go from one `info` to another."""
-        return super().kept_attributes(attrs, foreign) if foreign else (dict(attrs), {})
+        return super().kept_attributes(attrs, foreign, of_group=of_group) if foreign else (dict(attrs), {})
 
     def is_lossy(self, array: Array) -> bool:
         return isinstance(array, ScaleArray) and array.encoding.lossy
