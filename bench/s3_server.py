@@ -1,5 +1,4 @@
-"""As much of S3 as reading and writing single objects needs, in memory: about 10 us of processor time per request
-besides what the system takes for sending.
+"""As much of S3 as reading and writing single objects needs, in memory, with as little processor time as it can.
 
 A complete server spends more on a request than its clients do, and a benchmark would time that. Answers to GET and HEAD
 may come later, each by the same time, as from far away.
