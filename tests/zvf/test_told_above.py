@@ -10,6 +10,7 @@ import pytest
 
 import zvcore
 import zvcore.zvf as zvf
+from zvcore.errors import OutdatedMetadataWarning
 from zvcore.stores import open_store
 from zvcore.zarr3.consolidating import consolidate
 
@@ -75,3 +76,50 @@ def test_what_a_repair_changes_is_told(tmp_path: Path) -> None:
     assert zvcore.repair(path).losses
     told, said = told_and_said(group)
     assert told == said
+
+
+@pytest.mark.parametrize("mentioned", ["null", "in attributes", "of another kind"])
+def test_a_store_that_tells_of_no_members_tells_of_none_after_writing(tmp_path: Path, mentioned: str) -> None:
+    path = tmp_path / "lines"
+    zvf.write_polylines(path, LINES[:2], chunk_shape=(4, 4, 4))
+    document = json.loads((path / "zarr.json").read_text())
+    if mentioned == "in attributes":
+        document["attributes"]["note"] = "consolidated_metadata"
+        document["attributes"]["consolidated_metadata"] = 1
+    else:
+        kind = {"kind": "elsewhere", "must_understand": False}
+        document["consolidated_metadata"] = None if mentioned == "null" else kind
+    before = document.get("consolidated_metadata")
+    (path / "zarr.json").write_text(json.dumps(document))
+    zvf.write_polylines(path, LINES[2:], append=True)
+    assert json.loads((path / "zarr.json").read_text()).get("consolidated_metadata") == before
+    assert len(zvf.open(path).level(0).require_objects().ids) == len(LINES)
+
+
+def test_what_cannot_be_told_is_a_warning_once_lines_are_written(tmp_path: Path) -> None:
+    """An error would have them written once more by whoever tries again."""
+    path = tmp_path / "lines"
+    zvf.write_polylines(path, LINES[:2], chunk_shape=(4, 4, 4))
+    consolidated(path)
+    (path / "broken").mkdir()
+    (path / "broken" / "zarr.json").write_text("{")
+    with pytest.warns(OutdatedMetadataWarning, match="tells of what lies in it, and is out of date"):
+        zvf.write_polylines(path, LINES[2:], append=True)
+    assert len(zvf.open(path).level(0).require_objects().ids) == len(LINES)
+
+
+def test_arrays_that_were_packed_before_an_error_are_told_as_they_are(tmp_path: Path) -> None:
+    group, path = tmp_path / "g", tmp_path / "g" / "lines"
+    zvcore.open(group, "w", format="zarr3")
+    zvf.write_polylines(path, LINES, chunk_shape=(4, 4, 4))
+    consolidated(group)
+    before, _ = told_and_said(group)
+
+    def stop(done: int, total: int) -> None:
+        if told_and_said(group)[1] != before:
+            raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        zvf.shard_store(path, shard_shape=2, progress=stop)
+    told, said = told_and_said(group)
+    assert told == said != before

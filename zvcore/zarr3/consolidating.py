@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
+from zvcore.documents.above import warned_of
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.zarr3.metadata import DOCUMENT, read_document
-from zvcore.zarr3.telling import Told, as_told, change_above, tells
+from zvcore.zarr3.telling import Told, as_told, change_above, change_told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +37,11 @@ def consolidate(store: Store) -> None:
 def tell_all(store: Store, through: Sequence[Store] = ()) -> None:
     """Let the group at the root of the store, if it tells of its members, and the groups above that do, say what all
     documents in it say now: where whole folders have come, changed or gone.
+
+    What has been written there is whole by then: a group that cannot tell of it is warned of, and no error.
     """
-    if tells(documents.fetch(store, DOCUMENT)):
-        consolidate(store)
+    with warned_of(store):
+        change_told(store, "", lambda told, path: dict(sorted(_members(store).items())))
 
     def change(told: Told, path: str) -> Told:
         own = read_document(store)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["DescribedAbove", "Told", "as_told", "change_above", "forget_below", "tell_above", "tells"]
+__all__ = ["DescribedAbove", "Told", "as_told", "change_above", "change_told", "forget_below", "tell_above"]
 
 # What is told of each node, by its path.
 Told = dict[str, Any]
@@ -74,18 +74,20 @@ def change_above(store: Store, through: Sequence[Store], change: Callable[[Told,
     """Change what the groups above that tell of a node tell: `change(what they tell, the node's path in them)`."""
     for group, path in groups_above(store, through, DOCUMENT):
         with warned_of(group):
-            if path and tells(fetch(group, DOCUMENT)):
-                _change(group, path, change)
+            if path:
+                change_told(group, path, change)
 
 
-def tells(raw: bytes | None) -> bool:
+def _tells(raw: bytes | None) -> bool:
     """Whether the document of a group may tell of members. What is too large to be looked at is not kept up either."""
     return raw is not None and f'"{CONSOLIDATED}"'.encode() in raw and len(raw) <= LARGEST_TOLD
 
 
-def _change(group: Store, path: str, change: Callable[[Told, str], Told]) -> None:
+def change_told(group: Store, path: str, change: Callable[[Told, str], Told]) -> None:
+    """Change what a group tells of its members, if it does: `change(what it tells, path)`. Takes a look if it does not."""
+
     def changed(raw: bytes | None) -> bytes | None:
-        if raw is None or not tells(raw):
+        if raw is None or not _tells(raw):
             return None
         try:
             document = parse(raw, DOCUMENT)
@@ -98,4 +100,5 @@ def _change(group: Store, path: str, change: Callable[[Told, str], Told]) -> Non
         now = change(told, path)
         return None if now == told else encode({**document, CONSOLIDATED: {**consolidated, "metadata": now}})
 
-    group.change(DOCUMENT, changed)
+    if _tells(fetch(group, DOCUMENT)):
+        group.change(DOCUMENT, changed)

@@ -239,13 +239,16 @@ def _convert(
     with staging(store.store) as place:
         tasks = _tasks(store, shape, names, done)
         total = sum(len(task.cells) for task in tasks)
-        for task in tasks:
-            before = done.cells
-            report = None if progress is None else (lambda count, base=before: progress(base + count, total))
-            _repack(task, place, report, threads)
-            done.cells += len(task.cells)
-            done.arrays += 1
-    tell_all(store.store)
+        try:
+            for task in tasks:
+                before = done.cells
+                report = None if progress is None else (lambda count, base=before: progress(base + count, total))
+                _repack(task, place, report, threads)
+                done.cells += len(task.cells)
+                done.arrays += 1
+        finally:
+            # Of several arrays, those before an error are packed: who reads them as they were told finds nothing.
+            tell_all(store.store)
     return done
 
 
