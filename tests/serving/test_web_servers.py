@@ -66,3 +66,15 @@ def test_where_nothing_is_no_format_is_found(tmp_path: Path, capsys: pytest.Capt
         for name in ("nothing", "zarr3/nothing", "zarr3/c/9/9/9"):
             assert cli.main(["cat", f"{client.server.url}{name}", "0"]) == 1
     assert "does not list" not in capsys.readouterr().err
+
+
+def test_what_has_no_document_is_not_called_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Groups of N5 need none; and without a list nobody can say that anything is missing."""
+    container = zvcore.open(tmp_path / "c.n5", "w", format="n5")
+    container.create_array("inner/a", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    (tmp_path / "c.n5" / "inner" / "attributes.json").unlink(missing_ok=True)
+    with served(tmp_path) as client:
+        for name in ("c.n5/inner", "c.n5/nothing", "nothing"):
+            assert cli.main(["verify", f"{client.server.url}{name}"]) == 3
+    told = capsys.readouterr().out
+    assert "unsupported" in told and "damaged" not in told and "NOT sound" not in told

@@ -471,6 +471,17 @@ def test_compaction_leaves_damaged_shards_alone(tmp_path: Path, capsys: pytest.C
     assert (path / "c/0/0/0").read_bytes() == before
 
 
+@pytest.mark.parametrize("data", ["zarr shards", "volume shards"])
+def test_one_shard_can_be_compacted(
+    originals: Path, data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "data"
+    shutil.copytree(originals / data, path)
+    shards = [one for one in path.rglob("*") if one.is_file() and one.suffix != ".json" and one.name != "info"]
+    assert cli.main(["compact", str(shards[0])]) == 0
+    assert f"{shards[0]}: 0 of 1 shards rewritten" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("data", ["zarr shards", "volume shards", "n5 gzip", "volume"])
 def test_one_file_can_be_repaired(originals: Path, data: str, tmp_path: Path) -> None:
     path = tmp_path / "data"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from zvcore.converting.note import KEY, UnfinishedConversion, unfinished_around, unfinished_member
 from zvcore.errors import UnsupportedError
-from zvcore.opening import store_at
 from zvcore.stores.key_selection import keys_of
 
 if TYPE_CHECKING:
@@ -35,11 +34,13 @@ def unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedConv
 
 
 def unfinished_conversions(
-    path: Path, storage_options: Mapping[str, Any] | None = None
+    path: Path, store: Store, only: str | None, storage_options: Mapping[str, Any] | None = None
 ) -> dict[str, UnfinishedConversion]:
-    """The unfinished conversions that a place is the destination of, lies in, or holds, by their destinations."""
-    store = store_at(path, "r", storage_options)
-    found = [unfinished_around(place_of(path, store), storage_options), *unfinished_within(store, None)]
+    """The unfinished conversions that a place is the destination of, lies in, or holds, by their destinations.
+
+    `store` and `only` as `zvcore.care.verbs.find` finds them: the place may be a file in a data set.
+    """
+    found = [unfinished_around(place_of(path, store), storage_options), *unfinished_within(store, only)]
     return {one.place: one for one in found if one is not None}
 
 

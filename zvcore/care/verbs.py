@@ -25,7 +25,7 @@ from zvcore.converting.note import (
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.part_notes import FOLDER as PARTS
 from zvcore.converting.share import Share
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, get_format
 from zvcore.logs import Log
 from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
@@ -397,7 +397,18 @@ def find(
         raise broken
     if store is None and os.path.isfile(text):
         raise unknown_file(text)
-    raise nothing_known(store or store_at(text, mode, storage_options))
+    raise _nothing_known(store or store_at(text, mode, storage_options))
+
+
+def _nothing_known(store: Store) -> ZvcoreError:
+    """The error for a place where no document is found. What does not tell what it has may have data without one."""
+    error = nothing_known(store)
+    if isinstance(error, UnsupportedError):
+        try:
+            store.list_dir()
+        except UnlistedError:
+            return UnlistedError(error.message, key=error.key, found=error.found)
+    return error
 
 
 def _has_objects(store: Store, folder: str) -> bool:

@@ -84,7 +84,7 @@ def _tells(raw: bytes | None) -> bool:
 
 
 def change_told(group: Store, path: str, change: Callable[[Told, str], Told]) -> None:
-    """Change what a group tells of its members, if it does: `change(what it tells, path)`. Takes a look if it does not."""
+    """Change what a group tells of its members: `change(what it tells, path)`. Where it does not, that takes a look."""
 
     def changed(raw: bytes | None) -> bytes | None:
         if raw is None or not _tells(raw):
