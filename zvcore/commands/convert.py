@@ -130,7 +130,7 @@ def part(text: str) -> Any:
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands import UsageError, ending_in_order
+    from zvcore.commands import NOT_SUPPORTED, UsageError, ending_in_order
     from zvcore.commands.regions import chosen_region
     from zvcore.commands.terminal import say
     from zvcore.converting.naming import chosen_format
@@ -168,7 +168,10 @@ def run(options: argparse.Namespace) -> int:
         **({} if options.memory is None else {"memory": options.memory}),
     )  # fmt: skip
     if options.dry_run:
-        return tell_plan(options, zvcore.plan(source, options.dst, **asked, **given))
+        plan = zvcore.plan(source, options.dst, **asked, **given)
+        tell_plan(options, plan)
+        # As the conversion would end.
+        return NOT_SUPPORTED if plan.skipped else 0
     if why:
         say(options, f"{options.dst}: {why}")
     with cluster(options.dask) as client, ending_in_order():
@@ -179,16 +182,13 @@ def run(options: argparse.Namespace) -> int:
     return tell(options, report)
 
 
-def tell_plan(options: argparse.Namespace, plan: Any) -> int:
-    """A plan ends as the conversion would."""
-    from zvcore.commands import NOT_SUPPORTED
+def tell_plan(options: argparse.Namespace, plan: Any) -> None:
     from zvcore.commands.terminal import print_json, put
 
     if options.json:
         print_json(plan.to_json())
     else:
         put(*str(plan).split("\n"))
-    return NOT_SUPPORTED if plan.skipped else 0
 
 
 def tell(options: argparse.Namespace, report: Any) -> int:

@@ -129,5 +129,6 @@ def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
         except (NotFoundError, ValueError, IndexError) as error:
             raise UsageError(str(error)) from error
     if options.dry_run:
-        return convert.tell_plan(options, report.plan)
+        convert.tell_plan(options, report.plan)
+        return 0
     return convert.tell(options, report)
