@@ -242,3 +242,13 @@ def test_attributes_of_an_n5_group_that_datasets_have_too_are_carried(tmp_path: 
     report = zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format=format)
     assert not report.losses
     assert dict(zvcore.open(tmp_path / "out")["setup"].attrs) == {"dataType": "uint16"}
+
+
+def test_attributes_that_would_make_a_dataset_of_a_group_are_lost_and_told(tmp_path: Path) -> None:
+    attrs = {"dimensions": [1], "blockSize": [1], "dataType": "uint8", "compression": {"type": "raw"}, "mine": 1}
+    group = zvcore.open(tmp_path / "z.zarr", "w", format="zarr3").create_group("setup", attrs=attrs)
+    group.create_array("d", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    report = zvcore.convert(tmp_path / "z.zarr", tmp_path / "out", format="n5")
+    assert sorted(str(loss).split("'")[1] for loss in report.losses) == sorted(attrs.keys() - {"mine"})
+    made = zvcore.open(tmp_path / "out")["setup"]
+    assert dict(made.attrs) == {"mine": 1} and list(made) == ["d"]

@@ -117,9 +117,21 @@ class TestMapping:
             group.set_attribute("/", {**whole, "dataType": "uint8"})
         with pytest.raises(MetadataError, match="would make a dataset of the group"):
             group.create_group("g", attrs={**whole, "dataType": "uint8"})
+        group.create_group("kept", attrs={"dataType": "uint8"}).create_group("inner")
+        with pytest.raises(MetadataError, match="would make a dataset of the group"):
+            group.create_group("kept", attrs=whole)
+        assert list(group["kept"]) == ["inner"]
         assert "dimensions" not in group.attrs
         del group.attrs["dataType"]
         assert "dataType" not in group.attrs
+
+    def test_all_attributes_of_a_group_are_replaced_at_once_also_those_that_datasets_have(self, group):
+        group.attrs["dataType"] = "uint16"
+        group.set_attribute("/", {"a": 1})
+        assert dict(group.attrs) == {"a": 1}
+        group.attrs["dataType"] = "uint16"
+        assert group.remove_attribute("/") == {"a": 1, "dataType": "uint16"}
+        assert dict(group.attrs) == {} and group.version == zvcore.open(group.store.root).version != (0, 0, 0)
 
     def test_reserved(self, group):
         with pytest.raises(MetadataError, match="belong to the format"):

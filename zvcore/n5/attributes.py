@@ -10,7 +10,7 @@ from zvcore.errors import MetadataError, NotFoundError
 from zvcore.n5.metadata import RESERVED, is_dataset
 from zvcore.n5.paths import MISSING, find, removed, replaced, tokens
 
-__all__ = ["Attributes", "GroupAttributes", "WithAttributes"]
+__all__ = ["Attributes", "GroupAttributes", "WithAttributes", "refuse_dataset"]
 
 
 class Attributes(zvcore.documents.Attributes):
@@ -30,18 +30,25 @@ class GroupAttributes(Attributes):
     @classmethod
     def checked(cls, attrs: Any, reserved: frozenset[str] | None = None) -> dict[str, Any]:
         new = super().checked(attrs, reserved)
-        _refuse_dataset(new)
+        refuse_dataset(new)
         return new
 
     def _placed(self, content: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         if not is_dataset(content):
-            _refuse_dataset(values)
+            refuse_dataset(values)
         return values
 
 
-def _refuse_dataset(attributes: dict[str, Any]) -> None:
+def refuse_dataset(attributes: dict[str, Any]) -> None:
+    """An error if a group with these attributes would be a dataset: what lies in it could not be reached."""
     if is_dataset(attributes):
         raise MetadataError("these attributes together would make a dataset of the group")
+
+
+def _formats_own(document: dict[str, Any]) -> dict[str, Any]:
+    """The members of a document that are not the user's."""
+    names = Attributes.reserved if is_dataset(document) else GroupAttributes.reserved
+    return {key: item for key, item in document.items() if key in names}
 
 
 class WithAttributes:
@@ -72,9 +79,9 @@ class WithAttributes:
                 raise MetadataError("the attributes of a group are an object", expected="an object", found=repr(path))
             if not where:
                 # The format's own members are not the user's to remove.
-                changed = {**{key: item for key, item in document.items() if key in RESERVED}, **changed}
+                changed = {**_formats_own(document), **changed}
             if not is_dataset(document):
-                _refuse_dataset(changed)
+                refuse_dataset(changed)
             return changed
 
         self._attrs.change(change)
@@ -87,8 +94,9 @@ class WithAttributes:
         def change(document: dict[str, Any]) -> dict[str, Any]:
             self._check_path(document, where, path)
             if not where:
-                gone.append({key: item for key, item in document.items() if key not in RESERVED})
-                return {key: item for key, item in document.items() if key in RESERVED}
+                own = _formats_own(document)
+                gone.append({key: item for key, item in document.items() if key not in own})
+                return own
             found = find(document, where)
             if found is MISSING:
                 raise NotFoundError(f"there is no attribute {path!r}")

@@ -13,7 +13,7 @@ from zvcore.boxes import default_chunks
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.n5.array import N5Array
-from zvcore.n5.attributes import Attributes, GroupAttributes
+from zvcore.n5.attributes import Attributes, GroupAttributes, refuse_dataset
 from zvcore.n5.documents import change_document, read_document
 from zvcore.n5.metadata import NUMERIC, RESERVED, VERSION, DatasetMetadata, check_version, is_dataset, version_text
 from zvcore.stores import LocalStore, Store, files
@@ -103,7 +103,10 @@ def create_group(
     def change(document: dict[str, Any]) -> dict[str, Any]:
         # One that opens an older container leaves its version as it is.
         begun = {} if version is None else {"n5": version}
-        return {**begun, **document, **user}
+        changed = {**begun, **document, **user}
+        # What is here already may be what they lack.
+        refuse_dataset(changed)
+        return changed
 
     return change_document(store, change)
 

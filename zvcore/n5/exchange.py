@@ -17,7 +17,7 @@ from zvcore.n5.attributes import GroupAttributes
 from zvcore.n5.blocks import fills_a_box
 from zvcore.n5.creating import create_dataset, create_group
 from zvcore.n5.documents import ATTRIBUTES
-from zvcore.n5.metadata import RESERVED
+from zvcore.n5.metadata import RESERVED, is_dataset
 from zvcore.n5.multiscale import Level, Multiscale
 
 if TYPE_CHECKING:
@@ -54,6 +54,18 @@ class N5Exchange(Exchange):
 
     def codecs_of(self, array: Array) -> list[Codec]:
         return [codec for codec in super().codecs_of(array) if codec.name != "crc32c"]
+
+    def kept_attributes(
+        self, attrs: Mapping[str, Any], foreign: bool, *, of_group: bool = False
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        kept, lost = super().kept_attributes(attrs, foreign, of_group=of_group)
+        if of_group and is_dataset(kept):
+            together = [name for name in kept if name in RESERVED]
+            lost.update(
+                dict.fromkeys(together, "has no place in N5: with the others it would make a dataset of a group")
+            )
+            kept = {name: value for name, value in kept.items() if name not in RESERVED}
+        return kept, lost
 
     def words(self, attrs: Mapping[str, Any]) -> Words:
         # Before version 0.5 the words had names that conventions of N5 have too.
