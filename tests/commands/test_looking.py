@@ -12,8 +12,10 @@ import pytest
 
 import zvcore
 import zvcore.zvf as zvf
-from zvcore.commands import cli, terminal
+from zvcore.commands import cli, ls, terminal
+from zvcore.converting.note import KEY as NOTE
 from zvcore.precomputed import ShardingSpec, Skeleton, write_skeletons
+from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -309,3 +311,19 @@ def test_verify_of_a_folder_of_several_datasets_says_which(data: Path, capfd: py
     said_of_it = capfd.readouterr().out.splitlines()
     assert "group.zarr: sound" in said_of_it and "volume: sound" in said_of_it
     assert status == int((data / "damaged.zarr").exists())
+
+
+def test_ls_of_a_place_in_an_object_store_marks_unfinished_conversions(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = "memory://unfinished-among-others"
+    for name in ("a.zarr", "b.zarr", "c.zarr"):
+        zvcore.create(f"{place}/{name}", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    open_store(f"{place}/b.zarr", "r+").put(NOTE, b"{")
+    assert cli.main(["ls", place]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[::2] == ["a.zarr", "c.zarr"]
+    assert "b.zarr: an unfinished conversion" in shown.out
+    monkeypatch.setattr(ls, "_MOST_ASKED", 1)
+    assert cli.main(["ls", place]) == 0
+    assert "only the first 1 were asked" in capsys.readouterr().err

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 
+# In an object store each is a request, of which many are under way at once.
+_MOST_ASKED = 1000
+
+
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "ls",
@@ -96,11 +100,17 @@ def entries(path: str) -> dict[str, Any] | None:
 
 def with_unfinished(store: Store, members: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The members of a place; those that are the destination of an unfinished conversion say so."""
+    from zvcore.commands.terminal import put
     from zvcore.converting.note import unfinished_member
+    from zvcore.stores.request_threads import LIMIT, side_by_side
 
-    # In an object store each would be a request.
-    for name in members if store.local_root is not None else ():
-        unfinished = unfinished_member(store, name)
+    asked = list(members)
+    if store.local_root is None:  # each is a request
+        asked = asked[:_MOST_ASKED]
+        if len(members) > _MOST_ASKED:
+            put(f"only the first {_MOST_ASKED} were asked whether they are unfinished conversions", words=True)
+    found = side_by_side(lambda name: unfinished_member(store, name), asked, 1 if store.local_root else LIMIT)
+    for name, unfinished in zip(asked, found, strict=True):
         if unfinished is not None:
             members[name]["unfinished"] = unfinished.to_json()
     return members
