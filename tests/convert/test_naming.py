@@ -9,6 +9,7 @@ import pytest
 
 import zvcore
 from zvcore.commands.cli import main
+from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,6 +145,17 @@ def test_nothing_is_put_among_the_chunks_of_an_array_unasked(tmp_path: Path, for
     for name in ("c", "c/0", "other"):
         with pytest.raises(TypeError, match=r"lies in .*/a, an array, which holds nothing else"):
             zvcore.convert(np.zeros((4, 4), "u1"), tmp_path / "a" / name)
+
+
+@pytest.mark.parametrize("of", ["n5", "zarr2", "zarr3"])
+@pytest.mark.parametrize(("name", "format"), [("c", "zarr3"), ("0/0", "n5"), ("in.n5", None), ("a.tif", None)])
+def test_nothing_is_put_among_the_chunks_of_an_array(tmp_path: Path, of: str, name: str, format: str | None) -> None:
+    zvcore.create(tmp_path / "a", format=of, shape=(4, 4), dtype="u1", chunks=(2, 2))[...] = 1
+    before = sorted(tmp_path.rglob("*"))
+    for convert in (zvcore.plan, zvcore.convert):
+        with pytest.raises(ConflictError, match="this lies among the chunks of an array"):
+            convert(np.zeros((4, 4), "u1"), tmp_path / "a" / name, format=format)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", ["a.mrc", "a.h5"])

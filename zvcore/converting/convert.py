@@ -20,6 +20,7 @@ from zvcore.converting.one_piece import OnePiece
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import is_table, rows_of, table_format
 from zvcore.converting.sharing import Sharing
+from zvcore.converting.surroundings import surroundings
 from zvcore.converting.table_reading import read_table
 from zvcore.converting.whole import whole_image
 from zvcore.errors import ConflictError, UnsupportedError
@@ -191,6 +192,10 @@ def _chosen(given: Mapping[str, Any]) -> Chosen:
     chosen = chosen_format(format, dst, options if takes else None)
     if chosen.why:
         _log.info("%s: %s", dst, chosen.why)
+    if isinstance(dst, str | os.PathLike) and "://" not in os.fsdecode(dst):
+        above, _, in_array = surroundings(os.fsdecode(dst), None)
+        if in_array:
+            raise ConflictError("this lies among the chunks of an array: name another place", key=str(dst), found=above)
     return chosen
 
 
