@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import zvcore
 from tests.precomputed.shards import minishard_index, put, simple_shard, slow_values, zipped
 from tests.precomputed.test_skeletons_and_meshes import ATTRIBUTES, manifest, skeleton
+from zvcore.errors import OutOfMemoryError
 from zvcore.precomputed import (
     ShardedStore,
     ShardingSpec,
@@ -24,6 +25,7 @@ from zvcore.precomputed import (
     write_sharded,
     write_skeletons,
 )
+from zvcore.precomputed.shard_reader import ShardFile
 from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
@@ -86,6 +88,25 @@ def test_a_damaged_value_is_named_and_the_others_saved(tmp_path: Path) -> None:
     assert slow_values(SPEC, tmp_path) == want
     assert verify(tmp_path, spec=SPEC).ok
     assert (tmp_path / "0.shard.bak").read_bytes() == original["0.shard"]
+
+
+def test_a_repair_that_lacks_memory_for_an_index_leaves_no_values_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sharded(tmp_path, SPEC, VALUES)
+    damaged_value(tmp_path, 7)
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    plain = ShardFile.minishard
+
+    def short_of_memory(self: ShardFile, number: int, raw: Any) -> Any:
+        if number == 1:
+            raise OutOfMemoryError("out of memory")
+        return plain(self, number, raw)
+
+    monkeypatch.setattr(ShardFile, "minishard", short_of_memory)
+    with pytest.raises(OutOfMemoryError, match=r"chunk minishard 1: .*out of memory"):
+        repair(tmp_path, spec=SPEC)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
 def index(*pairs: int) -> bytes:

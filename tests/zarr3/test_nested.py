@@ -12,7 +12,7 @@ import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec
 
 import zvcore
-from zvcore.errors import CorruptDataError
+from zvcore.errors import ConflictError, CorruptDataError, OutOfMemoryError, ZvcoreError
 from zvcore.kernels.crc32c import crc32c
 from zvcore.stores import MemoryStore, open_store
 from zvcore.zarr3.sharding import ShardLayout
@@ -159,3 +159,24 @@ def test_parts_are_written_and_encoded_chunks_read(tmp_path: Path) -> None:
     assert np.array_equal(zarr.open_array(tmp_path / "a")[...], expected)
     assert gzip.decompress(array.read_encoded((9, 0))) == expected[36:40, 0:3].tobytes()
     assert zvcore.verify(open_store(str(tmp_path / "a"), "r")).ok
+
+
+@pytest.mark.parametrize("error", [OutOfMemoryError, ConflictError])
+def test_a_repair_drops_no_shard_because_its_indexes_could_not_be_read_just_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[ZvcoreError]
+) -> None:
+    make(tmp_path / "a")
+    shard = tmp_path / "a/c/0/0"
+    data = bytearray(shard.read_bytes())
+    data[3] ^= 0xFF  # of the first chunk
+    shard.write_bytes(data)
+
+    def fail(*_: Any) -> None:
+        raise error("not now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardLayout, "locate_whole", fail)
+        with pytest.raises(error, match="not now"):
+            zvcore.repair(tmp_path / "a")
+    assert shard.read_bytes() == data
+    assert zvcore.repair(tmp_path / "a").counts["chunks dropped"] == 1

@@ -10,7 +10,7 @@ import numpy as np
 from zvcore.care.checking import first_bad
 from zvcore.care.intervals import byte_map, overlaps
 from zvcore.engine import Keys, fetch_sound
-from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.errors import ConflictError, OutOfMemoryError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.minishards import each_table, stored_minishards
@@ -214,6 +214,8 @@ def _tables(
     found.indices = [(start, start + size) for start, size in ranges]
     tables = []
     for number, table in each_table(reader, file, kept, np.array(ranges, np.uint64).reshape(-1, 2)):
+        if isinstance(table, OutOfMemoryError):
+            raise table  # it may well be sound: a repair that went on without it would leave out its values
         if isinstance(table, ZvcoreError):
             _tell_index(found, number, table, What.INDEX)
             continue

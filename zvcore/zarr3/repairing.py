@@ -9,7 +9,7 @@ import numpy as np
 from zvcore.care.rewriting import Patient
 from zvcore.care.walking import below, objects
 from zvcore.engine import Buffers
-from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.errors import ConflictError, OutOfMemoryError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr3.inspection import walk
 from zvcore.zarr3.pieces import pieces_of
@@ -181,6 +181,8 @@ def _repair_nested(
     if inside:
         try:
             layout.locate_whole(positions)
+        except (ConflictError, OutOfMemoryError):
+            raise  # no fault of the shard
         except ZvcoreError:
             readable = False
     if not readable:
