@@ -159,7 +159,7 @@ cdef void settle_later(const char *above, const char *path, const char *kept, ui
     if zv_load_in_order(&asleep) or not zv_load(&has_thread):
         fits = wake() and fits
     if not fits:
-        settle_all()
+        make_room()
 
 
 cdef bint take_room(List *mine, int64_t weight) noexcept nogil:
@@ -211,10 +211,21 @@ cdef Waiting *take_all() noexcept nogil:
 
 cdef void settle_all() noexcept nogil:
     """Work on everything that waits now. Of what fails the old version stays."""
-    cdef int code
     pthread_mutex_lock(&settling)
-    code = settle_these(take_all())
+    settle_taken()
     pthread_mutex_unlock(&settling)
+
+
+cdef void make_room() noexcept nogil:
+    """The same, unless there is room by now: of the writers that found none, one works for all that wait for it."""
+    pthread_mutex_lock(&settling)
+    if zv_load64(&taken_room) > MOST_BYTES or not zv_load(&has_thread):
+        settle_taken()
+    pthread_mutex_unlock(&settling)
+
+
+cdef void settle_taken() noexcept nogil:
+    cdef int code = settle_these(take_all())
     if code != 0:
         zv_store(&failed, code)
 
