@@ -175,3 +175,14 @@ def test_a_group_that_needs_no_document_is_sound_without_one(tmp_path):
     assert [one.where for one in zvcore.verify(tmp_path / "c.n5").problems if one.fatal] == ["y/1/0"]
     (tmp_path / "c.n5" / "x" / "attributes.json").write_text("{")
     assert zvcore.verify(tmp_path / "c.n5").status == "damaged"
+
+
+def test_what_cannot_even_be_opened_is_not_passed_over_and_stops_nothing(folder):
+    (folder / "cut.zip").write_bytes(b"PK\3\4" + bytes(50))
+    (folder / "loop").mkdir()
+    (folder / "loop/zarr.json").symlink_to("zarr.json")
+    report = zvcore.verify(folder)
+    assert not report.ok
+    damaged = {name for name, verdict in report.datasets.items() if verdict != "sound"}
+    assert damaged == {problem.where.partition("/")[0] for problem in report.problems} == {"cut.zip", "loop"}
+    assert len(report.datasets) == 6

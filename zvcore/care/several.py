@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.note import unfinished_at
-from zvcore.errors import InvalidKeyError, ZvcoreError
+from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError
 from zvcore.format import formats, marks
 from zvcore.opening import detect, may_be_dataset, store_at, unreadable
 from zvcore.report import Problem, Report, What
@@ -100,7 +100,7 @@ def _directly_in(path: str, storage_options: Mapping[str, Any] | None) -> tuple[
         # Folders of this machine are asked once each whether any of these is there: there may be very many.
         notes = _documents() if isinstance(parent, LocalStore) else None
         for name in [*within, *filter(may_be_dataset, objects)]:
-            with _passing_over():
+            with _passing_over(folders if name in folders_here else files, name):
                 if notes is not None and name in folders_here:
                     store: Store = parent.child(name)
                     marked = {*filter(store.exists, notes)}
@@ -116,7 +116,7 @@ def _directly_in(path: str, storage_options: Mapping[str, Any] | None) -> tuple[
     # What is called like a dataset beside it, and has no document, has lost it.
     endings = {ending[0] for ending in map(_ENDING.search, folders) if ending}
     lost = {name for name in rest if (ending := _ENDING.search(name)) and ending[0] in endings}
-    formats = {kinds[name] for name in [*folders, *files]}
+    formats = {kinds.get(name) for name in [*folders, *files]}
     only = formats.pop() if len(formats) == 1 and not lost else None
     unmarked = only if only is not None and only.unmarked and not files else None
     found = Datasets(path, tuple(sorted([*folders, *lost])), tuple(sorted(files)), unmarked=unmarked)
@@ -124,12 +124,20 @@ def _directly_in(path: str, storage_options: Mapping[str, Any] | None) -> tuple[
 
 
 @contextmanager
-def _passing_over() -> Iterator[None]:
-    """What cannot be opened or asked is no dataset that could be verified. What cannot even be listed is an error."""
+def _passing_over(damaged: list[str] | None = None, name: str = "") -> Iterator[None]:
+    """What cannot be opened or asked is no dataset that could be verified. What cannot even be listed is an error.
+
+    What has damage that keeps it from being looked at is added to `damaged`: checking it will tell.
+    """
     try:
         yield
     except InvalidKeyError:
         raise
+    except (CorruptDataError, OSError) as error:
+        if damaged is not None:
+            damaged.append(name)
+        elif not isinstance(error, ZvcoreError):
+            raise
     except ZvcoreError:
         pass
 
@@ -149,7 +157,7 @@ def verify_several(datasets: Datasets, verify: Callable[[str], Report]) -> Repor
     report = Report()
     for name in datasets.names:
         place = f"{datasets.path}/{name}"
-        _include(report, name, verify(place), place)
+        _include(report, name, _verified(place, verify), place)
     for below in datasets.nested:
         name = below.path.rpartition("/")[2]
         _include(report, name, verify_several(below, verify) if below.separate else verify(below.path), below.path)
@@ -157,6 +165,16 @@ def verify_several(datasets: Datasets, verify: Callable[[str], Report]) -> Repor
         told = f"in {datasets.passed} more folders that are no datasets none were looked for"
         report.add("", told, fatal=False, kind=What.MISSING)
     return report
+
+
+def _verified(place: str, verify: Callable[[str], Report]) -> Report:
+    """That one cannot even be opened does not stop the others."""
+    try:
+        return verify(place)
+    except (CorruptDataError, OSError) as error:
+        report = Report()
+        report.tell(Problem.of(error, root_of(place)) if isinstance(error, ZvcoreError) else Problem("", str(error)))
+        return report
 
 
 def verify_unmarked(datasets: Datasets, verify: Callable[[str, str], Report]) -> Report:
