@@ -10,8 +10,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPILER = shutil.which("x86_64-w64-mingw32-gcc")
-# Parts of other headers, which include them; and one that needs the headers of Python for Windows.
-NOT_ALONE = {"zv_blocks_loops.h", "zv_crc32c_arm.h", "zv_crc32c_x86.h", "zv_files_windows.h", "zv_manifest_lists.h"}
+# Parts of other headers, which include them; and those that need headers of Python, or of a library, for Windows.
+NOT_ALONE = {
+    "zv_blocks_loops.h",
+    "zv_crc32c_arm.h",
+    "zv_crc32c_x86.h",
+    "zv_files_windows.h",
+    "zv_manifest_lists.h",
+    "zv_small_deflate.h",
+}
 HEADERS = sorted(
     path for room in ("zvcore", "plugins") for path in (ROOT / room).rglob("*.h") if path.name not in NOT_ALONE
 )

@@ -111,7 +111,7 @@ def test_a_finished_conversion_is_not_overwritten(tmp_path):
 def test_source_and_destination_are_two_places(tmp_path):
     source(tmp_path / "src")
     for dst in (tmp_path / "src", tmp_path / "src" / "below", tmp_path):
-        with pytest.raises(ConflictError, match="same place"):
+        with pytest.raises(ConflictError, match=r"same place|lies among the chunks of an array"):
             zvcore.convert(tmp_path / "src", dst, format="zarr3", overwrite=True)
 
 
