@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -81,3 +83,35 @@ def test_a_source_of_another_content_is_newer_than_what_was_built_whatever_its_d
         os.utime(source, (1, 1))
     module.date_by_content()
     assert [source.stat().st_mtime > 1 for source in sources] == [False, True, True]
+
+
+def native_build() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("native_build", ROOT / "native" / "build.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Its data classes ask for the module that they are of.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("text", ["int other;\n", "int one;\nint one;\n"])
+def test_a_library_that_does_not_hold_what_is_to_be_changed_is_not_built(tmp_path: Path, text: str) -> None:
+    build = native_build()
+    library = replace(build.LIBRARIES[0], changes=(build.Change("a.c", "int one;", "int ours;"),))
+    source = tmp_path / library.crate / library.folder / "a.c"
+    source.parent.mkdir(parents=True)
+    source.write_text(text)
+    with pytest.raises(SystemExit, match="expected once"):
+        build.change(tmp_path, library)
+    assert source.read_text() == text
+
+
+def test_a_change_takes_the_place_of_what_the_library_holds(tmp_path: Path) -> None:
+    build = native_build()
+    library = replace(build.LIBRARIES[0], changes=(build.Change("a.c", "int one;", "int ours;"),))
+    source = tmp_path / library.crate / library.folder / "a.c"
+    source.parent.mkdir(parents=True)
+    source.write_text("int one;\nint two;\n")
+    build.change(tmp_path, library)
+    assert source.read_text() == "int ours;\nint two;\n"

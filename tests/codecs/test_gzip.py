@@ -193,6 +193,29 @@ def test_native_and_standard_library_agree(data: bytes, level: int, use_zlib: bo
     assert results[0] == results[1]
 
 
+@given(
+    st.binary(min_size=1, max_size=40),
+    st.lists(st.tuples(st.integers(1, 600), st.integers(3, 700)), max_size=40),
+    st.binary(max_size=20),
+)
+def test_matches_of_all_offsets_and_lengths_are_copied_up_to_the_last_byte(
+    begin: bytes, copies: list[tuple[int, int]], end: bytes
+) -> None:
+    data = bytearray(begin)
+    for offset, length in copies:
+        piece = data[-offset:]
+        data += (piece * (length // len(piece) + 1))[:length]
+    data += end
+    codec = codecs.get("gzip")
+    stored = gzip.compress(bytes(data), 9)
+    # Behind the result lies what must stay as it is.
+    out = np.full(len(data) + 300, 7, np.uint8)
+    codec.decode(stored, out=out[: len(data)])
+    assert bytes(out[: len(data)]) == bytes(data)
+    assert set(out[len(data) :].tolist()) == {7}
+    assert bytes(codec.decode(stored)) == bytes(data)
+
+
 def test_ten_threads_share_one_codec() -> None:
     codec = codecs.get("gzip")
     chunks = [bytes(np.random.default_rng(i).integers(0, 9, 20_000 + i, "u1")) for i in range(10)]
