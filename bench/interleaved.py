@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import time
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["all_times", "all_written", "best_times", "taking_turns", "timed", "turns_to_pass"]
+__all__ = ["all_times", "all_written", "best_times", "not_collecting", "taking_turns", "timed", "turns_to_pass"]
 
 
 # Every function takes part in at least one of this many turns.
@@ -23,6 +24,20 @@ def all_written() -> None:
     """Until the disk has what was left to the system: otherwise the next function pays for what this one wrote."""
     settle()
     os.sync()
+
+
+@contextlib.contextmanager
+def not_collecting() -> Iterator[None]:
+    """Without Python's garbage collector, in every call that counts: how often it runs, and how long, is decided by
+    what else lives in the process, which here is the data of all rows.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def timed(function: Callable[[], Any], before: Callable[[], Any] | None = None) -> Callable[[], float]:
@@ -52,9 +67,7 @@ def taking_turns(
     """
     names = [*works]
     times: dict[str, list[float]] = {name: [] for name in works}
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with not_collecting():
         end = time.perf_counter() + seconds
         turn = 0
         while turn < rounds or time.perf_counter() < end:
@@ -63,9 +76,6 @@ def taking_turns(
                 if passing is None or turn % passing[name] == 0:
                     times[name].append(works[name]())
             turn += 1
-    finally:
-        if collecting:
-            gc.enable()
     return times
 
 

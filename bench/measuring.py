@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from bench.interleaved import taking_turns, timed, turns_to_pass
+from bench.interleaved import not_collecting, taking_turns, timed, turns_to_pass
 from bench.suites import LIMITS, OURS
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ LEAST = 3
 NEAR = 1.5  # times as long as zvcore
 LONG = 0.3  # seconds of a call that is not much longer for being the first
 FAR = 4.0  # times as long as zvcore
+AGAIN = 1.5  # seconds of a first call that may have lasted because it was the first
 
 Times = dict[str, list[float]]
 
@@ -53,13 +54,17 @@ def first_turns(
     least so many, however long they last: one turn says little of them.
 
     Those that take long and are far behind are not called again if the others' turns would not get done: by now it is
-    said that they are slower, and the seconds are for the rows in which that is in question.
+    said that they are slower, and the seconds are for the rows in which that is in question. By how much they are is
+    said by their second call, where the first was short enough for what only first calls do to count.
     """
     left_out = {
         name: taken
         for name, taken in once.items()
         if name != "zvcore" and taken > max(LONG, FAR * once["zvcore"]) and sum(once.values()) > seconds / 3
     }
+    again = [name for name, taken in left_out.items() if taken < AGAIN]
+    twice = taking_turns({name: works[name] for name in again}, 0.0, 1) if again else {}
+    seconds -= sum(map(sum, twice.values()))
     works = {name: work for name, work in works.items() if name not in left_out}
     once = {name: taken for name, taken in once.items() if name in works}
     passing = turns_to_pass(once)
@@ -68,7 +73,8 @@ def first_turns(
         rounds = close
         near = NEAR * once.get("zvcore", min(once.values()))
         passing = {name: 1 if once[name] <= near else max(LEAST, number) for name, number in passing.items()}
-    return taking_turns(works, max(0.0, seconds), rounds, passing) | {name: [left_out[name]] for name in left_out}
+    others = {name: [taken, *twice.get(name, ())] for name, taken in left_out.items()}
+    return taking_turns(works, max(0.0, seconds), rounds, passing) | others
 
 
 def more_turns(works: Mapping[str, Callable[[], float]], times: Times, seconds: float) -> None:
@@ -126,7 +132,8 @@ class Row:
         """Preparing it and calling each function once count as part of its time."""
         end = time.perf_counter() + seconds
         works = self.works()
-        once = {name: work() for name, work in works.items()}
+        with not_collecting():
+            once = {name: work() for name, work in works.items()}
         self.times = first_turns(works, once, end - time.perf_counter())
 
     def seconds_due(self) -> float:
@@ -136,8 +143,9 @@ class Row:
     def measure_more(self, seconds: float) -> None:
         end = time.perf_counter() + seconds
         works = self.works()
-        for name in in_question(self.times):
-            works[name]()
+        with not_collecting():
+            for name in in_question(self.times):
+                works[name]()
         more_turns(works, self.times, end - time.perf_counter())
 
     @contextlib.contextmanager

@@ -23,8 +23,11 @@ ABOUT = """\
 
 Made by `make bench`; the raw numbers and plots are in `results/`. All tools in a row work on the same bytes, in one
 process, taking turns, so that other work on the machine hits all alike; "best" is the shortest of all turns, "median"
-the middle one. Where files are written, what one tool leaves to the system is on the disk before the next has its turn,
-outside of the clock (`os.sync`). "times as fast" is the best peer's best time divided by zvcore's: below 1.00 zvcore
+the middle one. Every call, the first too, is made without Python's garbage collector, as `timeit` does it: what that
+costs depends on whatever else the process keeps (workloads have processes of their own, and leave it on). Who is far
+behind and takes long is called only twice, or once if that takes more than 1.5 seconds. Where files are written, what
+one tool leaves to the system is on the disk before the next has its turn, outside of the clock (`os.sync`). "times as
+fast" is the best peer's best time divided by zvcore's: below 1.00 zvcore
 loses, and those rows are gathered first. "of the limit" is zvcore's time divided by that of the work that nobody can
 avoid (memcpy, plain pread, the bare library's decoding, as the row says): 1.00 would be perfect; below 1.00 zvcore
 does less work or uses more threads. Data is made from a seed (`data.py`): electron microscopy (em), light-sheet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
@@ -187,6 +188,47 @@ def test_those_that_take_long_and_are_far_behind_are_called_once_where_time_is_s
     start = clock.now
     measure_contests([entry], 1.0)
     assert clock.now - start < 2.4
+
+
+def test_those_that_are_far_behind_are_called_again_unless_that_takes_long(clock: Clock) -> None:
+    """What only a first call does must not stand on the page as what the peer costs."""
+
+    def prepare() -> Any:
+        calls: list[float] = []
+
+        def far() -> None:
+            calls.append(1.4 if not calls else 0.6)
+            clock.now += calls[-1]
+
+        return {"zvcore": clock.busy(40_000), "close": clock.busy(50_000), "far": far}
+
+    entry = Entry("toys", Contest("row", ("zvcore", "close", "far"), prepare))
+    far = measure_contests([entry], 1.0)[0]["times"]["far"]
+    assert far["turns"] == 2
+    assert far["best"] == pytest.approx(0.6, rel=0.01)
+
+
+def test_no_call_is_made_with_the_collector_on(clock: Clock) -> None:
+    found: list[bool] = []
+
+    def work(microseconds: float) -> Any:
+        def run() -> None:
+            found.append(gc.isenabled())
+            clock.now += microseconds * 1e-6
+
+        return run
+
+    works = {"zvcore": work(1000), "close": work(1050), "far": work(2_000_000)}
+    enabled = gc.isenabled()
+    gc.enable()
+    try:
+        measure_contests([Entry("toys", Contest("row", tuple(works), lambda: works))], 1.0)
+        assert gc.isenabled()
+    finally:
+        if not enabled:
+            gc.disable()
+    assert found
+    assert not any(found)
 
 
 def test_growth_is_fitted() -> None:
