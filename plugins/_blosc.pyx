@@ -7,7 +7,7 @@ from libc.limits cimport INT_MAX
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
-from libc.string cimport strncpy
+from libc.string cimport memcpy, strncpy
 
 from zvcore.codecs.abi cimport (
     ZV_CORRUPT,
@@ -28,6 +28,7 @@ cdef extern from "blosc.h" nogil:
     const int BLOSC_MIN_HEADER_LENGTH
     const int BLOSC_MAX_OVERHEAD
     const int BLOSC_MAX_BUFFERSIZE
+    const int BLOSC_MAX_BLOCKSIZE
     const char *blosc_get_version_string()
     int blosc_compname_to_compcode(const char *name)
     int blosc_compress_ctx(int level, int shuffle, size_t typesize, size_t n, const void *src, void *dst, size_t cap,
@@ -104,6 +105,26 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     return ZV_OK
 
 
+cdef enum:
+    # Of the flags in a header's third byte.
+    STORED = 0x02           # not compressed
+    OF_THE_FUTURE = 0x08    # c-blosc takes no chunk that has it
+
+
+cdef uint64_t plain_at(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size) noexcept nogil:
+    """Where c-blosc put what it could not make smaller. All that it checks before it copies that is checked here."""
+    cdef size_t decoded, encoded, blocksize
+    if (n < <uint64_t> BLOSC_MIN_HEADER_LENGTH or src[0] != BLOSC_VERSION_FORMAT or not src[2] & STORED
+            or src[2] & OF_THE_FUTURE or src[3] == 0 or blosc_cbuffer_validate(src, <size_t> n, &decoded) != 0):
+        return ZV_SIZE_UNKNOWN
+    # `encoded` is n, as it was validated, and a size of 31 bits: nothing here wraps.
+    blosc_cbuffer_sizes(src, &decoded, &encoded, &blocksize)
+    if (decoded == 0 or decoded != size or encoded != decoded + BLOSC_MAX_OVERHEAD or blocksize == 0
+            or blocksize > decoded or blocksize > <size_t> BLOSC_MAX_BLOCKSIZE):
+        return ZV_SIZE_UNKNOWN
+    return BLOSC_MAX_OVERHEAD
+
+
 cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
     cdef char[160] text
@@ -133,6 +154,11 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
         return ZV_OK
     if blocksize == 0 or blocksize > decoded:
         return fail(err, ZV_CORRUPT, 0, b"impossible block size in the header")
+    if plain_at(cfg, src, n, decoded) != ZV_SIZE_UNKNOWN:
+        # c-blosc would copy it block by block.
+        memcpy(dst, src + BLOSC_MAX_OVERHEAD, decoded)
+        out_n[0] = decoded
+        return ZV_OK
     if not enough_memory(blocksize):
         return fail(err, ZV_NOMEM, 0, b"out of memory")
     # Given no more than the declared size, so that its check of the block size means something.
@@ -147,12 +173,6 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
                  compressor if compressor != NULL else <const char *> b"which is unknown")
         return fail(err, ZV_PARAM, size, text)
     return fail(err, ZV_CORRUPT, size if size < 0 else 0, b"damaged chunk")
-
-
-cdef enum:
-    # Of the flags in a header's third byte.
-    STORED = 0x02           # not compressed
-    OF_THE_FUTURE = 0x08    # c-blosc takes no chunk that has it
 
 
 cdef uint64_t part_size(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size) noexcept nogil:
@@ -196,4 +216,5 @@ def codec_table(str cname, int level, int shuffle, int typesize, int blocksize):
     table.decode = decode
     table.part_size = part_size
     table.decode_part = decode_part
+    table.plain_at = plain_at
     return wrap_table(table)

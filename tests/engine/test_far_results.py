@@ -31,7 +31,7 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, order: An
     return np.ndarray(shape, dtype, memory, -memory.ctypes.data % 64 + offset, order=order)
 
 
-@pytest.mark.parametrize("codec", ["raw", "zstd"])
+@pytest.mark.parametrize("codec", ["raw", "zstd", "blosc"])
 @pytest.mark.parametrize(
     ("dtype", "chunks"),
     [

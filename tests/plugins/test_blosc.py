@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from zvcore import codecs
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 from zvcore.testing import check_codec
-from zvcore.testing.codecs import decode_in_parts
+from zvcore.testing.codecs import decode_in_parts, find_plain
 
 from .conftest import CHUNKS, N5Block, create_n5
 
@@ -148,6 +148,42 @@ def test_chunks_of_several_blocks_have_parts() -> None:
             changed = bytearray(stored)
             changed[place] = value
             assert decode_in_parts(codec, bytes(changed), len(data)) is None
+
+
+@given(
+    size=st.integers(1, 3000),
+    typesize=st.integers(1, 20),
+    damage=st.lists(st.tuples(st.integers(0, 19), st.integers(0, 255)), max_size=3),
+    cut=st.integers(-2, 2),
+)
+def test_what_compression_made_no_smaller_is_found_where_it_lies_or_decoded(
+    size: int, typesize: int, damage: list[tuple[int, int]], cut: int
+) -> None:
+    codec = codecs.get("blosc", cname="lz4", shuffle="noshuffle", typesize=typesize)
+    data = np.random.default_rng(size).bytes(size)
+    stored = bytearray(codec.encode(data))
+    assert find_plain(codec, bytes(stored), size) == data
+    assert find_plain(codec, bytes(stored), size + 1) is None
+    for place, value in damage:
+        stored[place] = value
+    changed = bytes(stored) + bytes(cut) if cut >= 0 else bytes(stored[:cut])
+    found = find_plain(codec, changed, size)
+    if found is not None:
+        assert numcodecs.blosc.decompress(changed) == found
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(0, b"\x01"), (2, b"\x01"), (2, b"\x0a"), (3, b"\0"), (4, b"\0\0\0\0"), (8, b"\0\0\0\0"), (8, b"\xff\xff\xff\xff"),
+     (8, b"\x01\x10\0\0"), (12, b"\xff\x0f\0\0"), (12, b"\x11\x10\0\0")],
+)  # fmt: skip
+def test_a_chunk_stored_as_it_is_whose_header_lies_is_refused(place: int, value: bytes) -> None:
+    codec = codecs.get("blosc", cname="lz4", shuffle="noshuffle", typesize=1)
+    stored = bytearray(codec.encode(np.random.default_rng(1).bytes(4096)))
+    stored[place : place + len(value)] = value
+    assert find_plain(codec, bytes(stored), 4096) is None
+    with pytest.raises(CorruptDataError):
+        codec.decode(bytes(stored), out=bytearray(4096))
 
 
 def test_shuffle_and_item_size_follow_the_array(get: Get) -> None:

@@ -91,7 +91,11 @@ cdef void end_running(Runner *runner) noexcept nogil
 # Frees each piece of its memory that has grown beyond `most` bytes.
 cdef void trim_runner(Runner *runner, uint64_t most) noexcept nogil
 
-# What `stored` decodes to. The result may be `stored` itself, or lie in the runner until it runs again. 0, or -1 with
+# Whether a chunk of `size` bytes lies in `stored` as it is, without anything to decode: then `result` is where. What is
+# wrong with `stored` is not told; `decode_chain` does that.
+cdef bint find_plain(const Runner *runner, int chain, Bytes stored, uint64_t size, Bytes *result) noexcept nogil
+
+# What `stored` decodes to. The result may lie in `stored`, or lie in the runner until it runs again. 0, or -1 with
 # `runner.failure`.
 cdef int decode_chain(Runner *runner, int chain, Bytes stored, const Wanted *wanted, Bytes *result) noexcept nogil
 # The stored form of `plain`, in the runner, or `plain` itself if the chain is empty.

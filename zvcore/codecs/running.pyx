@@ -16,6 +16,15 @@ from zvcore.codecs.room cimport next_room
 from zvcore.codecs.workers cimport Workers, give_worker, take_worker
 from zvcore.system.scratch cimport Scratch, reserve, trim
 
+cdef extern from *:
+    """
+    #include <stddef.h>
+    /* Tables of earlier versions end before this field. */
+    #define ZV_HAS_PLAIN(table) \\
+        ((table)->struct_size >= offsetof(zv_codec, plain_at) + sizeof(void (*)(void)) && (table)->plain_at != NULL)
+    """
+    bint ZV_HAS_PLAIN(const zv_codec *table) noexcept nogil
+
 
 cdef enum:
     LARGE_CLAIM = 128 << 20         # what a chunk's shape claims beyond this is not reserved before it is decoded
@@ -286,6 +295,24 @@ cdef int decode_by_nothing(Runner *runner, Bytes stored, const Wanted *wanted, B
     return 0
 
 
+cdef bint find_plain(const Runner *runner, int chain, Bytes stored, uint64_t size, Bytes *result) noexcept nogil:
+    cdef const Stages *stages = runner.chains[chain]
+    cdef const zv_codec *table
+    cdef uint64_t at
+    if stages.count == 0:
+        result[0] = stored
+        return stored.size == size
+    if stages.count > 1 or stages.stage[0].table == NULL or not ZV_HAS_PLAIN(stages.stage[0].table):
+        return False
+    table = stages.stage[0].table
+    at = table.plain_at(table.cfg, stored.data, stored.size, size)
+    if at > stored.size or size > stored.size - at:
+        return False
+    result.data = stored.data + at
+    result.size = size
+    return True
+
+
 cdef int decode_chain(Runner *runner, int chain, Bytes stored, const Wanted *wanted, Bytes *result) noexcept nogil:
     cdef Stages *stages = runner.chains[chain]
     cdef Scratch *out = &runner.first
@@ -295,6 +322,9 @@ cdef int decode_chain(Runner *runner, int chain, Bytes stored, const Wanted *wan
     cdef int stage
     if stages.count == 0:
         return decode_by_nothing(runner, stored, wanted, result)
+    if (wanted.into == NULL and wanted.size != ZV_SIZE_UNKNOWN
+            and find_plain(runner, chain, stored, wanted.size, result)):
+        return 0
     result[0] = stored
     for stage in range(stages.count - 1, -1, -1):
         goal = wanted

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from zvcore.codecs.running cimport Bytes, Wanted, decode_chain, exactly
+from zvcore.codecs.running cimport Bytes, Wanted, decode_chain, exactly, find_plain
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
@@ -83,11 +83,14 @@ cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chun
     return 0
 
 
-cdef bint lie_evenly(const Bytes *stored, int64_t count, uint64_t size) noexcept nogil:
-    """Whether these bytes, as many each, have the same distance from one to the next."""
+cdef bint lie_evenly(Slot *slot, int chain, const Bytes *stored, int64_t count, uint64_t size,
+                     Bytes *plain) noexcept nogil:
+    """Whether chunks of this size lie in what is stored as they are, with the same distance from one to the next."""
     cdef int64_t i
     for i in range(count):
-        if stored[i].size != size or (i and stored[i].data - stored[i - 1].data != stored[1].data - stored[0].data):
+        if not find_plain(&slot.runner, chain, stored[i], size, &plain[i]):
+            return False
+        if i and plain[i].data - plain[i - 1].data != plain[1].data - plain[0].data:
             return False
     return True
 
@@ -118,16 +121,17 @@ cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64
     cdef uint64_t nbytes = chunks.form.chunk_nbytes
     cdef Place place = Place(order[0], position_of(chunks, order[0]))
     cdef Block[MOST_JOINED] blocks
+    cdef Bytes[MOST_JOINED] plain
     cdef Bytes stored
     cdef uint8_t *into
     cdef int64_t i
     cdef int[MOST_JOINED] fits
     cdef bint alike = True
-    if apart is None and chunks.form.edge != FRAMED_EDGE and slot.runner.chains[chain_of(chunks, order[0])].count == 0:
+    if apart is None and chunks.form.edge != FRAMED_EDGE:
         chunks.form.written_block(place.position, &blocks[0])
-        if lie_evenly(together, count, blocks[0].nbytes) and move_out_joined(
-                chunks.form, selection, place, <const char *> together[0].data, &blocks[0],
-                together[1].data - together[0].data, target):
+        if lie_evenly(slot, chain_of(chunks, order[0]), together, count, blocks[0].nbytes, plain) and move_out_joined(
+                chunks.form, selection, place, <const char *> plain[0].data, &blocks[0],
+                plain[1].data - plain[0].data, target):
             return 0
     into = reserve(&slot.values, count * nbytes)
     if into == NULL:

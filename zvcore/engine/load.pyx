@@ -27,7 +27,10 @@ from zvcore.system.scratch cimport reserve
 
 cdef enum:
     RUN_GAP = 16 << 10          # bytes between two chunks that are read and thrown away rather than skipped
-    RUN_SPAN = 256 << 10        # a run's bytes stay in the second-level cache until they are decoded
+    # A run's bytes stay in the second-level cache until they are decoded. The few KiB more are for what codecs put
+    # before and behind values that they could not make smaller: eight chunks of 32 KiB, not seven, which leave one
+    # alone.
+    RUN_SPAN = 264 << 10
 
 
 cdef class Stored:

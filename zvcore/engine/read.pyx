@@ -24,7 +24,7 @@ from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
 
 
 cdef enum:
-    READ_AT_ONCE = 256 << 10        # stored bytes of small chunks that a thread may have read together
+    READ_AT_ONCE = 264 << 10        # stored bytes of small chunks that a thread may have read together
     FEW = 4                         # of byte strings whose sizes are not known
 
 

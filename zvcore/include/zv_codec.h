@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define ZV_CODEC_CAPSULE "zvcore.codec.v1"
-#define ZV_CODEC_MINOR 1u
+#define ZV_CODEC_MINOR 2u
 
 /* What `encode` and `decode` return. */
 enum {
@@ -89,6 +89,13 @@ typedef struct zv_codec {
     uint64_t (*part_size)(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size);
     int32_t (*decode_part)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint64_t begin, uint8_t *dst,
                            uint64_t size);
+
+    /* Minor 2. For streams that may hold what was encoded as it is, where compression did not make it smaller. NULL:
+     * they never do.
+     *
+     * plain_at says from where on in `src` the `size` bytes lie that `decode` would give for all of it, which are then
+     * taken from there instead; ZV_SIZE_UNKNOWN if they do not, also when anything looks wrong, for `decode` to say what. */
+    uint64_t (*plain_at)(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size);
 } zv_codec;
 
 #ifdef __cplusplus

@@ -286,10 +286,12 @@ class _Table(ctypes.Structure):
         ("decode", _Work),
         ("part_size", ctypes.CFUNCTYPE(_u64, _pointer, _pointer, _u64, _u64)),
         ("decode_part", ctypes.CFUNCTYPE(ctypes.c_int32, *(_pointer, _pointer, _pointer, _u64, _u64, _pointer, _u64))),
+        ("plain_at", ctypes.CFUNCTYPE(_u64, _pointer, _pointer, _u64, _u64)),
     )
 
 
 FIRST_VERSION = _Table.decode.offset + _Table.decode.size
+WITH_PARTS = _Table.decode_part.offset + _Table.decode_part.size
 
 
 class _Direct:
@@ -342,6 +344,8 @@ def check_table(codec: Codec, data: dict[str, bytes]) -> None:
             assert (status, size, decoded) == (OK, len(sample), sample), f"{what}: decoding with just enough room fails"
             in_parts = decode_in_parts(codec, stored, len(sample)) if sample else None
             assert in_parts in (None, sample), f"{what}: the parts are not what decode gives"
+            plain = find_plain(codec, stored, len(sample))
+            assert plain in (None, sample), f"{what}: what plain_at points to is not what decode gives"
             if sample:
                 for cap in {0, len(sample) // 2, len(sample) - 1}:
                     status, needed, _ = direct.call(table.decode, stored, cap)
@@ -359,7 +363,7 @@ def decode_in_parts(codec: Codec, stored: bytes, size: int) -> bytes | None:
     direct = _Direct(codec)
     try:
         table = direct.table
-        if table.struct_size < ctypes.sizeof(_Table) or not table.part_size or not table.decode_part:
+        if table.struct_size < WITH_PARTS or not table.part_size or not table.decode_part:
             return None
         source = ctypes.create_string_buffer(stored, len(stored))
         part = table.part_size(table.cfg, source, len(stored), size)
@@ -376,6 +380,22 @@ def decode_in_parts(codec: Codec, stored: bytes, size: int) -> bytes | None:
                 return None
             found.append(bytes(room)[:length])
         return b"".join(reversed(found))
+    finally:
+        direct.close()
+
+
+def find_plain(codec: Codec, stored: bytes, size: int) -> bytes | None:
+    """The bytes that lie as they are in a stream of this many; None if the codec says that it has none."""
+    direct = _Direct(codec)
+    try:
+        table = direct.table
+        if table.struct_size < ctypes.sizeof(_Table) or not table.plain_at:
+            return None
+        at = table.plain_at(table.cfg, ctypes.create_string_buffer(stored, len(stored)), len(stored), size)
+        if at == UNKNOWN:
+            return None
+        assert at + size <= len(stored), f"{size} bytes from {at} on do not lie in a stream of {len(stored)}"
+        return stored[at : at + size]
     finally:
         direct.close()
 
