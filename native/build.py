@@ -84,6 +84,7 @@ LIBRARIES = (
                 NEAR_COPY,
                 f"if (zv_copy_match(src, dst, out_next, offset)) {{}} else {NEAR_COPY}",
             ),
+            Change("lib/deflate_compress.c", '#include "hc_matchfinder.h"', '#include "find_match.h"'),
         ),
         include=(".", "lib", str(HERE)),
         tells=("-DZV_SMALL_DEFLATE",),

@@ -49,6 +49,7 @@ static forceinline void begin_with_few(mf_pos_t *data, size_t size) {
 #define matchfinder_init begin_with_few
 #define lz_hash hash_of_few
 
+#define ZV_SHORT_MATCHES
 #include "deflate_compress.c"
 #include "gzip_compress.c"
 #include "zlib_compress.c"

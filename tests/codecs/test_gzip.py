@@ -216,6 +216,30 @@ def test_matches_of_all_offsets_and_lengths_are_copied_up_to_the_last_byte(
     assert bytes(codec.decode(stored)) == bytes(data)
 
 
+@given(
+    st.integers(0, 70_000),
+    st.integers(1, 12),
+    st.sampled_from([1, 2, 4, 8]),
+    st.integers(1, 400),
+    st.sampled_from(range(10)),
+    st.integers(0, 2**32 - 1),
+)
+def test_labels_of_any_size_come_back_from_every_level(
+    size: int, ids: int, item: int, run: int, level: int, seed: int
+) -> None:
+    """Runs of ids, in rows like those before: matches of all lengths, to the last byte and over a window's end."""
+    generator = np.random.default_rng(seed)
+    known = generator.integers(0, 2**63, ids, np.uint64).view(np.uint8).reshape(ids, 8)[:, :item]
+    row = np.repeat(generator.integers(0, ids, 40), generator.integers(1, run + 1, 40))
+    labels = np.resize(row, size // item + 1)
+    changed = generator.integers(0, len(labels), len(labels) // 300)
+    labels[changed] = generator.integers(0, ids, len(changed))
+    data = known[labels].tobytes()[:size]
+    stored = codecs.get("gzip", level=level).encode(data)
+    assert gzip.decompress(stored) == data
+    assert bytes(codecs.get("gzip").decode(stored)) == data
+
+
 def test_ten_threads_share_one_codec() -> None:
     codec = codecs.get("gzip")
     chunks = [bytes(np.random.default_rng(i).integers(0, 9, 20_000 + i, "u1")) for i in range(10)]
