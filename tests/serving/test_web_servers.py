@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import zarr
 
 import zvcore
 from tests.serving.conftest import served
@@ -78,3 +80,61 @@ def test_what_has_no_document_is_not_called_damaged(tmp_path: Path, capsys: pyte
             assert cli.main(["verify", f"{client.server.url}{name}"]) == 3
     told = capsys.readouterr().out
     assert "unsupported" in told and "damaged" not in told and "NOT sound" not in told
+
+
+def consolidated(path: Path, version: int) -> None:
+    group = zarr.create_group(path, zarr_format=version)
+    group.create_array("a", shape=(4,), chunks=(2,), dtype="u2")[:] = 7
+    group.create_group("s").create_array("b", shape=(8,), chunks=(8,), dtype="f4")
+    with warnings.catch_warnings(action="ignore"):
+        zarr.consolidate_metadata(path)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_group_is_described_by_what_its_consolidated_documents_tell(
+    tmp_path: Path, version: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    consolidated(tmp_path / "g.zarr", version)
+    with served(tmp_path) as client:
+        url = f"{client.server.url}g.zarr"
+        found = zvcore.inspect(url)
+        assert cli.main(["info", url]) == 0
+        assert cli.main(["tree", url]) == 0
+    assert found["unlisted"] is True
+    assert found["members"]["a"]["shape"] == (4,)
+    assert found["members"]["s"]["members"]["b"]["dtype"] == "float32"
+    told = capsys.readouterr().out
+    assert "there may be more" in told, "what no document tells of is not called absent"
+    assert "b  float32 (8)" in told
+
+
+@pytest.mark.parametrize("kind", ["zarr3", "zarr2"])
+def test_a_group_is_described_by_the_levels_of_its_image(tmp_path: Path, kind: str) -> None:
+    source = zvcore.create(tmp_path / "source", format="zarr3", shape=(64, 64), dtype="u1", chunks=(32, 32))
+    source[...] = 3
+    zvcore.convert(tmp_path / "source", tmp_path / "image.zarr", format=kind, levels=1)
+    with served(tmp_path) as client:
+        found = zvcore.inspect(f"{client.server.url}image.zarr")
+    assert {name: one["kind"] for name, one in found["members"].items()} == {"0": "array", "1": "array"}
+
+
+def test_a_group_of_n5_is_described_by_its_scales(tmp_path: Path) -> None:
+    group = zvcore.open(tmp_path / "c.n5", "w", format="n5")
+    for name, size in (("s0", 8), ("s1", 4)):
+        array = group.create_array(name, shape=(size, size), dtype="u1", chunks=(2, 2))
+        array.attrs["transform"] = {
+            "axes": ["y", "x"], "scale": [8 / size, 8 / size], "translate": [0, 0], "units": ["nm", "nm"],
+        }  # fmt: skip
+    group.attrs["multiscales"] = ["s0", "s1"]
+    with served(tmp_path) as client:
+        found = zvcore.inspect(f"{client.server.url}c.n5")
+    assert {name: one["shape"] for name, one in found["members"].items()} == {"s0": (8, 8), "s1": (4, 4)}
+
+
+def test_members_that_documents_tell_of_but_are_not_there_are_named(tmp_path: Path) -> None:
+    consolidated(tmp_path / "g.zarr", 3)
+    (tmp_path / "g.zarr" / "a" / "zarr.json").unlink()
+    with served(tmp_path) as client:
+        found = zvcore.inspect(f"{client.server.url}g.zarr")
+    assert found["members"]["a"]["kind"] == "broken"
+    assert found["members"]["s"]["kind"] == "group"

@@ -6,12 +6,13 @@ import itertools
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from zvcore.care.walking import DEEPEST_GROUP
-from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.format import get_format
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from zvcore.array import Array
     from zvcore.stores import Store
@@ -29,6 +30,7 @@ class Inspector(Generic[AnyArray]):
 
     array    the array at the root of a store, or what is said of the group there
     members  the members of a group that are arrays or groups
+    told     what a group's own documents tell of below it, for stores that do not list
     about    what is said of an array
     within   what is said of one of its objects
     threads  how many objects are asked about at once; None: as suits the store
@@ -45,14 +47,27 @@ class Inspector(Generic[AnyArray]):
     def members(self, store: Store) -> Iterable[str]:
         raise NotImplementedError
 
+    def told(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
+        """The paths of arrays and groups below a group of which its documents tell; `group` is what was found of it."""
+        try:
+            return [path for path, _ in get_format(self.format).described_levels(group.get("attributes", {}))]
+        except (MetadataError, AttributeError, TypeError, ValueError):
+            return ()  # `zvcore verify` says what is wrong with it
+
     def about(self, array: AnyArray, member: bool) -> dict[str, Any]:
         raise NotImplementedError
 
     def within(self, array: AnyArray, key: str) -> dict[str, Any]:
         raise NotImplementedError
 
-    def inspect(self, store: Store, only: str | None = None, depth: int = 0) -> dict[str, Any]:
-        """Describe what is at the root of a store, or the object `only` of an array there or below."""
+    def inspect(
+        self, store: Store, only: str | None = None, depth: int = 0, told: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
+        """Describe what is at the root of a store, or the object `only` of an array there or below.
+
+        Of a group in a store that does not list, the members are those of which its documents, or `told` those of a
+        group above, tell; and it is said that there may be more.
+        """
         found = self.array(store)
         if not isinstance(found, dict):
             return self.about(found, depth > 0) if only is None else self.within(found, only)
@@ -63,13 +78,20 @@ class Inspector(Generic[AnyArray]):
             return self.inspect(store.child(name), rest, depth)
         if depth == DEEPEST_GROUP:
             raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
-        members: dict[str, Any] = {}
-        for name in self.members(store):
+        answer: dict[str, Any] = {"format": self.format, "kind": "group", **found, "members": {}}
+        try:
+            names = [*self.members(store)]
+        except UnlistedError:
+            told = told.union(self.told(store, found))
+            names = sorted({path.partition("/")[0] for path in told} - {""})
+            answer["unlisted"] = True
+        for name in names:
+            below = frozenset(path[len(name) + 1 :] for path in told if path.startswith(f"{name}/"))
             try:
-                members[name] = self.inspect(store.child(name), None, depth + 1)
+                answer["members"][name] = self.inspect(store.child(name), None, depth + 1, below)
             except ZvcoreError as error:
-                members[name] = {"format": self.format, "kind": "broken", "error": str(error)}
-        return {"format": self.format, "kind": "group", **found, "members": members}
+                answer["members"][name] = {"format": self.format, "kind": "broken", "error": str(error)}
+        return answer
 
 
 def totals(store: Store, keys: Iterable[str], threads: int | None = None) -> tuple[int, int]:

@@ -105,6 +105,8 @@ def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("vertex_attributes", "line_attributes", "groups"):
         if isinstance(found.get(name), dict) and found[name]:
             yield name.replace("_", " "), ", ".join(f"{key} ({value})" for key, value in found[name].items())
+    if found.get("unlisted"):
+        yield "members", "as its documents tell: this server does not list what it has, there may be more"
     if "nbytes" in found:
         yield "values", human_size(found["nbytes"])
     if isinstance(found.get("chunks"), int):

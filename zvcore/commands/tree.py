@@ -91,4 +91,5 @@ def described(found: dict[str, Any]) -> str:
         return f"{found.get('vertices', '?')} vertices {human_size(found.get('stored_bytes', 0))}"
     if "values" in found:
         return f"{found['values']} {found['kind']}"
-    return f"{found.get('format', '')} {found['kind']}".strip()
+    listed = ", unlisted: as its documents tell" if found.get("unlisted") else ""
+    return f"{found.get('format', '')} {found['kind']}{listed}".strip()

@@ -19,7 +19,7 @@ from zvcore.n5.verification import GUESTS, LONGEST_HEADER, Checker, grid_of
 from zvcore.report import Problem, Report, What
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from zvcore.stores import Store
 
@@ -163,6 +163,9 @@ class N5Inspector(Inspector[N5Array]):
 
     def members(self, store: Store) -> Iterable[str]:
         return N5Group(store, read_document(store), read_only=True)
+
+    def told(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
+        return [level["path"] for level in group.get("multiscale", {}).get("levels", ())]
 
     def about(self, array: N5Array, member: bool) -> dict[str, Any]:
         store = array.layout.store

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import posixpath
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -242,6 +244,11 @@ class Zarr2Inspector(Inspector[Zarr2Array]):
 
     def members(self, store: Store) -> Iterable[str]:
         return filter(partial(_is_member, store), store.list_dir()[0])
+
+    def told(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
+        documents = (posixpath.split(key) for key in read_consolidated(store) or ())
+        below = (folder for folder, name in documents if folder and name in (DOCUMENT, GROUP))
+        return itertools.chain(below, super().told(store, group))
 
     def about(self, array: Zarr2Array, member: bool) -> dict[str, Any]:
         metadata = array.metadata
