@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -120,3 +122,67 @@ def test_lists_that_change_while_they_are_encoded(outer: bool) -> None:
     manifests[1] = [((0,), (Number(), 1)), ((0,), 2)]
     with pytest.raises(RuntimeError, match="changed while"):
         manifest_lists.encode_lists(manifests, 1)
+
+
+def uniform_lists(coords: np.ndarray, pieces: np.ndarray) -> list[list[tuple[tuple[int, ...], int]]]:
+    """Rows of three blocks, and then the rest."""
+    offsets = np.array([*range(0, len(coords), 3), len(coords)])
+    return manifest_lists.to_lists(offsets, coords, None, pieces, None, NONE)
+
+
+@pytest.mark.parametrize("ndim", [0, 1, 3, 64])
+@pytest.mark.parametrize("chunks", [1, 700, 5000, 90_000])
+def test_tables_of_few_and_of_many_chunks_become_the_same_lists(ndim: int, chunks: int) -> None:
+    """More chunks than can be shared at a time, and of so many axes that fewer can."""
+    rng = np.random.default_rng(chunks)
+    blocks = 20_000 if ndim == 64 else 100_000
+    known = rng.integers(-(2**62), 2**62, (chunks, ndim))
+    coords = np.ascontiguousarray(known[rng.integers(0, chunks, blocks)])
+    pieces = rng.choice([-(2**63), -6, 0, 256, 257, 1023, 1024, 2**63 - 1], blocks)
+    found = [block for row in uniform_lists(coords, pieces) for block in row]
+    assert found == list(zip(map(tuple, coords.tolist()), pieces.tolist(), strict=True))
+
+
+def test_equal_chunks_are_one_tuple_however_many_there_are() -> None:
+    """A third of a thousand were made again for each block when each had but one place in the table."""
+    known = np.stack(np.unravel_index(np.arange(20_000), (50, 20, 20)), 1) - 5
+    coords = np.ascontiguousarray(np.concatenate([known, known[::-1]]).astype(np.int64))
+    found = [block for row in uniform_lists(coords, np.arange(40_000)) for block in row]
+    assert len({id(chunk) for chunk, _ in found}) < 20_000 * 1.1
+
+
+def test_what_the_collector_need_not_look_at_it_does_not() -> None:
+    blob = manifest_lists.encode_one([((1, 2), 3), ((4, 5), (6, 7)), ((8, 9), np.array([5, 3]))], 2)
+    columns = manifest_columns.decode_rows(blob, np.zeros(1, np.int64), np.array([len(blob)]), 2)
+    (row,) = manifest_lists.to_lists(*columns[:6])
+    for blocks in (row, manifest_lists.decode_one(blob, 2), manifest_lists.to_list(*columns[1:6], 0, 3)):
+        assert gc.is_tracked(blocks)
+        assert not any(gc.is_tracked(block) or gc.is_tracked(block[0]) for block in blocks)
+        assert not gc.is_tracked(blocks[1][1])
+        # A list may be made to hold itself, and is then found.
+        blocks.append(blocks)
+        assert gc.is_tracked(blocks)
+        blocks.clear()
+
+
+def test_lists_own_what_they_hold_and_nothing_else_does() -> None:
+    coords = np.full((9, 3), 1000, np.int64)
+    rows = uniform_lists(coords, np.full(9, 1000))
+    chunk, number = rows[0][0]
+    alone = tuple(coords[0].tolist())
+    once = sys.getrefcount(alone)
+    assert sys.getrefcount(chunk) == sys.getrefcount(number) == once + 9
+    del rows
+    assert sys.getrefcount(chunk) == sys.getrefcount(number) == once
+
+
+def test_a_list_that_fails_midway_leaves_nothing_behind() -> None:
+    coords, mode = np.full((5, 2), 3000, np.int64), np.array([0, 0, 1, 2, 0], np.uint8)
+    first, count = np.full(5, 5000, np.int64), np.ones(5, np.int64)
+    before = sys.getallocatedblocks()
+    for _ in range(200):
+        with pytest.raises(ValueError, match="block 3 lies outside the pool"):
+            manifest_lists.to_lists(np.array([0, 2, 5]), coords, mode, first, count, NONE)
+        with pytest.raises(ValueError, match="block 3 lies outside the pool"):
+            manifest_lists.to_list(coords, mode, first, count, NONE, 0, 5)
+    assert sys.getallocatedblocks() - before < 200

@@ -6,12 +6,11 @@ See manifest.pyx for what the bytes are and manifest_columns.pyx for the columns
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
-from cpython.long cimport PyLong_FromLongLong
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -44,7 +43,23 @@ cdef extern from "zv_manifest_lists.h":
     Py_ssize_t zv_put_plain(object manifest, Py_ssize_t begin, Py_ssize_t rank, unsigned char *to)
 
 
+cdef extern from "zv_manifest_objects.h":
+    ctypedef struct zv_shared:
+        pass
+    # The references that these take and return are as in C: nothing is counted here.
+    PyObject *zv_new_pair(PyObject *first, PyObject *second) except NULL
+    PyObject *zv_new_range(int64_t start, int64_t count)
+    PyObject *zv_new_coords(const int64_t *coords, Py_ssize_t ndim)
+    int zv_start_shared(zv_shared *shared, Py_ssize_t ndim)
+    void zv_leave_shared(zv_shared *shared)
+    PyObject *zv_next_coords(zv_shared *shared, const int64_t *coords, int64_t left)
+    PyObject *zv_shared_number(zv_shared *shared, int64_t value)
+
+
 cdef extern from "Python.h":
+    PyObject *new_int "PyLong_FromLongLong" (long long value)
+    PyObject *new_list "PyList_New" (Py_ssize_t size) except NULL
+    void set_item "PyList_SET_ITEM" (PyObject *row, Py_ssize_t at, PyObject *item)
     long long PyLong_AsLongLong(object value) except? -1
     int PyGC_Disable()
     int PyGC_Enable()
@@ -53,31 +68,12 @@ cdef extern from "Python.h":
 # --- lists from bytes and columns
 
 
-cdef inline tuple coords_tuple(const int64_t *coords, int64_t ndim):
-    cdef tuple made = PyTuple_New(ndim)
-    cdef int64_t j
-    cdef object number
-    for j in range(ndim):
-        number = PyLong_FromLongLong(coords[j])
-        Py_INCREF(number)
-        PyTuple_SET_ITEM(made, j, number)
-    return made
-
-
-cdef inline void put_pair(list row, int64_t at, object coords, object piece):
-    """Fill item `at` of a new list."""
-    cdef object block = PyTuple_New(2)
-    Py_INCREF(coords)
-    PyTuple_SET_ITEM(block, 0, coords)
-    Py_INCREF(piece)
-    PyTuple_SET_ITEM(block, 1, piece)
-    Py_INCREF(block)
-    PyList_SET_ITEM(row, at, block)
-
-
-cdef inline cnp.ndarray new_indices(int64_t n):
+cdef inline PyObject *new_indices(int64_t n, int64_t **data) except NULL:
     cdef cnp.npy_intp length = n
-    return cnp.PyArray_SimpleNew(1, &length, cnp.NPY_INT64)
+    cdef cnp.ndarray made = cnp.PyArray_SimpleNew(1, &length, cnp.NPY_INT64)
+    data[0] = <int64_t *> cnp.PyArray_DATA(made)
+    Py_INCREF(made)
+    return <PyObject *> made
 
 
 def decode_one(data not None, ndim):
@@ -104,27 +100,26 @@ def decode_one(data not None, ndim):
     cdef int64_t b, j
     cdef int64_t *indices
     cdef uint32_t listed
-    cdef object piece
+    cdef PyObject *piece
     p += 4
     for b in range(at.blocks):
         for j in range(rank):
             coords[j] = load_i64(p)
             p += 8
         if p[0] == SINGLE:
-            piece = PyLong_FromLongLong(load_i64(p + 1))
+            piece = new_int(load_i64(p + 1))
             p += 9
         elif p[0] == RANGE:
-            piece = (load_i64(p + 1), load_i64(p + 9))
+            piece = zv_new_range(load_i64(p + 1), load_i64(p + 9))
             p += 17
         else:
             listed = load_u32(p + 1)
             p += 5
-            piece = new_indices(listed)
-            indices = <int64_t *> cnp.PyArray_DATA(<cnp.ndarray> piece)
+            piece = new_indices(listed, &indices)
             for j in range(listed):
                 indices[j] = load_i64(p)
                 p += 8
-        put_pair(blocks, b, coords_tuple(coords, rank), piece)
+        set_item(<PyObject *> blocks, b, zv_new_pair(zv_new_coords(coords, rank), piece))
     return blocks
 
 
@@ -161,18 +156,25 @@ cdef Columns checked_columns(const int64_t[:, ::1] coords, const uint8_t[::1] mo
     return found
 
 
-cdef inline object piece_of(const Columns *columns, int64_t b):
-    cdef int64_t first = columns.first[b], count
+cdef inline PyObject *piece_of(const Columns *columns, int64_t b, zv_shared *shared) except? NULL:
+    """A new reference, with a number that `shared` may have; that may be NULL."""
+    cdef int64_t first = columns.first[b]
     if columns.mode == NULL or columns.mode[b] == SINGLE:
-        return PyLong_FromLongLong(first)
-    count = columns.count[b]
+        return new_int(first) if shared == NULL else zv_shared_number(shared, first)
     if columns.mode[b] == RANGE:
-        return first, count
+        return zv_new_range(first, columns.count[b])
+    return explicit_piece(columns, b)
+
+
+cdef PyObject *explicit_piece(const Columns *columns, int64_t b) except NULL:
+    cdef int64_t first = columns.first[b], count = columns.count[b]
+    cdef int64_t *indices
+    cdef PyObject *piece
     if first < 0 or count < 0 or count > columns.listed or first > columns.listed - count:
         raise ValueError(f"block {b} lies outside the pool")
-    piece = new_indices(count)
+    piece = new_indices(count, &indices)
     if count:
-        memcpy(cnp.PyArray_DATA(piece), columns.pool + first, count * sizeof(int64_t))
+        memcpy(indices, columns.pool + first, count * sizeof(int64_t))
     return piece
 
 
@@ -181,74 +183,49 @@ def to_list(const int64_t[:, ::1] coords not None, const uint8_t[::1] mode, cons
     """Blocks `start:stop` of the columns."""
     cdef Columns columns = checked_columns(coords, mode, first, count, pool)
     cdef int64_t b
+    cdef PyObject *piece
     if not 0 <= start <= stop <= columns.blocks:
         raise ValueError(f"blocks {start} to {stop} of {columns.blocks}")
     cdef list row = PyList_New(stop - start)
     for b in range(start, stop):
-        put_pair(row, b - start, coords_tuple(columns.coords + b * columns.ndim, columns.ndim), piece_of(&columns, b))
+        piece = piece_of(&columns, b, NULL)
+        set_item(<PyObject *> row, b - start,
+                 zv_new_pair(zv_new_coords(columns.coords + b * columns.ndim, columns.ndim), piece))
     return row
-
-
-cdef enum:
-    SHARED_COORDS = 1024     # slots for coords tuples; a power of two
-
-
-cdef inline uint64_t coords_slot(const int64_t *coords, int64_t ndim) noexcept nogil:
-    cdef uint64_t value = 0
-    cdef int64_t j
-    for j in range(ndim):
-        value = (value ^ <uint64_t> coords[j]) * <uint64_t> 0x9E3779B97F4A7C15
-    return (value >> 40) & (SHARED_COORDS - 1)
 
 
 def to_lists(const int64_t[::1] offsets not None, const int64_t[:, ::1] coords not None, const uint8_t[::1] mode,
              const int64_t[::1] first not None, const int64_t[::1] count, const int64_t[::1] pool not None):
-    """One list for each row of the columns."""
+    """One list for each row of the columns. Equal coords and small numbers are one object."""
     cdef Columns columns = checked_columns(coords, mode, first, count, pool)
     cdef Py_ssize_t n = offsets.shape[0] - 1, i
-    cdef int64_t ndim = columns.ndim, b, j
+    cdef int64_t b
     if n < 0:
         raise ValueError("columns of different lengths")
     for i in range(n):
         if offsets[i] < 0 or offsets[i] > offsets[i + 1] or offsets[i + 1] > columns.blocks:
             raise ValueError(f"offsets leave the columns at row {i}")
-    # Objects share chunks: one tuple for equal coords saves most of the allocations.
-    cdef int64_t *keys = <int64_t *> PyMem_Malloc(SHARED_COORDS * (ndim if ndim else 1) * sizeof(int64_t))
-    if keys == NULL:
-        raise MemoryError
-    cdef list slots = [None] * SHARED_COORDS
-    cdef list rows = PyList_New(n), row
-    cdef object shared
-    cdef uint64_t slot
-    cdef bint same
-    cdef const int64_t *at
+    cdef zv_shared shared
+    cdef list rows = PyList_New(n)
+    cdef PyObject *row
+    cdef PyObject *piece
+    cdef PyObject *shared_coords
     # Every object made here lives until the end, so a garbage collection in between would find nothing.
     cdef int collecting = PyGC_Disable()
     try:
+        if zv_start_shared(&shared, columns.ndim):
+            raise MemoryError
         for i in range(n):
-            row = PyList_New(offsets[i + 1] - offsets[i])
+            row = new_list(offsets[i + 1] - offsets[i])
+            set_item(<PyObject *> rows, i, row)
             for b in range(offsets[i], offsets[i + 1]):
-                at = columns.coords + b * ndim
-                slot = coords_slot(at, ndim)
-                shared = slots[slot]
-                same = shared is not None
-                if same:
-                    for j in range(ndim):
-                        if keys[slot * ndim + j] != at[j]:
-                            same = False
-                            break
-                if not same:
-                    shared = coords_tuple(at, ndim)
-                    for j in range(ndim):
-                        keys[slot * ndim + j] = at[j]
-                    slots[slot] = shared
-                put_pair(row, b - offsets[i], shared, piece_of(&columns, b))
-            Py_INCREF(row)
-            PyList_SET_ITEM(rows, i, row)
+                piece = piece_of(&columns, b, &shared)
+                shared_coords = zv_next_coords(&shared, columns.coords + b * columns.ndim, offsets[n] - b)
+                set_item(row, b - offsets[i], zv_new_pair(shared_coords, piece))
     finally:
         if collecting:
             PyGC_Enable()
-        PyMem_Free(keys)
+        zv_leave_shared(&shared)
     return rows
 
 
