@@ -183,7 +183,8 @@ def extension(name: str, sources: list[str], libraries: list[str]) -> Extension:
         ],
         extra_compile_args=compiler_flags,
         extra_link_args=linker_flags,
-        depends=[str(header) for header in headers],
+        # `make native` builds the archives that are linked: another build of them is another module.
+        depends=[*map(str, headers), *(flag for flag in linker_flags if flag.endswith(".a"))],
     )
 
 

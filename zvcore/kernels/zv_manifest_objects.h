@@ -169,8 +169,7 @@ static inline PyObject *zv_shared_coords(zv_shared *shared, const int64_t *coord
 }
 
 /* The same, for one block after another, `left` with this one. Those of many blocks are made at a time, so that they lie
- * beside each other: strewn among the pairs, each in a page of its own, finding and freeing them took twice as long as
- * all else. */
+ * beside each other and not strewn among the pairs, each in a page of its own. */
 static inline PyObject *zv_next_coords(zv_shared *shared, const int64_t *coords, int64_t left) {
     if (shared->next == shared->ready) {
         shared->next = shared->ready = 0;
