@@ -12,7 +12,7 @@ from zvcore.stores.base import UnlistedError
 from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from zvcore.array import Array
     from zvcore.stores import Store
@@ -61,7 +61,7 @@ class Inspector(Generic[AnyArray]):
         raise NotImplementedError
 
     def inspect(
-        self, store: Store, only: str | None = None, depth: int = 0, told: frozenset[str] = frozenset()
+        self, store: Store, only: str | None = None, depth: int = 0, told: Collection[str] = ()
     ) -> dict[str, Any]:
         """Describe what is at the root of a store, or the object `only` of an array there or below.
 
@@ -80,18 +80,28 @@ class Inspector(Generic[AnyArray]):
             raise UnsupportedError("groups in groups as deep as this are not described", expected=f"at most {depth}")
         answer: dict[str, Any] = {"format": self.format, "kind": "group", **found, "members": {}}
         try:
-            names = [*self.members(store)]
+            members = {name: set[str]() for name in self.members(store)}
         except UnlistedError:
-            told = told.union(self.told(store, found))
-            names = sorted({path.partition("/")[0] for path in told} - {""})
+            members = _by_member(itertools.chain(told, self.told(store, found)))
             answer["unlisted"] = True
-        for name in names:
-            below = frozenset(path[len(name) + 1 :] for path in told if path.startswith(f"{name}/"))
+        for name, below in members.items():
             try:
                 answer["members"][name] = self.inspect(store.child(name), None, depth + 1, below)
             except ZvcoreError as error:
                 answer["members"][name] = {"format": self.format, "kind": "broken", "error": str(error)}
         return answer
+
+
+def _by_member(paths: Iterable[str]) -> dict[str, set[str]]:
+    """Name -> what is told of below it, for each member of which these paths tell."""
+    members: dict[str, set[str]] = {}
+    for path in paths:
+        name, _, rest = path.partition("/")
+        if name:
+            members.setdefault(name, set())
+        if name and rest:
+            members[name].add(rest)
+    return dict(sorted(members.items()))
 
 
 def totals(store: Store, keys: Iterable[str], threads: int | None = None) -> tuple[int, int]:
