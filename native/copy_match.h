@@ -6,7 +6,8 @@
  * 0.7 to 0.8 of the time, images in as much as before.
  *
  * Up to 127 bytes after the match are written too; the decoder, which keeps as many free (FASTLOOP_MAX_BYTES_WRITTEN),
- * writes them again. What is read lies before what is written.
+ * writes them again. What is read lies before what is written, but for up to 7 bytes behind a repeated element, which are
+ * not used.
  */
 #ifndef ZV_COPY_MATCH_H
 #define ZV_COPY_MATCH_H
