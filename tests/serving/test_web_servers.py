@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import warnings
 from typing import TYPE_CHECKING
 
@@ -129,6 +130,19 @@ def test_a_group_of_n5_is_described_by_its_scales(tmp_path: Path) -> None:
     with served(tmp_path) as client:
         found = zvcore.inspect(f"{client.server.url}c.n5")
     assert {name: one["shape"] for name, one in found["members"].items()} == {"s0": (8, 8), "s1": (4, 4)}
+
+
+def test_names_that_no_address_may_hold_do_not_end_the_description_of_a_group(tmp_path: Path) -> None:
+    consolidated(tmp_path / "g.zarr", 3)
+    document = json.loads((tmp_path / "g.zarr" / "zarr.json").read_text())
+    told = document["consolidated_metadata"]["metadata"]
+    names = ["..", ".", "b\nc", "b\tc", "b\x7fc", "\ud800", "b\0c"]
+    told.update(dict.fromkeys([*names, "/abs", "", "d//e", "../x"], told["a"]))
+    (tmp_path / "g.zarr" / "zarr.json").write_text(json.dumps(document))
+    with served(tmp_path) as client:
+        found = zvcore.inspect(f"{client.server.url}g.zarr")
+    kinds = {name: one["kind"] for name, one in found["members"].items()}
+    assert kinds == {"a": "array", "s": "group", "d": "broken", **dict.fromkeys(names, "broken")}
 
 
 def test_members_that_documents_tell_of_but_are_not_there_are_named(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from datetime import timedelta
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import obstore
 from obstore import exceptions
 
-from zvcore.errors import AccessRefusedError, NotFoundError, StoreError, UnsupportedError
+from zvcore.errors import AccessRefusedError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
 from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
@@ -46,7 +47,17 @@ _BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting",
 _threads_began = False
 _threads_left = False
 
+# What obstore takes in no path, and says so with a plain ValueError.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
 _HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
+
+
+def _begin(path: str) -> None:
+    """Before anything that obstore is asked of a path."""
+    _with_threads(path)
+    if not path.isprintable() and _CONTROL.search(path):
+        raise InvalidKeyError("in object stores and on web servers a key has no control characters", found=repr(path))
 
 
 def _with_threads(key: str) -> None:
@@ -100,7 +111,7 @@ class ObstoreClient(Client):
     # --- reading
 
     def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
-        _with_threads(path)
+        _begin(path)
         if (stop is not None and stop <= start) or start >= 1 << 62:
             return self._empty(path, version)
         for attempt in range(_REQUESTS):
@@ -271,7 +282,7 @@ class ObstoreClient(Client):
         return True
 
     def head(self, path: str) -> Version | None:
-        _with_threads(path)
+        _begin(path)
         try:
             return self._head(path)
         except FileNotFoundError:
@@ -282,7 +293,7 @@ class ObstoreClient(Client):
     # --- writing
 
     def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
-        _with_threads(path)
+        _begin(path)
         views = [view.cast("B") for part in parts if (view := memoryview(part)).nbytes]
         size = sum(len(view) for view in views)
         mode: Any = "overwrite"
@@ -355,7 +366,7 @@ class ObstoreClient(Client):
     # --- listing
 
     def list(self, folder: str) -> builtins.list[str]:
-        _with_threads(folder)
+        _begin(folder)
         try:
             stream = obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
             return [found["path"] for page in stream for found in page]
@@ -365,7 +376,7 @@ class ObstoreClient(Client):
             raise self._listing_failure(error, folder) from None
 
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        _with_threads(folder)
+        _begin(folder)
         try:
             found = obstore.list_with_delimiter(self._listing, folder.rstrip("/") or None)
         except FileNotFoundError:
