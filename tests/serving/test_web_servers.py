@@ -132,6 +132,17 @@ def test_a_group_of_n5_is_described_by_its_scales(tmp_path: Path) -> None:
     assert {name: one["shape"] for name, one in found["members"].items()} == {"s0": (8, 8), "s1": (4, 4)}
 
 
+@pytest.mark.parametrize("options", [["-l"], ["-l", "--json"]])
+def test_a_long_list_of_what_documents_tell_says_that_there_may_be_more(
+    tmp_path: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a word, an empty list said that a full group was empty."""
+    zarr.create_group(tmp_path / "g.zarr").create_array("a", shape=(4,), dtype="u2")
+    with served(tmp_path) as client:
+        assert cli.main(["ls", *options, f"{client.server.url}g.zarr"]) == 0
+    assert "there may be more" in capsys.readouterr().err
+
+
 def test_names_that_no_address_may_hold_do_not_end_the_description_of_a_group(tmp_path: Path) -> None:
     consolidated(tmp_path / "g.zarr", 3)
     document = json.loads((tmp_path / "g.zarr" / "zarr.json").read_text())

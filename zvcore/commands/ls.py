@@ -53,12 +53,18 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
     """Name -> what is known of it, of the things that lie directly below a path."""
     import zvcore
     from zvcore.care.verbs import find
+    from zvcore.commands.terminal import put
 
     below = entries(path)
     if below is not None:
         return below
     if sizes:
         found = zvcore.inspect(path)
+        if found.get("unlisted"):
+            put(
+                f"{path}: what its documents tell of; this server does not list what it has, there may be more",
+                words=True,
+            )
         if found["kind"] == "volume":
             return {**{one.get("key", "?"): one for one in found["scales"]}, **found["members"]}
         if found["kind"] == "vectors":
