@@ -57,6 +57,40 @@ def editable_finders(loaded: set[str]) -> set[str]:
     return {name for name in loaded if name.startswith(("__editable__", "_virtualenv", "_distutils_hack", "google"))}
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["info", "--help"], ["codecs"], ["completion", "bash"]]
+)
+def test_a_reader_that_is_gone_is_not_complained_of(arguments: list[str], unbuffered: str) -> None:
+    """`zvcore --version | head -0`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        answer = subprocess.run(
+            [sys.executable, "-m", "zvcore", *arguments],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            check=False,
+            timeout=PATIENCE,
+        )
+    assert answer.stderr == b""
+    # argparse itself is silent about what it cannot write at once.
+    assert answer.returncode == (0 if "--help" in arguments and unbuffered else 1)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+@pytest.mark.parametrize("arguments", ["--version", "codecs", "completion bash"])
+def test_no_stdout_at_all_is_no_error(arguments: str) -> None:
+    answer = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m zvcore {arguments} >&-', sys.executable],
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert (answer.returncode, answer.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("name", commands.COMMANDS)
 def test_each_command_has_a_module_and_a_parser(name: str) -> None:
     module = importlib.import_module(f"zvcore.commands.{name}")

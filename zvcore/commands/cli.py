@@ -107,12 +107,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
-    options, rest = parser.parse_known_args(arguments, argparse.Namespace(**UNLESS_GIVEN))
-    place_rest(parser, options, rest)
+    options = argparse.Namespace(**UNLESS_GIVEN, parser=parser)
     try:
+        understand(parser, arguments, options)
         with warning(), durable(durability_asked(options)), telling(options.verbose), opening_with(options):
             status: int = options.run(options)
-        sys.stdout.flush()
+        flush()
     except KeyboardInterrupt as error:
         tell_notes(error)
         return TERMINATED if isinstance(error, Terminated) else 130
@@ -132,6 +132,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell_notes(error)
         return 1
     return status
+
+
+def understand(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, options: argparse.Namespace) -> None:
+    """Fill in what the command line says; `--help` and `--version` are answered here, and end the command."""
+    try:
+        _, rest = parser.parse_known_args(arguments, options)
+    except SystemExit:
+        flush()
+        raise
+    place_rest(parser, options, rest)
+
+
+def flush() -> None:
+    """Write what is left of the answer while somebody still looks after its failing: at its end Python would not."""
+    if sys.stdout is not None:  # `>&-`
+        sys.stdout.flush()
 
 
 def in_options(text: str, parser: argparse.ArgumentParser) -> str:
