@@ -109,6 +109,50 @@ def test_a_group_is_described_by_what_its_consolidated_documents_tell(
     assert "b  float32 (8)" in told
 
 
+BROKEN = {
+    '{"zarr_cons': "not JSON",
+    '{"zarr_consolidated_format": 2, "metadata": {}}': "zarr_consolidated_format: expected 1, found 2",
+    '{"zarr_consolidated_format": 1, "metadata": {"a/.zarray": 5}}': "expected an object, found 5",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+@pytest.mark.parametrize("command", ["info", "tree", "ls -l", "info --json", "tree --json", "ls -l --json"])
+def test_a_broken_consolidated_document_is_named_and_hides_nothing_else(
+    tmp_path: Path, command: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The levels of an image are told by the attributes too. It ended the command."""
+    group = zvcore.open(tmp_path / "image.zarr", "w", format="zarr2")
+    group.create_array("0", shape=(4, 8), chunks=(2, 2), dtype="u2")[...] = 7
+    group.attrs["multiscales"] = [{
+        "version": "0.4", "axes": [{"name": "y", "type": "space"}, {"name": "x", "type": "space"}],
+        "datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1, 1]}]}],
+    }]  # fmt: skip
+    (tmp_path / "image.zarr" / ".zmetadata").write_text(text)
+    with served(tmp_path) as client:
+        assert cli.main([*command.split(), f"{client.server.url}image.zarr"]) == 1
+    told = " ".join("".join(capsys.readouterr()).split()).replace("\\", "")
+    assert ".zmetadata" in told and BROKEN[text] in told
+    assert "uint16" in told
+    # On disk each member is looked at, and nobody reads that document.
+    assert cli.main([*command.split(), str(tmp_path / "image.zarr")]) == 0
+
+
+def test_a_broken_consolidated_document_of_a_group_in_a_group_is_seen_above(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    consolidated(tmp_path / "g.zarr", 2)
+    (tmp_path / "g.zarr" / "s" / ".zmetadata").write_text("[]")
+    with served(tmp_path) as client:
+        for command, told in [
+            ("info", "group, with a broken document"),
+            ("tree", "b  float32"),
+            ("ls -l", "group, with"),
+        ]:
+            assert cli.main([*command.split(), f"{client.server.url}g.zarr"]) == 1
+            assert told in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("kind", ["zarr3", "zarr2"])
 def test_a_group_is_described_by_the_levels_of_its_image(tmp_path: Path, kind: str) -> None:
     source = zvcore.create(tmp_path / "source", format="zarr3", shape=(64, 64), dtype="u1", chunks=(32, 32))

@@ -10,7 +10,7 @@ from zvcore.stores import MemoryStore
 from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from zvcore.stores import Store
 
@@ -48,7 +48,7 @@ class Unlisted(Inspector[Any]):
     def members(self, store: Store) -> Iterable[str]:
         raise UnlistedError("not listed")
 
-    def told(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
+    def copied(self, store: Store) -> Iterable[str]:
         paths, self.paths = self.paths, []
         return paths
 

@@ -30,7 +30,8 @@ class Inspector(Generic[AnyArray]):
 
     array    the array at the root of a store, or what is said of the group there
     members  the members of a group that are arrays or groups
-    told     what a group's own documents tell of below it, for stores that do not list
+    copied   what a group has copies of the documents of, and
+    levels   what its attributes name as levels of an image, for stores that do not list
     about    what is said of an array
     within   what is said of one of its objects
     threads  how many objects are asked about at once; None: as suits the store
@@ -47,8 +48,12 @@ class Inspector(Generic[AnyArray]):
     def members(self, store: Store) -> Iterable[str]:
         raise NotImplementedError
 
-    def told(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
-        """The paths of arrays and groups below a group of which its documents tell; `group` is what was found of it."""
+    def copied(self, store: Store) -> Iterable[str]:
+        """The paths of arrays and groups below a group of which it has copies of the documents."""
+        return ()
+
+    def levels(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
+        """The paths of the levels of which the attributes of a group tell; `group` is what was found of it."""
         try:
             return [path for path, _ in get_format(self.format).described_levels(group.get("attributes", {}))]
         except (MetadataError, AttributeError, TypeError, ValueError):
@@ -66,7 +71,7 @@ class Inspector(Generic[AnyArray]):
         """Describe what is at the root of a store, or the object `only` of an array there or below.
 
         Of a group in a store that does not list, the members are those of which its documents, or `told` those of a
-        group above, tell; and it is said that there may be more.
+        group above, tell; and it is said that there may be more, and where the copies are broken, that.
         """
         found = self.array(store)
         if not isinstance(found, dict):
@@ -82,8 +87,13 @@ class Inspector(Generic[AnyArray]):
         try:
             members = {name: set[str]() for name in self.members(store)}
         except UnlistedError:
-            members = _by_member(itertools.chain(told, self.told(store, found)))
             answer["unlisted"] = True
+            copied: Iterable[str] = ()
+            try:
+                copied = self.copied(store)
+            except MetadataError as error:
+                answer["error"] = str(error)
+            members = _by_member(itertools.chain(told, copied, self.levels(store, found)))
         for name, below in members.items():
             try:
                 answer["members"][name] = self.inspect(store.child(name), None, depth + 1, below)

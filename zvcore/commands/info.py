@@ -29,7 +29,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands.terminal import holds_unfinished, print_json, put, reading
+    from zvcore.commands.terminal import is_incomplete, print_json, put, reading
     from zvcore.errors import UnsupportedError
 
     with reading(options.path):
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(found)
     else:
         put(*lines(found, options.attributes))
-    return int(holds_unfinished(found))
+    return int(is_incomplete(found))
 
 
 def folder_of_several(path: str) -> dict[str, Any] | None:
@@ -188,6 +188,7 @@ def member_table(members: dict[str, Any]) -> Iterator[str]:
     for name, one in members.items():
         files, stored = total(one) if counted(one) else ("-", None)
         kind = f"{one['kind']}, unfinished" if one.get("unfinished") else one["kind"]
+        kind += ", with a broken document" if one["kind"] == "group" and "error" in one else ""
         ratio = f"{one['ratio']:.2f}" if one.get("ratio") else "-"
         rows.append((
             printable(name), kind, words(one.get("shape", "-")), str(one.get("dtype", "-")), str(files),

@@ -29,10 +29,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.commands.terminal import holds_unfinished, print_json, put, reading, tell_unfinished
+    from zvcore.commands.terminal import is_incomplete, print_json, put, reading, tell_unfinished
 
     with reading(options.path):
-        members = listed(options.path, sizes=options.long)
+        found = listed(options.path, sizes=options.long)
+    members = found["members"]
     unfinished = tell_unfinished(options.path)
     beside = {name: f"{name}: {one['unfinished']['what']}" for name, one in members.items() if "unfinished" in one}
     if options.json or options.long:
@@ -46,18 +47,18 @@ def run(options: argparse.Namespace) -> int:
             put(*member_table(members))
     else:
         put(*(beside.get(name, name) for name in members))
-    return int(unfinished or any(map(holds_unfinished, members.values())))
+    return int(unfinished or is_incomplete(found))
 
 
 def listed(path: str, sizes: bool) -> dict[str, Any]:
-    """Name -> what is known of it, of the things that lie directly below a path."""
+    """What is known of a path; its members are the things that lie directly below it, by their names."""
     import zvcore
     from zvcore.care.verbs import find
     from zvcore.commands.terminal import put
 
     below = entries(path)
     if below is not None:
-        return below
+        return {"members": below}
     if sizes:
         found = zvcore.inspect(path)
         if found.get("unlisted"):
@@ -65,19 +66,21 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
                 f"{path}: what its documents tell of; this server does not list what it has, there may be more",
                 words=True,
             )
+        if found["kind"] == "group" and "error" in found:
+            put(f"{path}: {found['error']}", words=True)
         if found["kind"] == "volume":
-            return {**{one.get("key", "?"): one for one in found["scales"]}, **found["members"]}
+            return {"members": {**{one.get("key", "?"): one for one in found["scales"]}, **found["members"]}}
         if found["kind"] == "vectors":
-            return {str(one["level"]): {"kind": "level", **one} for one in found["levels"]}
-        return dict(found.get("members", {}))
+            return {"members": {str(one["level"]): {"kind": "level", **one} for one in found["levels"]}}
+        return {"members": {}, **found}
     store, format, only = find(path)
     glimpse = format.glimpse(store)
     if glimpse is not None and glimpse.error is None:
-        return {}  # skeletons, annotations and the like: ids are no names of members
+        return {"members": {}}  # skeletons, annotations and the like: ids are no names of members
     opened = format.open(store, "r")
     if only is not None or isinstance(opened, zvcore.Array):
-        return {}
-    return with_unfinished(store, {name: {} for name in opened.children()})
+        return {"members": {}}
+    return {"members": with_unfinished(store, {name: {} for name in opened.children()})}
 
 
 def entries(path: str) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bar",
     "can_print",
-    "holds_unfinished",
+    "is_incomplete",
     "open_array",
     "parse_region",
     "plain",
@@ -122,9 +122,12 @@ def tell_all_unfinished(path: str) -> bool:
     return bool(found)
 
 
-def holds_unfinished(found: Mapping[str, Any]) -> bool:
-    """Whether anything in what `zvcore.inspect` found is the destination of an unfinished conversion."""
-    return bool(found.get("unfinished")) or any(map(holds_unfinished, found.get("members", {}).values()))
+def is_incomplete(found: Mapping[str, Any]) -> bool:
+    """Whether anything in what `zvcore.inspect` found is the destination of an unfinished conversion, or a group that
+    may have more than was found, because the document that tells of it is broken.
+    """
+    cut = found.get("kind") == "group" and "error" in found
+    return cut or bool(found.get("unfinished")) or any(map(is_incomplete, found.get("members", {}).values()))
 
 
 def open_array(path: str) -> Any:

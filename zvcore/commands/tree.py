@@ -22,18 +22,18 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 
 def run(options: argparse.Namespace) -> int:
-    from zvcore.commands.terminal import can_print, holds_unfinished, print_json, put, reading
+    from zvcore.commands.terminal import can_print, is_incomplete, print_json, put, reading
 
     with reading(options.path):
         found = inspected(options.path)
     if options.json:
         print_json(found)
-        return int(holds_unfinished(found))
+        return int(is_incomplete(found))
     signs = ("├── ", "└── ", "│   ") if can_print("├└│") else ("|-- ", "`-- ", "|   ")
     put(f"{options.path}  {summary(found)}")
     for line in drawn(found, "", signs):
         put(line)
-    return int(holds_unfinished(found))
+    return int(is_incomplete(found))
 
 
 def inspected(path: str) -> dict[str, Any]:

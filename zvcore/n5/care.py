@@ -164,7 +164,7 @@ class N5Inspector(Inspector[N5Array]):
     def members(self, store: Store) -> Iterable[str]:
         return N5Group(store, read_document(store), read_only=True)
 
-    def told(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
+    def levels(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
         return [level["path"] for level in group.get("multiscale", {}).get("levels", ())]
 
     def about(self, array: N5Array, member: bool) -> dict[str, Any]:

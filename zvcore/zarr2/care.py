@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import posixpath
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -245,10 +244,9 @@ class Zarr2Inspector(Inspector[Zarr2Array]):
     def members(self, store: Store) -> Iterable[str]:
         return filter(partial(_is_member, store), store.list_dir()[0])
 
-    def told(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
+    def copied(self, store: Store) -> Iterable[str]:
         documents = (posixpath.split(key) for key in read_consolidated(store) or ())
-        below = (folder for folder, name in documents if folder and name in (DOCUMENT, GROUP))
-        return itertools.chain(below, super().told(store, group))
+        return (folder for folder, name in documents if folder and name in (DOCUMENT, GROUP))
 
     def about(self, array: Zarr2Array, member: bool) -> dict[str, Any]:
         metadata = array.metadata

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from zvcore.zarr3.shard_check import examine_shard
 from zvcore.zarr3.sharding import ShardLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from zvcore.stores import Store
     from zvcore.zarr3.array import Zarr3Array
@@ -68,10 +67,9 @@ class Zarr3Inspector(Inspector["Zarr3Array"]):
     def members(self, store: Store) -> Iterable[str]:
         return members(store)
 
-    def told(self, store: Store, group: Mapping[str, Any]) -> Iterable[str]:
+    def copied(self, store: Store) -> Iterable[str]:
         metadata = read_metadata(store)
-        consolidated = () if isinstance(metadata, ArrayMetadata) else metadata.consolidated or ()
-        return itertools.chain(consolidated, super().told(store, group))
+        return () if isinstance(metadata, ArrayMetadata) else metadata.consolidated or ()
 
     def about(self, array: Zarr3Array, member: bool) -> dict[str, Any]:
         return inspect_array(array, not member, self.threads)
