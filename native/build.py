@@ -63,6 +63,9 @@ class Library:
 
 DEFLATE_HEADER = '#include "deflate_constants.h"'
 NEAR_COPY = "if (UNALIGNED_ACCESS_IS_FAST && offset >= WORDBYTES)"
+FIRST_DECODER = "#define FUNCNAME deflate_decompress_default"
+BEFORE_LOOP = "if (in_next >= in_fastloop_end || out_next >= out_fastloop_end)"
+CHOICE = "#ifdef arch_select_decompress_func"
 LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
 
 LIBRARIES = (
@@ -84,10 +87,15 @@ LIBRARIES = (
                 NEAR_COPY,
                 f"if (zv_copy_match(src, dst, out_next, offset)) {{}} else {NEAR_COPY}",
             ),
+            # For two_streams.h, which compiles the template once more: places where it goes on and stops.
+            Change("lib/deflate_decompress.c", FIRST_DECODER, f"#define ZV_GO_ON\n#define ZV_STOP\n{FIRST_DECODER}"),
+            Change("lib/decompress_template.h", "\nnext_block:\n", "\nZV_GO_ON\nnext_block:\n"),
+            Change("lib/decompress_template.h", BEFORE_LOOP, f"ZV_STOP\n\t{BEFORE_LOOP}"),
+            Change("lib/deflate_decompress.c", CHOICE, f'#include "two_streams.h"\n\n{CHOICE}'),
             Change("lib/deflate_compress.c", '#include "hc_matchfinder.h"', '#include "find_match.h"'),
         ),
         include=(".", "lib", str(HERE)),
-        tells=("-DZV_SMALL_DEFLATE",),
+        tells=("-DZV_OUR_LIBDEFLATE",),
         licence="COPYING",
     ),
     Library(

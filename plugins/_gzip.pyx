@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from zvcore.codecs.abi cimport (
+    ZV_CHECKSUM,
     ZV_CORRUPT,
     ZV_NOMEM,
     ZV_OK,
@@ -38,6 +39,8 @@ cdef extern from "libdeflate.h" nogil:
                                                     size_t cap, size_t *used, size_t *written)
     libdeflate_result libdeflate_zlib_decompress_ex(libdeflate_decompressor *d, const void *src, size_t n, void *dst,
                                                     size_t cap, size_t *used, size_t *written)
+    uint32_t libdeflate_crc32(uint32_t crc, const void *data, size_t n)
+    uint32_t libdeflate_adler32(uint32_t adler, const void *data, size_t n)
 
 
 cdef extern from "zv_small_deflate.h" nogil:
@@ -45,6 +48,12 @@ cdef extern from "zv_small_deflate.h" nogil:
     libdeflate_compressor *zv_small_alloc_compressor(int level)
     size_t zv_small_gzip_compress(libdeflate_compressor *c, const void *src, size_t n, void *dst, size_t cap)
     size_t zv_small_zlib_compress(libdeflate_compressor *c, const void *src, size_t n, void *dst, size_t cap)
+
+
+cdef extern from "zv_two_streams.h" nogil:
+    bint zv_knows_two_streams()
+    void *zv_alloc_two_streams()
+    bint zv_deflate_decompress_two(void *streams, const void **src, const size_t *n, void **dst, const size_t *size)
 
 
 cdef struct Config:
@@ -58,6 +67,14 @@ cdef struct Worker:
     libdeflate_compressor *compressor
     libdeflate_compressor *small    # for at most ZV_SMALL_MOST bytes
     libdeflate_decompressor *decompressor
+    void *two_streams
+
+
+cdef enum:
+    GZIP_HEADER = 10        # without the fields that are seldom there
+    GZIP_ENDING = 8
+    ZLIB_HEADER = 2
+    ZLIB_ENDING = 4
 
 
 cdef void *worker_new(const void *cfg) noexcept nogil:
@@ -70,11 +87,20 @@ cdef void worker_free(void *worker) noexcept nogil:
     libdeflate_free_compressor(own.compressor)
     libdeflate_free_compressor(own.small)
     libdeflate_free_decompressor(own.decompressor)
+    free(own.two_streams)
     free(own)
 
 
 cdef inline bint is_gzip(const uint8_t *src, uint64_t n) noexcept nogil:
     return n >= 2 and src[0] == 0x1F and src[1] == 0x8B
+
+
+cdef inline uint32_t little_endian(const uint8_t *src) noexcept nogil:
+    return <uint32_t> src[0] | <uint32_t> src[1] << 8 | <uint32_t> src[2] << 16 | <uint32_t> src[3] << 24
+
+
+cdef inline uint32_t big_endian(const uint8_t *src) noexcept nogil:
+    return <uint32_t> src[3] | <uint32_t> src[2] << 8 | <uint32_t> src[1] << 16 | <uint32_t> src[0] << 24
 
 
 cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
@@ -86,11 +112,10 @@ cdef uint64_t bound(const void *cfg, uint64_t n) noexcept nogil:
 cdef uint64_t decoded_hint(const void *cfg, const uint8_t *src, uint64_t n) noexcept nogil:
     cdef const Config *config = <const Config *> cfg
     cdef uint64_t size
-    if n < 18 or (config.zlib and not config.sniff) or not is_gzip(src, n):
+    if n < GZIP_HEADER + GZIP_ENDING or (config.zlib and not config.sniff) or not is_gzip(src, n):
         return ZV_SIZE_UNKNOWN
     # A gzip member ends with its size modulo 2**32; nearly all streams have one member.
-    size = (<uint32_t> src[n - 4] | <uint32_t> src[n - 3] << 8 | <uint32_t> src[n - 2] << 16
-            | <uint32_t> src[n - 1] << 24)
+    size = little_endian(src + n - 4)
     # DEFLATE makes at most 1032 bytes of one, so a larger size is wrong: the stream is cut off, or something follows.
     return size if size <= n * 1032 else ZV_SIZE_UNKNOWN
 
@@ -162,6 +187,69 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
             return fail(err, ZV_CORRUPT, 0, b"there are bytes after the end of the stream")
 
 
+# What lies between the header and the ending of a stream.
+cdef struct Deflated:
+    const uint8_t *data
+    size_t size
+    bint zlib
+    uint32_t checksum
+
+
+cdef bint open_stream(const Config *config, const uint8_t *src, uint64_t n, uint64_t size,
+                      Deflated *inner) noexcept nogil:
+    """Whether it is a stream of one member with a plain header that says that it has this size, as far as it says so."""
+    inner.zlib = not is_gzip(src, n) if config.sniff else config.zlib
+    if inner.zlib:
+        if n < ZLIB_HEADER + ZLIB_ENDING or src[0] & 15 != 8 or src[0] >> 4 > 7 or src[1] & 32:
+            return False
+        if (<uint32_t> src[0] << 8 | src[1]) % 31:
+            return False
+        inner.data = src + ZLIB_HEADER
+        inner.size = n - ZLIB_HEADER - ZLIB_ENDING
+        inner.checksum = big_endian(src + n - ZLIB_ENDING)
+        return True
+    if n < GZIP_HEADER + GZIP_ENDING or not is_gzip(src, n) or src[2] != 8 or src[3]:
+        return False
+    inner.data = src + GZIP_HEADER
+    inner.size = n - GZIP_HEADER - GZIP_ENDING
+    inner.checksum = little_endian(src + n - GZIP_ENDING)
+    return little_endian(src + n - 4) == <uint32_t> size
+
+
+cdef int32_t decode_two(const void *cfg, void *worker, const uint8_t **src, const uint64_t *n, uint8_t **dst,
+                        const uint64_t *size) noexcept nogil:
+    cdef Worker *own = <Worker *> worker
+    cdef Deflated inner
+    cdef const void *streams[2]
+    cdef void *results[2]
+    cdef size_t lengths[2]
+    cdef size_t sizes[2]
+    cdef uint32_t checksums[2]
+    cdef bint zlib[2]
+    cdef uint32_t found
+    cdef int i
+    if own.two_streams == NULL:
+        own.two_streams = zv_alloc_two_streams()
+        if own.two_streams == NULL:
+            return ZV_NOMEM
+    for i in range(2):
+        if not open_stream(<const Config *> cfg, src[i], n[i], size[i], &inner):
+            return ZV_CORRUPT
+        streams[i] = inner.data
+        lengths[i] = inner.size
+        results[i] = dst[i]
+        sizes[i] = size[i]
+        checksums[i] = inner.checksum
+        zlib[i] = inner.zlib
+    if not zv_deflate_decompress_two(own.two_streams, streams, lengths, results, sizes):
+        return ZV_CORRUPT
+    for i in range(2):
+        found = libdeflate_adler32(1, dst[i], sizes[i]) if zlib[i] else libdeflate_crc32(0, dst[i], sizes[i])
+        if found != checksums[i]:
+            return ZV_CHECKSUM
+    return ZV_OK
+
+
 cdef bytes LIBRARY = library_name(b"libdeflate", LIBDEFLATE_VERSION_STRING)
 
 
@@ -179,4 +267,6 @@ def codec_table(int level, bint zlib, bint single_member, bint sniff):
     table.decoded_hint = decoded_hint
     table.encode = encode
     table.decode = decode
+    if zv_knows_two_streams():
+        table.decode_two = decode_two
     return wrap_table(table)

@@ -1,12 +1,12 @@
 /* libdeflate's compressor for small values, where the library was built with one (native/small_deflate.c): `make native`
- * says so by ZV_SMALL_DEFLATE. Elsewhere it is the same as for all others.
+ * says so by ZV_OUR_LIBDEFLATE. Elsewhere it is the same as for all others.
  */
 #ifndef ZV_SMALL_DEFLATE_H
 #define ZV_SMALL_DEFLATE_H
 
 #include "libdeflate.h"
 
-#ifdef ZV_SMALL_DEFLATE
+#ifdef ZV_OUR_LIBDEFLATE
 /* Bytes. Larger values gain nothing by smaller tables. */
 #define ZV_SMALL_MOST 4096
 struct libdeflate_compressor *zv_small_alloc_compressor(int level);

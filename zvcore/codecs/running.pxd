@@ -53,12 +53,22 @@ cdef struct Stages:
     int count
 
 
+# What was decoded before it is asked for.
+cdef struct Ahead:
+    const uint8_t *given        # NULL: nothing
+    uint64_t given_size
+    int chain
+    Scratch values
+    uint64_t size
+
+
 # What one thread runs chains with. Zeros to begin with.
 cdef struct Runner:
     Stages **chains             # borrowed between begin_running and end_running
     int chain_count
     Scratch workers             # one for each stage of each chain, taken on first use
     Scratch first, second       # what comes out of the stages in turn
+    Ahead ahead[2]              # between decode_two_ahead and forget_ahead
     Helpers helpers             # threads that may take part in decoding one chunk
     CodecFailure failure        # after -1
 
@@ -94,6 +104,16 @@ cdef void trim_runner(Runner *runner, uint64_t most) noexcept nogil
 # Whether a chunk of `size` bytes lies in `stored` as it is, without anything to decode: then `result` is where. What is
 # wrong with `stored` is not told; `decode_chain` does that.
 cdef bint find_plain(const Runner *runner, int chain, Bytes stored, uint64_t size, Bytes *result) noexcept nogil
+
+cdef enum:
+    MOST_AHEAD = 4 << 20            # bytes that two chunks decoded at once may each have
+
+# Whether chunks of these stages gain by this, as far as is known without a look at any stream.
+cdef bint decodes_two(const Stages *stages) noexcept nogil
+# Decodes two chunks of `size[i]` bytes at once, if that can be done: `decode_chain`, asked for them before `forget_ahead`,
+# then has less to do. That is all; what is wrong with any of them, it says.
+cdef void decode_two_ahead(Runner *runner, int chain, const Bytes *stored, const uint64_t *size) noexcept nogil
+cdef void forget_ahead(Runner *runner) noexcept nogil
 
 # What `stored` decodes to. The result may lie in `stored`, or lie in the runner until it runs again. 0, or -1 with
 # `runner.failure`.

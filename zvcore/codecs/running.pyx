@@ -19,11 +19,14 @@ from zvcore.system.scratch cimport Scratch, reserve, trim
 cdef extern from *:
     """
     #include <stddef.h>
-    /* Tables of earlier versions end before this field. */
+    /* Tables of earlier versions end before these fields. */
     #define ZV_HAS_PLAIN(table) \\
         ((table)->struct_size >= offsetof(zv_codec, plain_at) + sizeof(void (*)(void)) && (table)->plain_at != NULL)
+    #define ZV_HAS_TWO(table) \\
+        ((table)->struct_size >= offsetof(zv_codec, decode_two) + sizeof(void (*)(void)) && (table)->decode_two != NULL)
     """
     bint ZV_HAS_PLAIN(const zv_codec *table) noexcept nogil
+    bint ZV_HAS_TWO(const zv_codec *table) noexcept nogil
 
 
 cdef enum:
@@ -123,12 +126,15 @@ cdef void end_running(Runner *runner) noexcept nogil:
                 give_worker(stages.stage[stage].table, stages.stage[stage].workers, worker[stage])
         worker += stages.count
     runner.chain_count = 0
+    forget_ahead(runner)
 
 
 cdef void trim_runner(Runner *runner, uint64_t most) noexcept nogil:
     trim(&runner.workers, most)
     trim(&runner.first, most)
     trim(&runner.second, most)
+    trim(&runner.ahead[0].values, most)
+    trim(&runner.ahead[1].values, most)
 
 
 cdef int set_to_work(Runner *runner, int chain, int stage, Attempt *attempt) noexcept nogil:
@@ -313,6 +319,74 @@ cdef bint find_plain(const Runner *runner, int chain, Bytes stored, uint64_t siz
     return True
 
 
+cdef bint decodes_two(const Stages *stages) noexcept nogil:
+    return (stages.count != 0 and stages.stage[stages.count - 1].table != NULL
+            and ZV_HAS_TWO(stages.stage[stages.count - 1].table))
+
+
+cdef uint64_t size_ahead(const Stages *stages, const zv_codec *table, const Bytes *stored, uint64_t size) noexcept nogil:
+    """How much the codec that encoded last will give for a chunk of this size; ZV_SIZE_UNKNOWN if that is not known, or
+    is more than is decoded ahead.
+    """
+    if stages.count > 1:
+        size = ZV_SIZE_UNKNOWN
+        if table.decoded_hint != NULL:
+            size = table.decoded_hint(table.cfg, stored.data, stored.size)
+    return size if size <= MOST_AHEAD else ZV_SIZE_UNKNOWN
+
+
+cdef void decode_two_ahead(Runner *runner, int chain, const Bytes *stored, const uint64_t *size) noexcept nogil:
+    cdef const Stages *stages = runner.chains[chain]
+    cdef Attempt attempt
+    cdef Ahead *ahead
+    cdef const uint8_t *given[2]
+    cdef uint8_t *into[2]
+    cdef uint64_t lengths[2]
+    cdef uint64_t sizes[2]
+    cdef int i
+    forget_ahead(runner)
+    if set_to_work(runner, chain, stages.count - 1, &attempt) != ZV_OK:
+        return
+    for i in range(2):
+        ahead = &runner.ahead[i]
+        sizes[i] = size_ahead(stages, attempt.table, &stored[i], size[i])
+        if sizes[i] == ZV_SIZE_UNKNOWN or reserve(&ahead.values, max(sizes[i], 1)) == NULL:
+            return
+        given[i] = stored[i].data
+        lengths[i] = stored[i].size
+        into[i] = ahead.values.data
+    if attempt.table.decode_two(attempt.table.cfg, attempt.worker, given, lengths, into, sizes) != ZV_OK:
+        return
+    for i in range(2):
+        ahead = &runner.ahead[i]
+        ahead.given = given[i]
+        ahead.given_size = lengths[i]
+        ahead.chain = chain
+        ahead.size = sizes[i]
+
+
+cdef void forget_ahead(Runner *runner) noexcept nogil:
+    runner.ahead[0].given = runner.ahead[1].given = NULL
+
+
+cdef bint find_ahead(Runner *runner, int chain, const Wanted *wanted, Bytes *data) noexcept nogil:
+    """What the last stage gives for `*data`, if that was decoded already and is what is wanted."""
+    cdef Ahead *ahead
+    cdef int i
+    for i in range(2):
+        ahead = &runner.ahead[i]
+        if (ahead.given == NULL or ahead.given != data.data or ahead.given_size != data.size or ahead.chain != chain
+                or ahead.size > wanted.most or (wanted.size != ZV_SIZE_UNKNOWN and ahead.size != wanted.size)):
+            continue
+        data.data = ahead.values.data
+        data.size = ahead.size
+        if wanted.into != NULL:
+            memcpy(wanted.into, ahead.values.data, ahead.size)
+            data.data = wanted.into
+        return True
+    return False
+
+
 cdef int decode_chain(Runner *runner, int chain, Bytes stored, const Wanted *wanted, Bytes *result) noexcept nogil:
     cdef Stages *stages = runner.chains[chain]
     cdef Scratch *out = &runner.first
@@ -331,6 +405,8 @@ cdef int decode_chain(Runner *runner, int chain, Bytes stored, const Wanted *wan
         if stage:
             between = at_most(most_before(stages, stage, wanted.most))
             goal = &between
+        if stage == stages.count - 1 and find_ahead(runner, chain, goal, result):
+            continue
         if decode_stage(runner, chain, stage, goal, out, result) != 0:
             runner.failure.stage = stage
             return -1

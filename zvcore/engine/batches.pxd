@@ -9,9 +9,12 @@ from zvcore.engine.slots cimport Slot
 
 cdef class Task:
     cdef Chains chains              # the ones that the threads' runners run
+    cdef bint in_twos               # whether two items take less time together
 
     # Does one item: 0, or -1 with slot.failure.
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil
+    # Does this item and the next.
+    cdef int run_two(self, Slot *slot, int64_t item) noexcept nogil
     # Called in each thread when it has done its last item.
     cdef void leave(self, Slot *slot) noexcept nogil
     # Does all items on `threads` threads, the caller's among them; where there are fewer items, the others may take

@@ -132,11 +132,14 @@ cdef int64_t claim(Batch *batch, int64_t *end) noexcept nogil:
     """Items that a thread is to do next, up to `end`. The fewer are left the fewer they are: threads seldom meet here,
     and still come to an end together.
     """
-    cdef int64_t first = zv_load64(&batch.next), count
+    cdef int64_t first = zv_load64(&batch.next), left, count
     while first < batch.items:
-        count = batch.items - first
+        left = batch.items - first
+        count = left
         if batch.threads > 1:
-            count = max(<int64_t> 1, count // (CLAIMS * batch.threads))
+            count = max(<int64_t> 1, left // (CLAIMS * batch.threads))
+            if (<Task> batch.task).in_twos and left >= 2 * batch.threads:
+                count += count % 2
         end[0] = first + count
         if zv_compare_and_set64(&batch.next, &first, end[0]):
             return first
@@ -145,17 +148,18 @@ cdef int64_t claim(Batch *batch, int64_t *end) noexcept nogil:
 
 
 cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
-    cdef int64_t item = 0, end = 0, now = 0, done = 0, told = 0
+    cdef int64_t item = 0, end = 0, now = 0, done = 0, told = 0, some
     while not zv_load(&batch.stop):
         if item == end:
             item = claim(batch, &end)
             if item == end:
                 return
-        if (<Task> batch.task).run(slot, item) != 0:
+        some = 2 if (<Task> batch.task).in_twos and end - item >= 2 else 1
+        if ((<Task> batch.task).run_two(slot, item) if some == 2 else (<Task> batch.task).run(slot, item)) != 0:
             record_failure(batch, &slot.failure)
             return
-        item += 1
-        done += 1
+        item += some
+        done += some
         if looking or batch.progress != NULL:
             now = zv_milliseconds()
         if batch.progress != NULL and (item == end or now - told >= TELL_MILLISECONDS):
@@ -195,6 +199,9 @@ cdef class Task:
 
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
         return 0
+
+    cdef int run_two(self, Slot *slot, int64_t item) noexcept nogil:
+        return -1 if self.run(slot, item) != 0 else self.run(slot, item + 1)
 
     cdef void leave(self, Slot *slot) noexcept nogil:
         pass

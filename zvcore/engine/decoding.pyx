@@ -3,7 +3,9 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from zvcore.codecs.running cimport Bytes, Wanted, decode_chain, exactly, find_plain
+from zvcore.codecs.running cimport (
+    MOST_AHEAD, Bytes, Wanted, decode_chain, decode_two_ahead, decodes_two, exactly, find_plain, forget_ahead,
+)
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
@@ -11,7 +13,7 @@ from zvcore.engine.framing cimport zv_frame
 from zvcore.engine.moving cimport MOST_JOINED, Place, Target, direct_target, fill_out, move_out, move_out_joined
 from zvcore.engine.slots cimport fail, fail_codec, fail_frame
 from zvcore.kernels.blocks cimport fill_block
-from zvcore.system.scratch cimport reserve
+from zvcore.system.scratch cimport Scratch, reserve
 
 
 cdef int open_frame(Slot *slot, Form form, int64_t chunk, Bytes *stored, Block *block) noexcept nogil:
@@ -60,6 +62,44 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
         return -1
     values[0] = decoded.data
     return 0
+
+
+cdef bint gains_by_two(Chunks chunks) noexcept nogil:
+    cdef int chain
+    if chunks.form.chunk_nbytes > MOST_AHEAD:
+        return False
+    for chain in range(chunks.prepared.chains.count):
+        if decodes_two(chunks.prepared.chains.stages[chain]):
+            return True
+    return False
+
+
+cdef int load_two(Slot *slot, Stored stored, const int64_t *two, uint64_t most, Bytes *found) noexcept nogil:
+    cdef Scratch first
+    if stored.load(slot, two[0], most, NULL, 0, &found[0]) != 0:
+        return -1
+    first = slot.stored
+    slot.stored = slot.other
+    slot.other = first
+    return stored.load(slot, two[1], most, NULL, 0, &found[1])
+
+
+cdef void decode_ahead(Slot *slot, Chunks chunks, const int64_t *two, const Bytes *stored) noexcept nogil:
+    cdef int chain = chain_of(chunks, two[0]), i
+    cdef Block block
+    cdef Bytes inner[2]
+    cdef uint64_t sizes[2]
+    if chain_of(chunks, two[1]) != chain or not decodes_two(slot.runner.chains[chain]):
+        return
+    for i in range(2):
+        if stored[i].data == NULL:
+            return
+        inner[i] = stored[i]
+        chunks.form.written_block(position_of(chunks, two[i]), &block)
+        if chunks.form.edge == FRAMED_EDGE and open_frame(slot, chunks.form, two[i], &inner[i], &block) != 0:
+            return
+        sizes[i] = block.nbytes
+    decode_two_ahead(&slot.runner, chain, inner, sizes)
 
 
 cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,
@@ -116,13 +156,33 @@ cdef int decode_into(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uin
     return 1
 
 
+cdef int begin_joined(Slot *slot, Chunks chunks, const int64_t *order, int64_t i, int64_t count, const Bytes *together,
+                      Stored apart, Bytes *stored) noexcept nogil:
+    """The stored bytes of chunk i. If it gains by that it is decoded with the next, whose bytes come along."""
+    cdef bint twos = gains_by_two(chunks)
+    cdef uint64_t most = stored_limit(chunks.form.chunk_nbytes)
+    if twos and i % 2:
+        return 0
+    twos = twos and i + 1 < count
+    if apart is None:
+        stored[i] = together[i]
+        if twos:
+            stored[i + 1] = together[i + 1]
+    elif (load_two(slot, apart, order + i, most, stored + i) if twos
+          else apart.load(slot, order[i], most, NULL, 0, stored + i)) != 0:
+        return -1
+    if twos:
+        decode_ahead(slot, chunks, order + i, stored + i)
+    return 0
+
+
 cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
                      const Bytes *together, Stored apart, const Target *target) noexcept nogil:
     cdef uint64_t nbytes = chunks.form.chunk_nbytes
     cdef Place place = Place(order[0], position_of(chunks, order[0]))
     cdef Block[MOST_JOINED] blocks
     cdef Bytes[MOST_JOINED] plain
-    cdef Bytes stored
+    cdef Bytes[MOST_JOINED] stored
     cdef uint8_t *into
     cdef int64_t i
     cdef int[MOST_JOINED] fits
@@ -137,14 +197,13 @@ cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64
     if into == NULL:
         return fail(slot, MEMORY_FAILURE, order[0])
     for i in range(count):
-        if apart is None:
-            stored = together[i]
-        elif apart.load(slot, order[i], stored_limit(nbytes), NULL, 0, &stored) != 0:
+        if begin_joined(slot, chunks, order, i, count, together, apart, stored) != 0:
             return -1
-        fits[i] = decode_into(slot, chunks, order[i], stored, into + i * nbytes, &blocks[i])
-        if fits[i] < 0 or (not fits[i] and read_block(slot, chunks, selection, order[i], stored, target) != 0):
+        fits[i] = decode_into(slot, chunks, order[i], stored[i], into + i * nbytes, &blocks[i])
+        if fits[i] < 0 or (not fits[i] and read_block(slot, chunks, selection, order[i], stored[i], target) != 0):
             return -1
         alike = alike and fits[i] and is_same_shape(chunks.form, &blocks[i], &blocks[0])
+    forget_ahead(&slot.runner)
     if alike and move_out_joined(chunks.form, selection, place, <const char *> into, &blocks[0], nbytes, target):
         return 0
     for i in range(count):

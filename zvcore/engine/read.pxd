@@ -17,6 +17,9 @@ cdef class Receiver:
 
     # Where the bytes of a chunk can be read to as they are, if there are `room` of them; NULL: nowhere.
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil
+    # Whether it takes chunks in less time if it is told of the next two beforehand, by `expect`, until it has taken both.
+    cdef bint in_twos(self) noexcept nogil
+    cdef void expect(self, Slot *slot, const int64_t *two, const Bytes *stored) noexcept nogil
     # Takes the bytes of a chunk; NULL: it is absent. 0, or -1 with slot.failure.
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil
     # How many of these chunks it takes at once, from the first on.
@@ -52,9 +55,12 @@ cdef class Reading(Task):
     cdef Faults faults                  # None: the first failure ends the batch
 
     cdef int read_one(self, Slot *slot, int64_t chunk) noexcept nogil
+    # The chunk of a run that has no others; -1 if it has.
+    cdef int64_t only_chunk(self, int64_t run) noexcept nogil
     # The chunks of a run, which are objects of their own, or lie in one span of an object.
     cdef int read_apart(self, Slot *slot, int64_t run) noexcept nogil
     cdef int read_several(self, Slot *slot, int64_t run) noexcept nogil
+    cdef Bytes in_span(self, Bytes together, uint64_t base, int64_t chunk) noexcept nogil
     # The chunks of a span that its object has only a part of.
     cdef int read_each(self, Slot *slot, int64_t run) noexcept nogil
     # Whether the batch goes on after a failure.

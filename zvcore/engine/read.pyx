@@ -8,11 +8,13 @@ from libc.stdlib cimport calloc, free, malloc
 
 from zvcore.codecs.abi cimport ZV_NOMEM
 from zvcore.codecs.failures cimport RAISED
-from zvcore.codecs.running cimport Bytes, Wanted, at_most, decode_chain, exactly
+from zvcore.codecs.running cimport Bytes, Wanted, at_most, decode_chain, exactly, forget_ahead
 from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
-from zvcore.engine.decoding cimport place_as_stored, read_block, read_joined, stored_limit
+from zvcore.engine.decoding cimport (
+    decode_ahead, gains_by_two, load_two, place_as_stored, read_block, read_joined, stored_limit,
+)
 from zvcore.engine.failures cimport (
     CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, TOO_LARGE_FAILURE, Failure,
 )
@@ -34,6 +36,12 @@ cdef class Receiver:
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil:
         return NULL
 
+    cdef bint in_twos(self) noexcept nogil:
+        return False
+
+    cdef void expect(self, Slot *slot, const int64_t *two, const Bytes *stored) noexcept nogil:
+        pass
+
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil:
         return 0
 
@@ -51,6 +59,12 @@ cdef class IntoItems(Receiver):
 
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil:
         return place_as_stored(self.chunks, self.items.selection, chunk, room, &self.items.target)
+
+    cdef bint in_twos(self) noexcept nogil:
+        return gains_by_two(self.chunks)
+
+    cdef void expect(self, Slot *slot, const int64_t *two, const Bytes *stored) noexcept nogil:
+        decode_ahead(slot, self.chunks, two, stored)
 
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil:
         return read_block(slot, self.chunks, self.items.selection, chunk, stored, &self.items.target)
@@ -165,6 +179,29 @@ cdef class Reading(Task):
             return -1
         return self.receiver.receive(slot, chunk, found)
 
+    cdef int64_t only_chunk(self, int64_t run) noexcept nogil:
+        if self.stored.runs == NULL:
+            return run
+        return self.stored.order[self.stored.runs[run]] if self.stored.runs[run + 1] - self.stored.runs[run] == 1 else -1
+
+    cdef int run_two(self, Slot *slot, int64_t item) noexcept nogil:
+        cdef int64_t two[2]
+        cdef Bytes found[2]
+        cdef int k, status
+        two[0] = self.only_chunk(item)
+        two[1] = self.only_chunk(item + 1)
+        # What cannot be loaded is read on its own, which says why.
+        if two[0] < 0 or two[1] < 0 or load_two(slot, self.stored, two, self.receiver.most, found) != 0:
+            return -1 if self.run(slot, item) != 0 else self.run(slot, item + 1)
+        self.receiver.expect(slot, two, found)
+        for k in range(2):
+            status = self.receiver.receive(slot, two[k], found[k])
+            self.stored.done_with(slot, item + k)
+            if status != 0 and not self.noted(slot):
+                return -1
+        forget_ahead(&slot.runner)
+        return 0
+
     cdef int read_apart(self, Slot *slot, int64_t run) noexcept nogil:
         cdef int64_t first = self.stored.runs[run]
         return self.receiver.receive_several(slot, &self.stored.order[first], self.stored.runs[run + 1] - first, NULL,
@@ -175,7 +212,7 @@ cdef class Reading(Task):
         cdef Bytes[MOST_JOINED] some
         cdef uint64_t base = 0
         cdef int64_t i = self.stored.runs[run], end = self.stored.runs[run + 1]
-        cdef int64_t chunk, count, k
+        cdef int64_t count, k, told = i
         cdef int status
         if self.stored.load_run(slot, run, &together, &base) != 0:
             if self.faults is not None and slot.failure.kind == RANGE_FAILURE:
@@ -183,10 +220,12 @@ cdef class Reading(Task):
             return -1
         while i < end:
             count = self.receiver.at_once(&self.stored.order[i], end - i)
-            for k in range(count):
-                chunk = self.stored.order[i + k]
-                some[k].data = together.data + (self.stored.offset[chunk] - base)
-                some[k].size = self.stored.length[chunk]
+            # One more than is taken now, to be told of.
+            for k in range(min(max(count, <int64_t> 2), end - i)):
+                some[k] = self.in_span(together, base, self.stored.order[i + k])
+            if self.in_twos and count == 1 and i >= told and i + 1 < end:
+                self.receiver.expect(slot, &self.stored.order[i], some)
+                told = i + 2
             if count == 1:
                 status = self.receiver.receive(slot, self.stored.order[i], some[0])
             else:
@@ -194,7 +233,14 @@ cdef class Reading(Task):
             if status != 0 and not self.noted(slot):
                 return -1
             i += count
+        forget_ahead(&slot.runner)
         return 0
+
+    cdef Bytes in_span(self, Bytes together, uint64_t base, int64_t chunk) noexcept nogil:
+        cdef Bytes found
+        found.data = together.data + (self.stored.offset[chunk] - base)
+        found.size = self.stored.length[chunk]
+        return found
 
     cdef int read_each(self, Slot *slot, int64_t run) noexcept nogil:
         cdef int64_t i
@@ -232,6 +278,7 @@ cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Fau
     reading.receiver = receiver
     reading.faults = faults
     reading.chains = chunks.prepared.chains
+    reading.in_twos = receiver.in_twos()
     reading.stored = stored_of(chunks, threads)
     if receiver.joined and reading.stored.offset == NULL and chunks.count > 1:
         join_objects(receiver, reading.stored)
@@ -243,7 +290,7 @@ cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Fau
 def read_chunks(Chunks chunks not None, Selection selection not None, out, Work work not None):
     """Read the selected items of these chunks into `out`, whose shape is the selection's `result_shape`."""
     cdef IntoItems receiver = IntoItems.__new__(IntoItems)
-    cdef uint64_t nbytes = chunks.form.chunk_nbytes
+    cdef uint64_t nbytes = chunks.form.chunk_nbytes, held
     cdef int threads = 1
     receiver.items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
     if chunks.count == 0:
@@ -252,7 +299,10 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
     receiver.joined = joinable(chunks.form, selection, &receiver.items.target)
     if not is_small(chunks.count, nbytes, SMALL_TO_DECODE):
         # As it is stored, or several small ones; and between two codecs, and decoded.
-        threads = work.threads_for((1 + max(receiver.joined, 1)) * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE))
+        held = (1 + max(receiver.joined, 1)) * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE)
+        if gains_by_two(chunks):
+            held += 3 * nbytes      # the stored bytes of another, and the values of two
+        threads = work.threads_for(held)
     read_into(receiver, chunks, threads, work)
 
 

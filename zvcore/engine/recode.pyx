@@ -7,11 +7,11 @@ more of them.
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zvcore.codecs.running cimport Bytes
+from zvcore.codecs.running cimport Bytes, forget_ahead
 from zvcore.engine.carrying cimport Carrying
 from zvcore.engine.cells cimport Cells
 from zvcore.engine.chunks cimport Chunks, position_of
-from zvcore.engine.decoding cimport read_block, stored_limit
+from zvcore.engine.decoding cimport decode_ahead, gains_by_two, load_two, read_block, stored_limit
 from zvcore.engine.encoding cimport encode_block, encode_values, fill_beyond
 from zvcore.engine.failures cimport MEMORY_FAILURE, Failure
 from zvcore.engine.form cimport Block
@@ -34,10 +34,35 @@ cdef class Recoding(Carrying):
 
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
         cdef int64_t cell = self.sink.take(slot, item)
-        cdef int status = self.do_chunk(slot, cell) if self.cells.single else self.do_chunks(slot, cell)
-        return status
+        return self.do_cell(slot, cell, NULL)
 
-    cdef int do_chunk(self, Slot *slot, int64_t cell) noexcept nogil:
+    cdef int run_two(self, Slot *slot, int64_t item) noexcept nogil:
+        cdef Bytes found[2]
+        cdef int64_t cells[2]
+        cdef int64_t places[2]
+        cdef int64_t chunks[2]
+        cdef bint alone = True
+        cdef int k
+        for k in range(2):
+            cells[k] = self.sink.take(slot, item + k)
+            places[k] = slot.place
+            chunks[k] = self.cells.source_first[cells[k]]
+            alone = alone and self.cells.source_first[cells[k] + 1] == chunks[k] + 1
+        # What cannot be loaded is loaded on its own, which says why.
+        alone = alone and load_two(slot, self.stored, chunks, stored_limit(self.source.form.chunk_nbytes), found) == 0
+        if alone:
+            decode_ahead(slot, self.source, chunks, found)
+        for k in range(2):
+            slot.place = places[k]
+            if self.do_cell(slot, cells[k], &found[k] if alone else NULL) != 0:
+                return -1
+        forget_ahead(&slot.runner)
+        return 0
+
+    cdef int do_cell(self, Slot *slot, int64_t cell, const Bytes *given) noexcept nogil:
+        return self.do_chunk(slot, cell, given) if self.cells.single else self.do_chunks(slot, cell, given)
+
+    cdef int do_chunk(self, Slot *slot, int64_t cell, const Bytes *given) noexcept nogil:
         """A cell that is one chunk of the target is put together as it is stored."""
         cdef int64_t chunk = self.cells.target_first[cell]
         cdef const int64_t *position = position_of(self.target, chunk)
@@ -50,11 +75,11 @@ cdef class Recoding(Carrying):
             return self.of_target(slot, fail_memory(slot, chunk, block.nbytes))
         fill_beyond(self.target.form, slot, position, &block)
         self.show(cell, data, &block, &shown)
-        if self.decode_cell(slot, cell, &shown) != 0:
+        if self.decode_cell(slot, cell, given, &shown) != 0:
             return -1
         return self.of_target(slot, encode_values(slot, self.target, chunk, data, &block, self.sink))
 
-    cdef int do_chunks(self, Slot *slot, int64_t cell) noexcept nogil:
+    cdef int do_chunks(self, Slot *slot, int64_t cell, const Bytes *given) noexcept nogil:
         cdef uint64_t shape[ZV_MAX_NDIM]
         cdef Block block
         cdef Target shown
@@ -69,7 +94,7 @@ cdef class Recoding(Carrying):
         if data == NULL:
             return self.of_target(slot, fail_memory(slot, self.cells.target_first[cell], block.nbytes))
         self.show(cell, data, &block, &shown)
-        if self.decode_cell(slot, cell, &shown) != 0:
+        if self.decode_cell(slot, cell, given, &shown) != 0:
             return -1
         for chunk in range(self.cells.target_first[cell], self.cells.target_first[cell + 1]):
             if encode_block(slot, self.target, self.cells.target_selection, chunk, &shown, None, self.sink) != 0:
@@ -88,18 +113,22 @@ cdef class Recoding(Carrying):
         shown.data = <char *> data - before
         shown.begin = NULL
 
-    cdef int decode_cell(self, Slot *slot, int64_t cell, const Target *shown) noexcept nogil:
+    cdef int decode_cell(self, Slot *slot, int64_t cell, const Bytes *given, const Target *shown) noexcept nogil:
+        """From `given`, the bytes of its only chunk, or from what is loaded now if that is NULL."""
         cdef Target ours
         cdef Bytes stored
         cdef int64_t chunk, place
-        cdef int axis, status
+        cdef int axis, status = 0
         ours.data = shown.data
         ours.begin = NULL
         for axis in range(self.source.form.ndim):
             place = self.cells.axis_of[axis]
             ours.strides[axis] = shown.strides[place] if place >= 0 else 0
         for chunk in range(self.cells.source_first[cell], self.cells.source_first[cell + 1]):
-            status = self.stored.load(slot, chunk, stored_limit(self.source.form.chunk_nbytes), NULL, 0, &stored)
+            if given != NULL:
+                stored = given[0]
+            else:
+                status = self.stored.load(slot, chunk, stored_limit(self.source.form.chunk_nbytes), NULL, 0, &stored)
             if status == 0:
                 if stored.data != NULL:
                     slot.bytes_in += stored.size
@@ -131,6 +160,7 @@ def recode_chunks(Cells cells not None, Chunks source not None, Chunks target no
     recoding.target = target.behind(source.prepared.chains.count)
     recoding.stored = stored_of(source, 0)
     recoding.sink = sink
+    recoding.in_twos = gains_by_two(source)
     recoding.chains = Chains([*source.prepared.chains.chains, *target.prepared.chains.chains])
     if not recoding.perform(cells.count, threads, work.progress, &failure):
         raise recoding.error(&failure)

@@ -10,6 +10,7 @@ from zvcore.system.scratch cimport Scratch
 
 cdef struct Slot:
     Scratch stored              # bytes as they were read
+    Scratch other               # those of another chunk, which is decoded together with it
     Scratch values              # a chunk that is being put together
     Scratch cell                # several of them, on their way from one array into another
     Scratch path

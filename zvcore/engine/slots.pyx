@@ -47,6 +47,7 @@ cdef void give_slot(Slot *slot) noexcept nogil:
     global idle_slots, idle_slot_count
     leave_folder(&slot.folder)
     trim(&slot.stored, KEPT_SCRATCH)
+    trim(&slot.other, KEPT_SCRATCH)
     trim_runner(&slot.runner, KEPT_SCRATCH)
     trim(&slot.values, KEPT_SCRATCH)
     trim(&slot.cell, KEPT_SCRATCH)
@@ -59,6 +60,7 @@ cdef void give_slot(Slot *slot) noexcept nogil:
     pthread_mutex_unlock(&slots_lock)
     if slot != NULL:
         discard(&slot.stored)
+        discard(&slot.other)
         trim_runner(&slot.runner, 0)
         discard(&slot.values)
         discard(&slot.cell)

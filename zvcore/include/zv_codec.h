@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define ZV_CODEC_CAPSULE "zvcore.codec.v1"
-#define ZV_CODEC_MINOR 2u
+#define ZV_CODEC_MINOR 3u
 
 /* What `encode` and `decode` return. */
 enum {
@@ -96,6 +96,15 @@ typedef struct zv_codec {
      * plain_at says from where on in `src` the `size` bytes lie that `decode` would give for all of it, which are then
      * taken from there instead; ZV_SIZE_UNKNOWN if they do not, also when anything looks wrong, for `decode` to say what. */
     uint64_t (*plain_at)(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size);
+
+    /* Minor 3. For codecs that decode two streams in less time together than one after the other, as a processor does
+     * something for one while the other waits. NULL: there is nothing to gain.
+     *
+     * decode_two fills `size[i]` bytes at `dst[i]` with all that the `n[i]` bytes at `src[i]` decode to; the streams have
+     * nothing to do with each other. It returns ZV_OK if `decode` gives as many bytes for each of them, and these. Whatever
+     * it returns instead, nothing is believed of either, and `decode` is asked for both. */
+    int32_t (*decode_two)(const void *cfg, void *worker, const uint8_t *const src[2], const uint64_t n[2],
+                          uint8_t *const dst[2], const uint64_t size[2]);
 } zv_codec;
 
 #ifdef __cplusplus

@@ -287,11 +287,13 @@ class _Table(ctypes.Structure):
         ("part_size", ctypes.CFUNCTYPE(_u64, _pointer, _pointer, _u64, _u64)),
         ("decode_part", ctypes.CFUNCTYPE(ctypes.c_int32, *(_pointer, _pointer, _pointer, _u64, _u64, _pointer, _u64))),
         ("plain_at", ctypes.CFUNCTYPE(_u64, _pointer, _pointer, _u64, _u64)),
+        ("decode_two", ctypes.CFUNCTYPE(ctypes.c_int32, *[_pointer] * 6)),
     )
 
 
 FIRST_VERSION = _Table.decode.offset + _Table.decode.size
 WITH_PARTS = _Table.decode_part.offset + _Table.decode_part.size
+WITH_PLAIN = _Table.plain_at.offset + _Table.plain_at.size
 
 
 class _Direct:
@@ -326,6 +328,7 @@ def check_table(codec: Codec, data: dict[str, bytes]) -> None:
     """The table on its own: sizes, room, and the same results as the Python methods, where there are any."""
     direct = _Direct(codec)
     table = direct.table
+    before: tuple[bytes, bytes] | None = None
     try:
         assert table.struct_size >= FIRST_VERSION, "struct_size must be the size of the whole table"
         assert table.name.decode() == codec.name, f"the table calls itself {table.name!r}, the codec {codec.name!r}"
@@ -346,6 +349,10 @@ def check_table(codec: Codec, data: dict[str, bytes]) -> None:
             assert in_parts in (None, sample), f"{what}: the parts are not what decode gives"
             plain = find_plain(codec, stored, len(sample))
             assert plain in (None, sample), f"{what}: what plain_at points to is not what decode gives"
+            before = (stored, sample) if before is None else before
+            together = decode_two(codec, [stored, before[0]], [len(sample), len(before[1])])
+            assert together in (None, [sample, before[1]]), f"{what}: decode_two gives something else than decode"
+            before = stored, sample
             if sample:
                 for cap in {0, len(sample) // 2, len(sample) - 1}:
                     status, needed, _ = direct.call(table.decode, stored, cap)
@@ -384,12 +391,36 @@ def decode_in_parts(codec: Codec, stored: bytes, size: int) -> bytes | None:
         direct.close()
 
 
+def decode_two(codec: Codec, stored: list[bytes], sizes: list[int]) -> list[bytes] | None:
+    """What two streams of these many bytes decode to at once; None if the codec cannot do that, or not with these."""
+    direct = _Direct(codec)
+    try:
+        table = direct.table
+        if table.struct_size < ctypes.sizeof(_Table) or not table.decode_two:
+            return None
+        sources = [ctypes.create_string_buffer(data, len(data)) for data in stored]
+        rooms = [(ctypes.c_char * (size + GUARD)).from_buffer(bytearray(b"\xa5" * (size + GUARD))) for size in sizes]
+        status = table.decode_two(
+            table.cfg,
+            direct.worker,
+            (_pointer * 2)(*map(ctypes.addressof, sources)),
+            (_u64 * 2)(*map(len, stored)),
+            (_pointer * 2)(*map(ctypes.addressof, rooms)),
+            (_u64 * 2)(*sizes),
+        )
+        for room, size in zip(rooms, sizes, strict=True):
+            assert bytes(room)[size:] == b"\xa5" * GUARD, "decode_two wrote more bytes than it had room for"
+        return [bytes(room)[:size] for room, size in zip(rooms, sizes, strict=True)] if status == OK else None
+    finally:
+        direct.close()
+
+
 def find_plain(codec: Codec, stored: bytes, size: int) -> bytes | None:
     """The bytes that lie as they are in a stream of this many; None if the codec says that it has none."""
     direct = _Direct(codec)
     try:
         table = direct.table
-        if table.struct_size < ctypes.sizeof(_Table) or not table.plain_at:
+        if table.struct_size < WITH_PLAIN or not table.plain_at:
             return None
         at = table.plain_at(table.cfg, ctypes.create_string_buffer(stored, len(stored)), len(stored), size)
         if at == UNKNOWN:

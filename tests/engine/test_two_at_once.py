@@ -1,0 +1,202 @@
+"""Chunks that a codec decodes two at a time: the same values, and the same errors, as one after the other."""
+
+from __future__ import annotations
+
+import ctypes
+import gzip
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from tests.codecs.tables import CORRUPT, OK, SPACE, capsule
+from zvcore import codecs
+from zvcore.codecs import Codec
+from zvcore.errors import CorruptDataError
+from zvcore.testing.codecs import WITH_PLAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SHAPE = (48, 96, 96)
+VALUES = np.random.default_rng(7).integers(0, 40, SHAPE, np.uint16)
+CHUNKS = (16, 16, 16)
+COUNT = 3 * 6 * 6
+
+
+class Fake(Codec):
+    """A codec whose table the tests make."""
+
+    name = "fake"
+    table: Any = None
+
+    def __zv_codec__(self) -> Any:
+        return type(self).table
+
+
+class Paired:
+    """The functions of a table that puts one byte before the values, and counts how they are decoded."""
+
+    def __init__(self, status: int = OK) -> None:
+        self.status = status
+        self.alone: list[int] = []
+        self.together: list[tuple[int, int]] = []
+
+    def encode(self, cfg: Any, worker: Any, src: int, n: int, dst: int, cap: int, out_n: Any, err: Any) -> int:
+        out_n[0] = n + 1
+        if out_n[0] > cap:
+            return SPACE
+        ctypes.memset(dst, 0x11, 1)
+        ctypes.memmove(dst + 1, src, n)
+        return OK
+
+    def decode(self, cfg: Any, worker: Any, src: int, n: int, dst: int, cap: int, out_n: Any, err: Any) -> int:
+        self.alone.append(n)
+        if ctypes.string_at(src, 1) != b"\x11":
+            return CORRUPT
+        out_n[0] = n - 1
+        if out_n[0] > cap:
+            return SPACE
+        ctypes.memmove(dst, src + 1, n - 1)
+        return OK
+
+    def decode_two(self, cfg: Any, worker: Any, src: int, n: int, dst: int, size: int) -> int:
+        sources, into = ((ctypes.c_void_p * 2).from_address(place) for place in (src, dst))
+        lengths, sizes = ((ctypes.c_uint64 * 2).from_address(place) for place in (n, size))
+        if self.status != OK or any(length != room + 1 for length, room in zip(lengths, sizes, strict=True)):
+            return self.status or CORRUPT
+        if any(ctypes.string_at(source, 1) != b"\x11" for source in sources):
+            return CORRUPT
+        for source, target, room in zip(sources, into, sizes, strict=True):
+            ctypes.memmove(target, source + 1, room)
+        self.together.append((lengths[0], lengths[1]))
+        return OK
+
+    def table(self, **fields: Any) -> Any:
+        functions = {"encode": self.encode, "decode": self.decode, "bound": lambda cfg, n: n + 1}
+        return capsule(**{**functions, "decode_two": self.decode_two, **fields})
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
+    """The codec with this table, found by its name."""
+    codecs.register("fake", Fake)
+    yield lambda table: monkeypatch.setattr(Fake, "table", table)
+    codecs.unregister("fake")
+
+
+def written(path: Path, codec: Any = "fake", **options: Any) -> Any:
+    options = {"dtype": "u2", "chunks": CHUNKS, "codec": codec, **options}
+    made = zvcore.create(path, format="zarr3", shape=SHAPE, **options)
+    made[...] = VALUES
+    return zvcore.open(path)
+
+
+LAYOUTS = {"files": {}, "shards": {"shards": (48, 48, 48)}, "wide": {"chunks": (16, 16, 96)}}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_chunks_are_decoded_two_at_a_time_to_the_same_values(use, tmp_path, layout, threads):
+    fake = Paired()
+    use(fake.table())
+    array = written(tmp_path, **LAYOUTS[layout])
+    assert np.array_equal(array.read(threads=threads), VALUES)
+    assert np.array_equal(array[5:40, 3:90:2, 7:77], VALUES[5:40, 3:90:2, 7:77])
+    assert np.array_equal(array[20], VALUES[20])
+    assert len(fake.together) > len(fake.alone)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_absent_chunks_between_are_filled(use, tmp_path, layout):
+    use(Paired().table())
+    options: dict[str, Any] = {"chunks": CHUNKS, **LAYOUTS[layout]}
+    array = zvcore.create(tmp_path, format="zarr3", shape=SHAPE, dtype="u2", codec="fake", fill_value=9, **options)
+    expected = np.full(SHAPE, 9, "u2")
+    for begin in [(0, 0, 0), (0, 16, 32), (0, 16, 48), (32, 80, 80)]:
+        box = tuple(slice(b, b + 16) for b in begin)
+        array[box] = expected[box] = VALUES[box]
+    for threads in (1, 2):
+        assert np.array_equal(zvcore.open(tmp_path).read(threads=threads), expected)
+
+
+def test_a_codec_that_cannot_decode_two_of_them_is_asked_for_each(use, tmp_path):
+    fake = Paired(CORRUPT)
+    use(fake.table())
+    assert np.array_equal(written(tmp_path)[...], VALUES)
+    assert len(fake.alone) == COUNT
+
+
+def test_tables_that_end_before_it_are_not_asked(use, tmp_path):
+    fake = Paired()
+    use(fake.table(struct_size=WITH_PLAIN))
+    assert np.array_equal(written(tmp_path)[...], VALUES)
+    assert (len(fake.alone), fake.together) == (COUNT, [])
+
+
+def test_the_broken_one_of_two_is_named(use, tmp_path):
+    use(Paired().table())
+    written(tmp_path)
+    broken = tmp_path / "c" / "1" / "2" / "3"
+    broken.write_bytes(b"\x22" + broken.read_bytes()[1:])
+    for threads in (1, 2):
+        with pytest.raises(CorruptDataError) as caught:
+            zvcore.open(tmp_path).read(threads=threads)
+        assert (caught.value.key, caught.value.chunk) == ("c/1/2/3", (1, 2, 3))
+    assert [problem.where for problem in zvcore.verify(tmp_path).problems] == ["c/1/2/3"]
+
+
+def test_what_another_codec_made_before_it_is_decoded_in_turn(use, tmp_path):
+    fake = Paired()
+    use(fake.table(decoded_hint=lambda cfg, src, n: n - 1))
+    array = written(tmp_path, ["zstd", "fake"])
+    assert np.array_equal(array[...], VALUES)
+    assert fake.together
+
+
+@pytest.mark.parametrize("target", [{}, {"shards": (48, 48, 48)}, {"chunks": (32, 32, 32)}, {"chunks": (8, 16, 16)}])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_conversions_decode_two_at_a_time(use, tmp_path, target, threads):
+    fake = Paired()
+    use(fake.table())
+    written(tmp_path / "a")
+    zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", codec="zstd", threads=threads, **target)
+    assert np.array_equal(zvcore.open(tmp_path / "b")[...], VALUES)
+    if target.get("chunks") != (32, 32, 32):
+        assert len(fake.together) > len(fake.alone)
+
+
+def test_the_broken_one_of_two_is_named_by_conversions(use, tmp_path):
+    use(Paired().table())
+    written(tmp_path / "a")
+    broken = tmp_path / "a" / "c" / "1" / "2" / "3"
+    broken.write_bytes(broken.read_bytes()[:-1])
+    with pytest.raises(CorruptDataError) as caught:
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", codec="zstd")
+    assert caught.value.key == "c/1/2/3"
+
+
+@pytest.mark.parametrize("format", ["n5", "zarr2", "zarr3"])
+def test_gzip_of_others_is_read_next_to_ours(tmp_path, format):
+    """Streams of two members, between others of one."""
+    if format == "n5":
+        root = zvcore.open(tmp_path, "w", format="n5")
+        array = root.create_dataset("a", shape=SHAPE, chunks=CHUNKS, dtype="u2", codec="gzip")
+        path = tmp_path / "a"
+    else:
+        array = zvcore.create(tmp_path, format=format, shape=SHAPE, chunks=CHUNKS, dtype="u2", codec="gzip")
+        path = tmp_path
+    array[...] = VALUES
+    files = sorted(found for found in path.rglob("*") if found.is_file() and ".json" not in found.name)
+    files = [found for found in files if found.name not in (".zarray", ".zattrs", ".zgroup")]
+    header = 16 if format == "n5" else 0
+    for file in files[::3]:
+        data = file.read_bytes()
+        plain = gzip.decompress(data[header:])
+        half = len(plain) // 2
+        members = gzip.compress(plain[:half], 1) + gzip.compress(plain[half:], 9)
+        file.write_bytes(data[:header] + members)
+    for threads in (1, 2):
+        assert np.array_equal(zvcore.open(path).read(threads=threads), VALUES)
