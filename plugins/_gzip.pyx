@@ -197,7 +197,7 @@ cdef struct Deflated:
 
 cdef bint open_stream(const Config *config, const uint8_t *src, uint64_t n, uint64_t size,
                       Deflated *inner) noexcept nogil:
-    """Whether it is a stream of one member with a plain header that says that it has this size, as far as it says so."""
+    """Whether it is a stream of one member with a plain header, of this size as far as it says so."""
     inner.zlib = not is_gzip(src, n) if config.sniff else config.zlib
     if inner.zlib:
         if n < ZLIB_HEADER + ZLIB_ENDING or src[0] & 15 != 8 or src[0] >> 4 > 7 or src[1] & 32:

@@ -110,8 +110,8 @@ cdef enum:
 
 # Whether chunks of these stages gain by this, as far as is known without a look at any stream.
 cdef bint decodes_two(const Stages *stages) noexcept nogil
-# Decodes two chunks of `size[i]` bytes at once, if that can be done: `decode_chain`, asked for them before `forget_ahead`,
-# then has less to do. That is all; what is wrong with any of them, it says.
+# Decodes two chunks of `size[i]` bytes at once, if that can be done: `decode_chain`, asked for them before
+# `forget_ahead`, then has less to do. That is all; what is wrong with any of them, it says.
 cdef void decode_two_ahead(Runner *runner, int chain, const Bytes *stored, const uint64_t *size) noexcept nogil
 cdef void forget_ahead(Runner *runner) noexcept nogil
 

@@ -324,7 +324,8 @@ cdef bint decodes_two(const Stages *stages) noexcept nogil:
             and ZV_HAS_TWO(stages.stage[stages.count - 1].table))
 
 
-cdef uint64_t size_ahead(const Stages *stages, const zv_codec *table, const Bytes *stored, uint64_t size) noexcept nogil:
+cdef uint64_t size_ahead(const Stages *stages, const zv_codec *table, const Bytes *stored,
+                         uint64_t size) noexcept nogil:
     """How much the codec that encoded last will give for a chunk of this size; ZV_SIZE_UNKNOWN if that is not known, or
     is more than is decoded ahead.
     """

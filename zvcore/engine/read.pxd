@@ -17,7 +17,7 @@ cdef class Receiver:
 
     # Where the bytes of a chunk can be read to as they are, if there are `room` of them; NULL: nowhere.
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil
-    # Whether it takes chunks in less time if it is told of the next two beforehand, by `expect`, until it has taken both.
+    # Whether it takes chunks in less time if it is told of the next two beforehand, by `expect`.
     cdef bint in_twos(self) noexcept nogil
     cdef void expect(self, Slot *slot, const int64_t *two, const Bytes *stored) noexcept nogil
     # Takes the bytes of a chunk; NULL: it is absent. 0, or -1 with slot.failure.

@@ -182,7 +182,9 @@ cdef class Reading(Task):
     cdef int64_t only_chunk(self, int64_t run) noexcept nogil:
         if self.stored.runs == NULL:
             return run
-        return self.stored.order[self.stored.runs[run]] if self.stored.runs[run + 1] - self.stored.runs[run] == 1 else -1
+        if self.stored.runs[run + 1] - self.stored.runs[run] != 1:
+            return -1
+        return self.stored.order[self.stored.runs[run]]
 
     cdef int run_two(self, Slot *slot, int64_t item) noexcept nogil:
         cdef int64_t two[2]
