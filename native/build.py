@@ -85,7 +85,7 @@ LIBRARIES = (
             Change(
                 "lib/decompress_template.h",
                 NEAR_COPY,
-                f"if (zv_copy_match(src, dst, out_next, offset)) {{}} else {NEAR_COPY}",
+                f"if (true) zv_copy_match(src, dst, out_next, offset); else {NEAR_COPY}",
             ),
             # For two_streams.h, which compiles the template once more: places where it goes on and stops.
             Change("lib/deflate_decompress.c", FIRST_DECODER, f"#define ZV_GO_ON\n#define ZV_STOP\n{FIRST_DECODER}"),

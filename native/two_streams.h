@@ -172,11 +172,7 @@ static forceinline ZV_TWO_TARGET enum zv_step zv_step(struct zv_cursor *at, cons
     at->out += length;
     at->entry = zv_look(at, table, mask);
     zv_refill(at);
-    if (!zv_copy_match(to - offset, to, at->out, offset)) {
-        const u8 *from = to - offset;
-        do *to++ = *from++;
-        while (to < at->out);
-    }
+    zv_copy_match(to - offset, to, at->out, offset);
     return ZV_MORE;
 }
 

@@ -216,8 +216,8 @@ cdef bint open_stream(const Config *config, const uint8_t *src, uint64_t n, uint
     return little_endian(src + n - 4) == <uint32_t> size
 
 
-cdef int32_t decode_two(const void *cfg, void *worker, const uint8_t **src, const uint64_t *n, uint8_t **dst,
-                        const uint64_t *size) noexcept nogil:
+cdef int32_t decode_two(const void *cfg, void *worker, const uint8_t *const *src, const uint64_t *n,
+                        uint8_t *const *dst, const uint64_t *size) noexcept nogil:
     cdef Worker *own = <Worker *> worker
     cdef Deflated inner
     cdef const void *streams[2]

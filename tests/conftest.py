@@ -7,15 +7,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.codecs.tables import Fake
 from tests.needs import Guard, needs_of
-from zvcore import _build
-from zvcore.codecs import registry
+from zvcore import _build, codecs
+from zvcore.codecs import Codec, registry
 from zvcore.format import _plugins
 from zvcore.stores.late_writes import in_memory
 from zvcore.stores.opening import schemes
@@ -131,3 +133,16 @@ def third_party(third_party_folder: Path) -> Iterator[ThirdParty]:
     plugins.install()
     yield plugins
     plugins.remove()
+
+
+@pytest.fixture
+def use_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], Codec]]:
+    """The codec "fake" with this table, found by its name."""
+
+    def use(table: Any) -> Codec:
+        monkeypatch.setattr(Fake, "table", table)
+        return Fake()
+
+    codecs.register("fake", Fake)
+    yield use
+    codecs.unregister("fake")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zvcore.errors import MetadataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CHUNK_BYTES", "Box", "box_of", "count_of", "default_chunks", "slices", "without"]
+__all__ = ["CHUNK_BYTES", "Box", "box_of", "count_of", "default_chunks", "given_lengths", "slices", "without"]
 
 # Where a part of an array begins and ends along each axis.
 Box: TypeAlias = tuple[tuple[int, int], ...]
@@ -36,6 +39,16 @@ def default_chunks(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
         axis = max(range(len(chunks)), key=lambda i: chunks[i])
         chunks[axis] = -(-chunks[axis] // 2)
     return tuple(chunks)
+
+
+def given_lengths(given: Any, what: str) -> tuple[Any, ...]:
+    """What a caller gave as the lengths along the axes of an array: of one with a single axis, also a bare number."""
+    if isinstance(given, Integral) and not isinstance(given, bool):
+        return (int(given),)
+    try:
+        return tuple(given)
+    except TypeError:
+        raise MetadataError(f"{what} has a length for each axis", expected="integers", found=repr(given)) from None
 
 
 def slices(box: Box, frame: Box | None = None) -> tuple[slice, ...]:

@@ -135,6 +135,8 @@ class UnfitValueError(UnsupportedError, ValueError):
 class OutOfMemoryError(UnsupportedError, MemoryError):
     """A chunk, or what an array says that its chunks are, is larger than the memory that there is for it."""
 
+    kind = "memory"
+
 
 class PluginError(ZvcoreError):
     """An installed plugin cannot be used: it does not load, or another distribution provides one of the same name."""

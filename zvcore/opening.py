@@ -214,11 +214,11 @@ def create(
     path: Path,
     *,
     format: str,
-    shape: tuple[int, ...] | None = None,
+    shape: tuple[int, ...] | int | None = None,
     dtype: Any = None,
     data: Any = None,
-    chunks: tuple[int, ...] | None = None,
-    shards: tuple[int, ...] | None = None,
+    chunks: tuple[int, ...] | int | None = None,
+    shards: tuple[int, ...] | int | None = None,
     codec: Any = AUTO,
     fill_value: Any = AUTO,
     attrs: dict[str, Any] | None = None,
@@ -235,6 +235,7 @@ def create(
                       Its shape and data type are the array's, unless others are given, and so are its attributes, names
                       of axes, sizes and places of voxels, where the format has a place for them; the rest is told by a
                       `LostMetadataWarning`
+    shape, chunks     lengths along the axes; of an array of one axis also a bare number
     codec             a name, {"name": ..., parameters}, a Codec, a list of these, or None for none; what the format
                       chooses (zstd, where it can) unless it is given
     fill_value        what is not stored reads as; 0, or what is nothing to the data type, unless it is given

@@ -41,7 +41,8 @@ class Opening(Placing, total=False):
 class Creation(TypedDict, total=False):
     """What arrays of all formats are created with, besides a data type."""
 
-    shape: Sequence[int] | None
+    # A bare number is the length along the only axis.
+    shape: Sequence[int] | int | None
     codec: Codecs
     fill_value: Any
     attrs: Mapping[str, Any] | None
@@ -51,10 +52,10 @@ class Creation(TypedDict, total=False):
 class BoxedCreation(Creation, total=False):
     """Those of formats whose chunks are all of one shape."""
 
-    chunks: Sequence[int] | None
+    chunks: Sequence[int] | int | None
 
 
 class UsualCreation(BoxedCreation, Placing, total=False):
     """What every format is asked for by the names that `zvcore.create` gives it, whether or not it has shards."""
 
-    shards: Sequence[int] | None
+    shards: Sequence[int] | int | None

@@ -54,6 +54,8 @@ class What(StrEnum):
     UNFINISHED = "unfinished"
     # Valid, but zvcore cannot read it.
     UNSUPPORTED = "unsupported"
+    # It may be sound: there was not enough memory to look at it.
+    MEMORY = "memory"
     # The store does not answer, or keeps changing.
     STORE = "store"
 
@@ -120,7 +122,7 @@ class Problem:
         return cls(
             error.key or where, shared(text), place, error.offset, error.length, expected=shared(error.expected),
             found=shared(error.found),
-            status="unsupported" if told is What.UNSUPPORTED else "damaged",
+            status="unsupported" if told in (What.UNSUPPORTED, What.MEMORY) else "damaged",
             kind=told if kind is None or told is not What.DATA else kind,
         )  # fmt: skip
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
+from zvcore.codecs import Codec
 from zvcore.testing.codecs import UNKNOWN, _Error, _Table
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "PARAM",
     "SPACE",
     "UNKNOWN",
+    "Fake",
     "answering",
     "capsule",
     "wrap",
@@ -25,6 +28,16 @@ new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype, new_capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 types = dict(_Table._fields_)
 ALIVE: list[object] = []
+
+
+class Fake(Codec):
+    """A codec whose table the tests make: the fixture `use_table` registers it."""
+
+    name = "fake"
+    table: Any = None
+
+    def __zv_codec__(self) -> Any:
+        return type(self).table
 
 
 def capsule(label: bytes = b"zvcore.codec.v1", **fields: object) -> object:

@@ -15,33 +15,9 @@ from zvcore.codecs import Codec, CodecChain
 from zvcore.testing.codecs import FIRST_VERSION, _Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 VALUES = np.arange(600, dtype="u2").reshape(20, 30)
-
-
-class Fake(Codec):
-    """A codec whose table the tests make."""
-
-    name = "fake"
-    table: Any = None
-
-    def __zv_codec__(self) -> Any:
-        return type(self).table
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], Codec]]:
-    """The codec with this table, found by its name."""
-
-    def use(table: Any) -> Codec:
-        monkeypatch.setattr(Fake, "table", table)
-        return Fake()
-
-    codecs.register("fake", Fake)
-    yield use
-    codecs.unregister("fake")
 
 
 def written(path: Path) -> Any:
@@ -65,8 +41,8 @@ def written(path: Path) -> Any:
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_a_malformed_table_is_refused_alike_everywhere(use, tmp_path, fields):
-    codec = use(capsule(**fields))
+def test_a_malformed_table_is_refused_alike_everywhere(use_table, tmp_path, fields):
+    codec = use_table(capsule(**fields))
     told = set()
     uses = (
         lambda: codec.encode(b"abc"),
@@ -86,7 +62,7 @@ def test_a_malformed_table_is_refused_alike_everywhere(use, tmp_path, fields):
 
 
 @pytest.mark.parametrize("minor", [0, 1, 9])
-def test_tables_of_earlier_and_later_versions_work_alone_and_in_arrays(use, tmp_path, minor):
+def test_tables_of_earlier_and_later_versions_work_alone_and_in_arrays(use_table, tmp_path, minor):
     size = FIRST_VERSION + 64 * minor
     # What a plugin that was built with the first version of zv_codec.h says of itself.
     assert FIRST_VERSION == 88
@@ -96,7 +72,7 @@ def test_tables_of_earlier_and_later_versions_work_alone_and_in_arrays(use, tmp_
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     ctypes.memmove(room, pointer(inner, b"zvcore.codec.v1"), min(size, ctypes.sizeof(_Table)))
-    codec = use(wrap(room, b"zvcore.codec.v1"))
+    codec = use_table(wrap(room, b"zvcore.codec.v1"))
     assert codec.native
     assert codec.decode(codec.encode(b"abc")) == b"abc"
     written(tmp_path)
@@ -105,10 +81,10 @@ def test_tables_of_earlier_and_later_versions_work_alone_and_in_arrays(use, tmp_
 
 @pytest.mark.parametrize("status", [CORRUPT, CHECKSUM, PARAM, NOMEM, INTERNAL, 77])
 @pytest.mark.parametrize("message", [b"", b"the library says so\0"], ids=["silent", "telling"])
-def test_a_failure_is_reported_alike(use, tmp_path, status, message):
-    use(capsule())
+def test_a_failure_is_reported_alike(use_table, tmp_path, status, message):
+    use_table(capsule())
     written(tmp_path)
-    codec = use(capsule(decode=answering(status, code=7, message=message)))
+    codec = use_table(capsule(decode=answering(status, code=7, message=message)))
     stored = VALUES[:10, :10].tobytes()
     with pytest.raises(Exception, match="fake") as alone:
         codec.decode(stored)
@@ -129,8 +105,8 @@ def test_a_failure_is_reported_alike(use, tmp_path, status, message):
     ],
     ids=["too little", "nothing", "unknown", "nearly everything"],
 )
-def test_a_false_bound_takes_no_other_memory(use, tmp_path, bound, error):
-    codec = use(capsule(bound=bound))
+def test_a_false_bound_takes_no_other_memory(use_table, tmp_path, bound, error):
+    codec = use_table(capsule(bound=bound))
     with pytest.raises(Exception, match=error) as alone:
         codec.encode(b"abc")
     with pytest.raises(Exception, match=error) as in_array:
@@ -138,26 +114,26 @@ def test_a_false_bound_takes_no_other_memory(use, tmp_path, bound, error):
     assert type(in_array.value) is type(alone.value)
 
 
-def test_more_bytes_than_there_was_room_for_are_not_believed(use, tmp_path):
-    use(capsule())
+def test_more_bytes_than_there_was_room_for_are_not_believed(use_table, tmp_path):
+    use_table(capsule())
     written(tmp_path)
-    use(capsule(decode=answering(OK, size=2**63)))
+    use_table(capsule(decode=answering(OK, size=2**63)))
     with pytest.raises(zvcore.errors.ZvcoreError, match="fake: the library failed"):
         zvcore.open(tmp_path)[...]
-    use(capsule(encode=answering(OK, size=2**63)))
+    use_table(capsule(encode=answering(OK, size=2**63)))
     with pytest.raises(zvcore.errors.ZvcoreError, match="fake: the library failed"):
         zvcore.open(tmp_path, "r+")[...] = 5
 
 
-def test_streams_of_another_size_are_reported_alike(use, tmp_path):
-    use(capsule())
+def test_streams_of_another_size_are_reported_alike(use_table, tmp_path):
+    use_table(capsule())
     written(tmp_path)
     for decode, text in (
         (answering(OK, size=3), "the decoded data has the wrong size (expected 200 bytes, found 3)"),
         (answering(SPACE, size=900), "the decoded data has the wrong size (expected 200 bytes, found 900)"),
         (answering(SPACE), "the decoded data has the wrong size (expected 200 bytes, found more)"),
     ):
-        codec = use(capsule(decode=decode))
+        codec = use_table(capsule(decode=decode))
         with pytest.raises(zvcore.errors.CorruptDataError) as alone:
             codec.decode(b"abc", out=bytearray(200))
         assert str(alone.value) == f"fake: {text}"
@@ -183,7 +159,7 @@ def test_an_error_of_python_on_the_way_in_is_no_word_about_stored_bytes(tmp_path
         codecs.unregister("fake")
 
 
-def test_a_codec_and_its_chains_share_the_workers(use):
+def test_a_codec_and_its_chains_share_the_workers(use_table):
     made: list[int] = []
     freed: list[int] = []
 
@@ -191,7 +167,7 @@ def test_a_codec_and_its_chains_share_the_workers(use):
         made.append(len(made) + 1)
         return made[-1]
 
-    codec = use(capsule(worker_new=new, worker_free=freed.append))
+    codec = use_table(capsule(worker_new=new, worker_free=freed.append))
     stored = codec.encode(b"abc")
     for _ in range(3):
         chain = CodecChain((codec,))
@@ -199,13 +175,13 @@ def test_a_codec_and_its_chains_share_the_workers(use):
     assert (made, freed) == ([1], [])
 
 
-def test_too_little_memory_is_no_fault_of_a_chunk(use, tmp_path):
-    use(capsule())
+def test_too_little_memory_is_no_fault_of_a_chunk(use_table, tmp_path):
+    use_table(capsule())
     written(tmp_path)
-    use(capsule(decode=answering(NOMEM)))
+    use_table(capsule(decode=answering(NOMEM)))
     report = zvcore.verify(tmp_path)
     assert report.status == "unsupported"
     assert {one.what for one in report.problems} == {"fake: out of memory [fake 1.0]"}
     assert not zvcore.repair(tmp_path).losses
-    use(capsule())
+    use_table(capsule())
     assert (zvcore.open(tmp_path)[...] == VALUES).all()

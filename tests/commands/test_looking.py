@@ -46,8 +46,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def said(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert cli.main([str(argument) for argument in arguments]) == 0
+def said(capfd: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> str:
+    assert cli.main([str(argument) for argument in arguments]) == status
     told = capfd.readouterr()
     assert told.err == ""
     return told.out
@@ -176,13 +176,26 @@ def test_the_tree_of_a_folder_of_several_datasets(data: Path, capfd: pytest.Capt
     (data / "notes/a.txt").write_text("nothing")
     (data / "damaged.zarr").mkdir()
     (data / "damaged.zarr/zarr.json").write_text("{")
-    lines = said(capfd, "tree", data).splitlines()
+    lines = said(capfd, "tree", data, status=1).splitlines()
     assert lines[0].endswith("folder")
     assert any("group.zarr  zarr3 group" in line for line in lines) and any("8_8_8" in line for line in lines)
     assert any(line.endswith("notes  folder") for line in lines)
     assert any("damaged.zarr  broken: " in line for line in lines)
-    found = json.loads(said(capfd, "tree", "--json", data))
+    found = json.loads(said(capfd, "tree", "--json", data, status=1))
     assert found["kind"] == "folder" and found["members"]["group.zarr"]["kind"] == "group"
+
+
+@pytest.mark.parametrize("command", [("info",), ("tree",), ("ls", "-l")])
+def test_what_cannot_be_described_in_a_group_is_said_by_the_exit_status(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    group = zvcore.open(tmp_path / "g", "w", format="zarr3")
+    group.create_array("sound", shape=(4,), dtype="u1")
+    group.create_array("damaged", shape=(4,), dtype="u1")
+    assert "damaged" in said(capfd, *command, tmp_path / "g")
+    (tmp_path / "g/damaged/zarr.json").write_text("{")
+    told = said(capfd, *command, tmp_path / "g", status=1)
+    assert "sound" in told and "broken" in told
 
 
 def test_tree(data: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 import zvcore
 from zvcore.commands import cli
-from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.converting import converting
+from zvcore.errors import CorruptDataError, OutOfMemoryError, UnsupportedError
 from zvcore.stores import MemoryStore
 
 
@@ -70,6 +71,21 @@ def test_what_only_the_destination_lacks_is_left_out_too(tmp_path):
         zvcore.convert(tmp_path / "src", tmp_path / "out", format="n5")
     report = zvcore.convert(tmp_path / "src", tmp_path / "out", format="n5", skip_unsupported=True)
     assert [loss.where for loss in report.losses] == ["flags"] and list(zvcore.open(tmp_path / "out")) == ["numbers"]
+
+
+def test_what_there_is_no_memory_for_is_not_left_out(container, tmp_path, monkeypatch):
+    container.create_dataset("large", shape=(4,), dtype="u1", chunks=(2,))
+    plainly = converting.draft_conversion
+
+    def short_of_memory(nodes, request):
+        if any(node.path == "large" for node in nodes):
+            raise OutOfMemoryError("out of memory", key="large")
+        return plainly(nodes, request)
+
+    monkeypatch.setattr(converting, "draft_conversion", short_of_memory)
+    with pytest.raises(OutOfMemoryError, match="large: out of memory"):
+        zvcore.convert(tmp_path / "c.n5", tmp_path / "out", format="zarr3", skip_unsupported=True)
+    assert not (tmp_path / "out").exists()
 
 
 def converted_without_the_odd_one(folder):

@@ -310,6 +310,33 @@ def test_leaving_python_while_a_thread_reads(tmp_path):
     assert (out.returncode, out.stdout.strip()) == (0, "bye"), out.stderr
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="exit is held up by way of glibc")
+def test_a_thread_that_reads_longer_than_there_is_an_interpreter_leaves_it_alone(tmp_path):
+    """The process stays when Python has gone from it, until it is sent a line: the thread decodes its chunk then."""
+    body = """
+        import ctypes
+        array = toy(LocalStore(sys.argv[1]), (2, 12 << 20), (1, 12 << 20), "u1", None, (codec,))
+        array[...] = np.random.default_rng(0).integers(0, 5, 12 << 20, "u1")
+        libc = ctypes.CDLL(None)
+        libc.__cxa_atexit(ctypes.cast(libc.getchar, ctypes.c_void_p), None, None)
+        threading.Thread(target=array.read, kwargs={"threads": 1}, daemon=True).start()
+        time.sleep(0.1)
+        print("bye", flush=True)
+    """
+    python = subprocess.Popen(
+        script(tmp_path, body, "bzip2"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert python.stdout.readline() == "bye\n"
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        python.wait(3)
+    _, said = python.communicate("\n", timeout=PATIENCE)
+    assert python.returncode == 0, said
+
+
 def test_many_threads_use_one_array(store):
     array = filled(store, (GZIP,), (2, 2))
     expected = np.arange(600).reshape(20, 30)

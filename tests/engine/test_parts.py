@@ -13,27 +13,15 @@ import zvcore
 from tests.codecs.tables import CORRUPT, OK, answering, capsule
 from tests.processes import PATIENCE
 from zvcore import codecs
-from zvcore.codecs import Codec
 from zvcore.errors import CorruptDataError
 from zvcore.testing.codecs import FIRST_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SIDE = 1024
 VALUES = np.random.default_rng(5).integers(0, 2**16, (2 * SIDE, SIDE), np.uint16)
 PART = 1 << 18
-
-
-class Fake(Codec):
-    """A codec whose table the tests make."""
-
-    name = "fake"
-    table: Any = None
-
-    def __zv_codec__(self) -> Any:
-        return type(self).table
 
 
 class Parts:
@@ -66,14 +54,6 @@ class Parts:
         return capsule(part_size=self.part_size, decode_part=self.decode_part, **fields)
 
 
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
-    """The codec with this table, found by its name."""
-    codecs.register("fake", Fake)
-    yield lambda table: monkeypatch.setattr(Fake, "table", table)
-    codecs.unregister("fake")
-
-
 def written(path: Path, codec: Any = "fake", values: Any = VALUES, **options: Any) -> Any:
     """Two chunks of 2 MiB."""
     shape, chunks = VALUES.shape, (SIDE, SIDE)
@@ -82,9 +62,9 @@ def written(path: Path, codec: Any = "fake", values: Any = VALUES, **options: An
     return zvcore.open(path)
 
 
-def test_a_large_chunk_is_decoded_by_all_threads_that_have_nothing_else_to_do(use, tmp_path):
+def test_a_large_chunk_is_decoded_by_all_threads_that_have_nothing_else_to_do(use_table, tmp_path):
     parts = Parts()
-    use(parts.table())
+    use_table(parts.table())
     array = written(tmp_path)
     parts.wait_for_a_second()
     assert np.array_equal(array.read(slice(0, SIDE), threads=2), VALUES[:SIDE])
@@ -92,9 +72,9 @@ def test_a_large_chunk_is_decoded_by_all_threads_that_have_nothing_else_to_do(us
     assert len(parts.threads) == 2
 
 
-def test_a_chunk_of_a_shard_that_was_read_before_is_decoded_by_several_threads_too(use, tmp_path):
+def test_a_chunk_of_a_shard_that_was_read_before_is_decoded_by_several_threads_too(use_table, tmp_path):
     parts = Parts()
-    use(parts.table())
+    use_table(parts.table())
     array = written(tmp_path, shards=VALUES.shape)
     for _ in range(3):
         parts.begun.clear()
@@ -102,9 +82,9 @@ def test_a_chunk_of_a_shard_that_was_read_before_is_decoded_by_several_threads_t
         assert sorted(parts.begun) == [*range(0, 2 * SIDE**2, PART)]
 
 
-def test_one_thread_as_many_chunks_as_threads_and_small_chunks_are_decoded_whole(use, tmp_path):
+def test_one_thread_as_many_chunks_as_threads_and_small_chunks_are_decoded_whole(use_table, tmp_path):
     parts = Parts()
-    use(parts.table())
+    use_table(parts.table())
     array = written(tmp_path / "large")
     assert np.array_equal(array.read(slice(0, SIDE), threads=1), VALUES[:SIDE])
     assert np.array_equal(array.read(..., threads=2), VALUES)
@@ -115,40 +95,40 @@ def test_one_thread_as_many_chunks_as_threads_and_small_chunks_are_decoded_whole
 
 
 @pytest.mark.parametrize("part", [0, 2 * SIDE**2, 2**63, 3 * SIDE, 2 * SIDE**2 - 1])
-def test_parts_of_any_size_give_the_chunk(use, tmp_path, part):
+def test_parts_of_any_size_give_the_chunk(use_table, tmp_path, part):
     parts = Parts(part)
-    use(parts.table())
+    use_table(parts.table())
     array = written(tmp_path)
     assert np.array_equal(array.read(slice(0, SIDE), threads=4), VALUES[:SIDE])
     assert sorted(parts.begun) == ([] if not 0 < part < 2 * SIDE**2 else [*range(0, 2 * SIDE**2, part)])
 
 
-def test_where_a_part_cannot_be_decoded_the_codec_is_asked_for_the_whole_and_says_why(use, tmp_path):
+def test_where_a_part_cannot_be_decoded_the_codec_is_asked_for_the_whole_and_says_why(use_table, tmp_path):
     parts = Parts(status=CORRUPT)
-    use(parts.table())
+    use_table(parts.table())
     array = written(tmp_path)
     assert np.array_equal(array.read(slice(0, SIDE), threads=2), VALUES[:SIDE])
-    use(parts.table(decode=answering(CORRUPT, message=b"this is why\0")))
+    use_table(parts.table(decode=answering(CORRUPT, message=b"this is why\0")))
     array = zvcore.open(tmp_path)
     with pytest.raises(CorruptDataError, match="this is why"):
         array.read(slice(0, SIDE), threads=2)
     assert parts.begun
 
 
-def test_what_follows_a_table_of_the_first_version_is_not_called(use, tmp_path):
+def test_what_follows_a_table_of_the_first_version_is_not_called(use_table, tmp_path):
     parts = Parts()
-    use(parts.table(struct_size=FIRST_VERSION))
+    use_table(parts.table(struct_size=FIRST_VERSION))
     array = written(tmp_path)
     assert np.array_equal(array.read(slice(0, SIDE), threads=2), VALUES[:SIDE])
     assert parts.begun == []
 
 
-def test_threads_that_get_no_worker_leave_their_share_to_the_others(use, tmp_path):
+def test_threads_that_get_no_worker_leave_their_share_to_the_others(use_table, tmp_path):
     parts = Parts()
-    use(parts.table())
+    use_table(parts.table())
     written(tmp_path)
     workers = iter([7])
-    use(parts.table(worker_new=lambda cfg: next(workers, None), worker_free=lambda worker: None))
+    use_table(parts.table(worker_new=lambda cfg: next(workers, None), worker_free=lambda worker: None))
     array = zvcore.open(tmp_path)
     assert np.array_equal(array.read(slice(0, SIDE), threads=4), VALUES[:SIDE])
     assert sorted(parts.begun) == [*range(0, 2 * SIDE**2, PART)]

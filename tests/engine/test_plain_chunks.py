@@ -11,27 +11,15 @@ import pytest
 import zvcore
 from tests.codecs.tables import CORRUPT, OK, SPACE, UNKNOWN, answering, capsule
 from zvcore import codecs
-from zvcore.codecs import Codec
 from zvcore.errors import CorruptDataError
 from zvcore.testing.codecs import WITH_PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 HEADER = 24
 SHAPE = (64, 256, 512)  # large enough for neighbours to be moved together
 VALUES = np.random.default_rng(5).integers(0, 256, SHAPE, np.uint8)
-
-
-class Fake(Codec):
-    """A codec whose table the tests make."""
-
-    name = "fake"
-    table: Any = None
-
-    def __zv_codec__(self) -> Any:
-        return type(self).table
 
 
 class Wrapped:
@@ -70,14 +58,6 @@ class Wrapped:
         return capsule(**{**functions, "plain_at": self.plain_at, **fields})
 
 
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
-    """The codec with this table, found by its name."""
-    codecs.register("fake", Fake)
-    yield lambda table: monkeypatch.setattr(Fake, "table", table)
-    codecs.unregister("fake")
-
-
 def written(path: Path, codec: Any = "fake", **options: Any) -> Any:
     options = {"dtype": "u1", "chunks": (32, 32, 32), "shards": (64, 64, 128), "codec": codec, **options}
     made = zvcore.create(path, format="zarr3", shape=SHAPE, **options)
@@ -85,9 +65,9 @@ def written(path: Path, codec: Any = "fake", **options: Any) -> Any:
     return zvcore.open(path)
 
 
-def test_such_chunks_are_taken_from_where_they_lie(use, tmp_path):
+def test_such_chunks_are_taken_from_where_they_lie(use_table, tmp_path):
     fake = Wrapped()
-    use(fake.table())
+    use_table(fake.table())
     array = written(tmp_path)
     assert np.array_equal(array[...], VALUES)
     assert np.array_equal(array[3:40, 1:100:3, 5:300], VALUES[3:40, 1:100:3, 5:300])
@@ -95,40 +75,40 @@ def test_such_chunks_are_taken_from_where_they_lie(use, tmp_path):
 
 
 @pytest.mark.parametrize("at", [UNKNOWN, HEADER + 1, 2**63, 2**64 - HEADER])
-def test_a_place_that_is_not_in_what_is_stored_is_not_believed(use, tmp_path, at):
+def test_a_place_that_is_not_in_what_is_stored_is_not_believed(use_table, tmp_path, at):
     fake = Wrapped(at)
-    use(fake.table())
+    use_table(fake.table())
     assert np.array_equal(written(tmp_path)[...], VALUES)
     assert fake.decoded == VALUES.size // 32**3
 
 
-def test_a_codec_that_finds_something_wrong_is_asked_to_decode_and_says_what(use, tmp_path):
+def test_a_codec_that_finds_something_wrong_is_asked_to_decode_and_says_what(use_table, tmp_path):
     fake = Wrapped(UNKNOWN)
-    use(fake.table())
+    use_table(fake.table())
     written(tmp_path)
-    use(fake.table(decode=answering(CORRUPT, message=b"this is why\0")))
+    use_table(fake.table(decode=answering(CORRUPT, message=b"this is why\0")))
     with pytest.raises(CorruptDataError, match="this is why"):
         zvcore.open(tmp_path)[...]
 
 
-def test_tables_that_end_before_it_are_not_asked(use, tmp_path):
+def test_tables_that_end_before_it_are_not_asked(use_table, tmp_path):
     fake = Wrapped()
-    use(fake.table(struct_size=WITH_PARTS))
+    use_table(fake.table(struct_size=WITH_PARTS))
     assert np.array_equal(written(tmp_path)[...], VALUES)
     assert fake.decoded == VALUES.size // 32**3
 
 
-def test_what_another_codec_wrapped_is_decoded(use, tmp_path):
+def test_what_another_codec_wrapped_is_decoded(use_table, tmp_path):
     fake = Wrapped()
-    use(fake.table())
+    use_table(fake.table())
     array = written(tmp_path, ["fake", "crc32c"])
     assert np.array_equal(array[...], VALUES)
     assert fake.decoded == VALUES.size // 32**3
 
 
-def test_values_of_the_other_byte_order_are_swapped_on_the_way(use, tmp_path):
+def test_values_of_the_other_byte_order_are_swapped_on_the_way(use_table, tmp_path):
     fake = Wrapped()
-    use(fake.table())
+    use_table(fake.table())
     array = written(tmp_path, dtype=">u2")
     assert np.array_equal(array[...], VALUES)
     assert fake.decoded == 0

@@ -11,29 +11,16 @@ import pytest
 
 import zvcore
 from tests.codecs.tables import CORRUPT, OK, SPACE, capsule
-from zvcore import codecs
-from zvcore.codecs import Codec
 from zvcore.errors import CorruptDataError
 from zvcore.testing.codecs import WITH_PLAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SHAPE = (48, 96, 96)
 VALUES = np.random.default_rng(7).integers(0, 40, SHAPE, np.uint16)
 CHUNKS = (16, 16, 16)
 COUNT = 3 * 6 * 6
-
-
-class Fake(Codec):
-    """A codec whose table the tests make."""
-
-    name = "fake"
-    table: Any = None
-
-    def __zv_codec__(self) -> Any:
-        return type(self).table
 
 
 class Paired:
@@ -79,14 +66,6 @@ class Paired:
         return capsule(**{**functions, "decode_two": self.decode_two, **fields})
 
 
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
-    """The codec with this table, found by its name."""
-    codecs.register("fake", Fake)
-    yield lambda table: monkeypatch.setattr(Fake, "table", table)
-    codecs.unregister("fake")
-
-
 def written(path: Path, codec: Any = "fake", **options: Any) -> Any:
     options = {"dtype": "u2", "chunks": CHUNKS, "codec": codec, **options}
     made = zvcore.create(path, format="zarr3", shape=SHAPE, **options)
@@ -99,9 +78,9 @@ LAYOUTS = {"files": {}, "shards": {"shards": (48, 48, 48)}, "wide": {"chunks": (
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_chunks_are_decoded_two_at_a_time_to_the_same_values(use, tmp_path, layout, threads):
+def test_chunks_are_decoded_two_at_a_time_to_the_same_values(use_table, tmp_path, layout, threads):
     fake = Paired()
-    use(fake.table())
+    use_table(fake.table())
     array = written(tmp_path, **LAYOUTS[layout])
     assert np.array_equal(array.read(threads=threads), VALUES)
     assert np.array_equal(array[5:40, 3:90:2, 7:77], VALUES[5:40, 3:90:2, 7:77])
@@ -110,8 +89,8 @@ def test_chunks_are_decoded_two_at_a_time_to_the_same_values(use, tmp_path, layo
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_absent_chunks_between_are_filled(use, tmp_path, layout):
-    use(Paired().table())
+def test_absent_chunks_between_are_filled(use_table, tmp_path, layout):
+    use_table(Paired().table())
     options: dict[str, Any] = {"chunks": CHUNKS, **LAYOUTS[layout]}
     array = zvcore.create(tmp_path, format="zarr3", shape=SHAPE, dtype="u2", codec="fake", fill_value=9, **options)
     expected = np.full(SHAPE, 9, "u2")
@@ -122,22 +101,38 @@ def test_absent_chunks_between_are_filled(use, tmp_path, layout):
         assert np.array_equal(zvcore.open(tmp_path).read(threads=threads), expected)
 
 
-def test_a_codec_that_cannot_decode_two_of_them_is_asked_for_each(use, tmp_path):
+def test_what_was_decoded_of_two_is_not_taken_for_another_chunk_where_the_one_beside_it_is_absent(use_table, tmp_path):
+    """Four to a line of the result: the next two come to where the last two lay, and are as long when stored."""
+    fake = Paired()
+    use_table(fake.table())
+    shape, chunks = (64, 128, 512), (32, 32, 16)
+    expected = np.random.default_rng(8).integers(0, 256, shape, np.uint8)
+    made = zvcore.create(tmp_path, format="zarr3", shape=shape, chunks=chunks, dtype="u1", codec="fake", fill_value=9)
+    made[...] = expected
+    for position in [(0, 0, 3), (0, 1, 2), (1, 2, 30), (1, 3, 31)]:
+        (tmp_path / "c" / "/".join(map(str, position))).unlink()
+        expected[tuple(slice(p * n, p * n + n) for p, n in zip(position, chunks, strict=True))] = 9
+    for threads in (1, 2):
+        assert np.array_equal(zvcore.open(tmp_path).read(threads=threads), expected)
+    assert len(fake.together) > len(fake.alone)
+
+
+def test_a_codec_that_cannot_decode_two_of_them_is_asked_for_each(use_table, tmp_path):
     fake = Paired(CORRUPT)
-    use(fake.table())
+    use_table(fake.table())
     assert np.array_equal(written(tmp_path)[...], VALUES)
     assert len(fake.alone) == COUNT
 
 
-def test_tables_that_end_before_it_are_not_asked(use, tmp_path):
+def test_tables_that_end_before_it_are_not_asked(use_table, tmp_path):
     fake = Paired()
-    use(fake.table(struct_size=WITH_PLAIN))
+    use_table(fake.table(struct_size=WITH_PLAIN))
     assert np.array_equal(written(tmp_path)[...], VALUES)
     assert (len(fake.alone), fake.together) == (COUNT, [])
 
 
-def test_the_broken_one_of_two_is_named(use, tmp_path):
-    use(Paired().table())
+def test_the_broken_one_of_two_is_named(use_table, tmp_path):
+    use_table(Paired().table())
     written(tmp_path)
     broken = tmp_path / "c" / "1" / "2" / "3"
     broken.write_bytes(b"\x22" + broken.read_bytes()[1:])
@@ -148,9 +143,9 @@ def test_the_broken_one_of_two_is_named(use, tmp_path):
     assert [problem.where for problem in zvcore.verify(tmp_path).problems] == ["c/1/2/3"]
 
 
-def test_what_another_codec_made_before_it_is_decoded_in_turn(use, tmp_path):
+def test_what_another_codec_made_before_it_is_decoded_in_turn(use_table, tmp_path):
     fake = Paired()
-    use(fake.table(decoded_hint=lambda cfg, src, n: n - 1))
+    use_table(fake.table(decoded_hint=lambda cfg, src, n: n - 1))
     array = written(tmp_path, ["zstd", "fake"])
     assert np.array_equal(array[...], VALUES)
     assert fake.together
@@ -158,24 +153,51 @@ def test_what_another_codec_made_before_it_is_decoded_in_turn(use, tmp_path):
 
 @pytest.mark.parametrize("target", [{}, {"shards": (48, 48, 48)}, {"chunks": (32, 32, 32)}, {"chunks": (8, 16, 16)}])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_conversions_decode_two_at_a_time(use, tmp_path, target, threads):
+def test_conversions_decode_two_at_a_time(use_table, tmp_path, target, threads):
     fake = Paired()
-    use(fake.table())
+    use_table(fake.table())
     written(tmp_path / "a")
     zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", codec="zstd", threads=threads, **target)
     assert np.array_equal(zvcore.open(tmp_path / "b")[...], VALUES)
-    if target.get("chunks") != (32, 32, 32):
-        assert len(fake.together) > len(fake.alone)
+    assert len(fake.together) > len(fake.alone)
 
 
-def test_the_broken_one_of_two_is_named_by_conversions(use, tmp_path):
-    use(Paired().table())
+@pytest.mark.parametrize("chunks", [CHUNKS, (48, 48, 48)])
+@pytest.mark.parametrize("number", ["1/2/3", "1/2/4"])
+def test_the_broken_one_of_two_is_named_by_conversions(use_table, tmp_path, chunks, number):
+    use_table(Paired().table())
     written(tmp_path / "a")
-    broken = tmp_path / "a" / "c" / "1" / "2" / "3"
+    broken = tmp_path / "a" / "c" / number
     broken.write_bytes(broken.read_bytes()[:-1])
     with pytest.raises(CorruptDataError) as caught:
-        zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", codec="zstd")
-    assert caught.value.key == "c/1/2/3"
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", codec="zstd", chunks=chunks)
+    assert caught.value.key == f"c/{number}"
+
+
+@pytest.mark.parametrize("layout", ["files", "shards"])
+@pytest.mark.parametrize("target", [{"chunks": (32, 32, 96)}, {"chunks": (20, 30, 70)}])
+def test_conversions_fill_absent_chunks_between_those_that_make_up_one_of_theirs(use_table, tmp_path, layout, target):
+    """Each two that are decoded lie where the last two lay, and are as long when stored."""
+    fake = Paired()
+    use_table(fake.table())
+    made = zvcore.create(
+        tmp_path / "a",
+        format="zarr3",
+        shape=SHAPE,
+        dtype="u2",
+        codec="fake",
+        fill_value=9,
+        chunks=CHUNKS,
+        **LAYOUTS[layout],
+    )
+    expected = np.full(SHAPE, 9, "u2")
+    for number in range(COUNT):
+        if number % 7 in (0, 1, 3, 4, 6):
+            box = tuple(slice(16 * p, 16 * p + 16) for p in np.unravel_index(number, (3, 6, 6)))
+            made[box] = expected[box] = VALUES[box]
+    zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", codec="zstd", threads=2, **target)
+    assert np.array_equal(zvcore.open(tmp_path / "b")[...], expected)
+    assert fake.together
 
 
 @pytest.mark.parametrize("format", ["n5", "zarr2", "zarr3"])

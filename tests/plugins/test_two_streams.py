@@ -75,6 +75,20 @@ def test_two_streams_give_what_each_does(
         assert found in (None, expected)  # a header with fields that are seldom there is left to the other decoder
 
 
+@pytest.mark.parametrize("size", range(1, 19))
+def test_elements_of_every_size_are_repeated(size: int) -> None:
+    """Colours and points, each again and again, up to where the last of them ends."""
+    rng = np.random.default_rng(size)
+    for most in (2, 5, 40, 900):
+        elements = rng.integers(0, 256, (rng.integers(300, 600), size), np.uint8)
+        data = np.repeat(elements, rng.integers(1, most + 1, len(elements)), axis=0).tobytes()
+        data = data[: len(data) - size // 2]
+        for name, pack in (("gzip", gzip.compress), ("zlib", zlib.compress)):
+            stored = [pack(data, 6), pack(data[::-1], 9)]
+            assert decode_two(CODECS[name], stored, [len(data)] * 2) == [data, data[::-1]]
+            assert [alone(CODECS[name], each, len(data)) for each in stored] == [data, data[::-1]]
+
+
 def test_streams_with_bytes_behind_them_or_of_several_members_are_left_to_the_other_decoder() -> None:
     codec = CODECS["gzip"]
     stream = gzip.compress(b"abc" * 1000)

@@ -16,6 +16,7 @@ from tests.precomputed.shards import Unlockable, minishard_index, put, shard, sl
 from tests.processes import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.precomputed import ShardedStore, ShardingSpec, write_sharded
+from zvcore.precomputed.entries import Entries
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
@@ -343,3 +344,17 @@ def test_processes_that_change_the_same_shards_lose_nothing(tmp_path: Path) -> N
         assert worker.exitcode == 0
     assert dict(ShardedStore(tmp_path, spec)) == {**{id: b"%d" % id for id in range(60)}, 1000: b"there"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.shard", "1.shard"]
+
+
+def test_where_values_lie_is_added_up_once_however_many_shards_they_go_to(tmp_path, monkeypatch):
+    """Each shard's values were looked for among all of them, which took minutes where there are many shards."""
+    asked = []
+    spans = Entries.spans.fget
+    assert spans is not None
+    monkeypatch.setattr(Entries, "spans", property(lambda entries: (asked.append(len(entries)), spans(entries))[1]))
+    spec = ShardingSpec(0, "identity", 0, 6, "raw", "raw")
+    values = {number: b"%d" % number for number in range(640)}
+    write_sharded(tmp_path, spec, values)
+    assert slow_values(spec, tmp_path) == values
+    # To sort them, and to cut them for 64 shards.
+    assert sum(rows == len(values) for rows in asked) == 2

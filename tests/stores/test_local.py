@@ -20,6 +20,7 @@ from zvcore.stores import LocalStore, file_writes, files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 
 @pytest.fixture
@@ -407,6 +408,24 @@ def test_durable_writes(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError):
         store.put("a/b/c/d", b"")
     assert store.child("a").fsync
+
+
+@pytest.mark.parametrize("asked", ["clean", "put_back", "damaged"])
+def test_a_folder_that_cannot_be_listed_is_no_empty_one(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """Root may list any folder, so it is the system that is asked to refuse."""
+    store.put("closed/a", b"1")
+    plainly = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if os.fsdecode(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return plainly(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError, match="closed"):
+        list(getattr(store, asked)() or ())
 
 
 def test_clean(store: LocalStore) -> None:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import zvcore
+import zvcore.codecs
 from zvcore.codecs import registry
 from zvcore.commands.cli import main
+from zvcore.errors import OutOfMemoryError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +78,33 @@ def test_the_kinds_of_problems_of_zarr(tmp_path: Path) -> None:
     assert sorted(kinds(path)) == ["index_entry", "stray"]
     shard.write_bytes(data[:-1])
     assert sorted(kinds(path)) == ["index", "stray"]
+
+
+class Hungry(zvcore.codecs.Codec):
+    """There is room to encode with it, and none to decode."""
+
+    name = "hungry"
+
+    def _encode(self, data):  # type: ignore[no-untyped-def]
+        return bytes(data)
+
+    def _decode(self, data, max_size):  # type: ignore[no-untyped-def]
+        raise OutOfMemoryError("out of memory")
+
+
+def test_what_there_is_no_memory_for_is_neither_damaged_nor_unsupported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zvcore.codecs.register("hungry", Hungry)
+    try:
+        path = make(tmp_path / "a", "zarr3", codec="hungry")
+        assert kinds(path) == ["memory"] * 4
+        assert main(["verify", str(path)]) == 3
+        assert "out of memory" in capsys.readouterr().out
+        assert zvcore.repair(path).counts.get("chunks dropped") is None
+        assert (path / "c/0/0").exists()
+    finally:
+        zvcore.codecs.unregister("hungry")
 
 
 def test_a_file_of_no_known_format_is_not_called_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

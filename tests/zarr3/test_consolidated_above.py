@@ -184,11 +184,13 @@ def test_a_change_is_whole_where_a_group_above_cannot_tell_of_it(
         change(store, key, make)
 
     monkeypatch.setattr(LocalStore, "change", refused)
-    with pytest.warns(OutdatedMetadataWarning, match=r"is out of date.*another's"):
+    with pytest.warns(OutdatedMetadataWarning, match=r"is out of date.*another's") as caught:
         array.resize((4,))
+    assert {one.filename for one in caught} == {__file__}, "it points at who has asked for the change"
     assert array.shape == (4,)
     with pytest.warns(OutdatedMetadataWarning):
         array.resize((8,))
     assert list(array) == [7] * 4 + [0] * 4
-    with pytest.warns(OutdatedMetadataWarning):
+    with pytest.warns(OutdatedMetadataWarning) as caught:
         assert zvcore.create(tmp_path / "b", format=format, shape=(4,), dtype="u1").shape == (4,)
+    assert {one.filename for one in caught} == {__file__}

@@ -14,6 +14,7 @@ from zvcore.codecs.failures cimport RAISED, TOO_LONG, UNKNOWN_STAGE, WRONG_SIZE,
 from zvcore.codecs.parts cimport Parts, decode_parts
 from zvcore.codecs.room cimport next_room
 from zvcore.codecs.workers cimport Workers, give_worker, take_worker
+from zvcore.system.interpreter cimport zv_need_python
 from zvcore.system.scratch cimport Scratch, reserve, trim
 
 cdef extern from *:
@@ -252,6 +253,7 @@ cdef int decode_stage(Runner *runner, int chain, int stage, const Wanted *wanted
     cdef Attempt attempt
     cdef uint8_t *target
     if runner.chains[chain].stage[stage].table == NULL:
+        zv_need_python()
         return call_python(runner, &runner.chains[chain].stage[stage], data[0], wanted, out, data)
     attempt.given = data[0]
     if set_to_work(runner, chain, stage, &attempt) != ZV_OK:
@@ -426,6 +428,7 @@ cdef int encode_chain(Runner *runner, int chain, Bytes plain, Bytes *result) noe
         out, other = other, out         # it was decoded just now
     for stage in range(stages.count):
         if stages.stage[stage].table == NULL:
+            zv_need_python()
             if call_python(runner, &stages.stage[stage], result[0], NULL, out, result) != 0:
                 runner.failure.stage = stage
                 return -1

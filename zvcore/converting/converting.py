@@ -16,7 +16,7 @@ from zvcore.converting.note import read_note
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
 from zvcore.converting.skipping import convertible, refuse
 from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
-from zvcore.errors import ConflictError, PluginError, UnsupportedError, ZvcoreError
+from zvcore.errors import ConflictError, OutOfMemoryError, PluginError, UnsupportedError, ZvcoreError
 from zvcore.format import get_format
 from zvcore.report import What
 
@@ -98,6 +98,8 @@ class Converting(Conversion):
         if self.nodes_with_arrays:
             try:
                 self.rehearse()
+            except OutOfMemoryError:
+                raise
             except (UnsupportedError, PluginError):
                 if len(self.nodes_with_arrays) + len(self.failed) == 1:
                     raise

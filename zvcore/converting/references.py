@@ -17,7 +17,7 @@ from zvcore.converting.reference_tables import write_tables
 from zvcore.converting.skipping import refuse
 from zvcore.converting.virtual_chunks import takes_virtual_chunks, write_virtual_chunks
 from zvcore.documents.values import as_json
-from zvcore.errors import MetadataError, PluginError, UnsupportedError, ZvcoreError
+from zvcore.errors import MetadataError, OutOfMemoryError, PluginError, UnsupportedError, ZvcoreError
 from zvcore.exchange.virtual import removed
 from zvcore.format import Node, get_format
 from zvcore.opening import open as open_path
@@ -115,6 +115,8 @@ def _entries(
         try:
             # An array is left out as a whole, and not after half of its chunks.
             _see_whether_shown(node, inline)
+        except OutOfMemoryError:
+            raise
         except _REFUSED as error:
             failed[name] = error
             continue
@@ -150,6 +152,8 @@ def _nodes(top: Any, failed: dict[str, ZvcoreError]) -> Iterator[tuple[str, Any]
             path = f"{name}/{one}".lstrip("/")
             try:
                 waiting.append((path, members[one]))
+            except OutOfMemoryError:
+                raise
             except _REFUSED as error:
                 failed[path] = error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zvcore.converting.planning import arrays_of
-from zvcore.errors import PluginError, UnsupportedError, ZvcoreError
+from zvcore.errors import OutOfMemoryError, PluginError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +26,8 @@ def convertible(nodes: Sequence[Node], attempt: Callable[[Sequence[Node]], None]
             continue
         try:
             attempt([node])
+        except OutOfMemoryError:
+            raise  # it may well be convertible, where there is more
         except (UnsupportedError, PluginError) as error:
             failed[node.path] = error
     return failed

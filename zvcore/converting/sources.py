@@ -11,6 +11,7 @@ from zvcore.errors import (
     CorruptDataError,
     MetadataError,
     NotFoundError,
+    OutOfMemoryError,
     PluginError,
     UnsupportedError,
     ZvcoreError,
@@ -123,6 +124,8 @@ def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]
                 yield _alone(path, node)
                 continue
             image = get_format(node.format).read_image(node)
+        except OutOfMemoryError:
+            raise
         except _FAILURES as error:
             if failed is None or group is None:
                 raise

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import zvcore
 from zvcore.errors import InvalidKeyError, OutdatedMetadataWarning, ZvcoreError
 from zvcore.stores import LocalStore
 
@@ -18,6 +21,8 @@ __all__ = ["groups_above", "groups_to", "is_there", "warned_of"]
 
 # How far up groups are looked for.
 _DEPTH = 32
+# Where code lies that no user has written: a warning points at the line of theirs that led to it.
+_NOT_USERS = (os.path.join(os.path.dirname(zvcore.__file__), ""), contextmanager.__code__.co_filename)
 
 
 def groups_to(store: Store, path: str) -> tuple[Store, ...]:
@@ -33,7 +38,15 @@ def warned_of(group: Store) -> Iterator[None]:
         yield
     except (OSError, ZvcoreError) as error:
         text = f"{group.root} tells of what lies in it, and is out of date, since it could not be changed: {error}"
-        warnings.warn(text, OutdatedMetadataWarning, stacklevel=4)
+        warnings.warn(text, OutdatedMetadataWarning, stacklevel=_users_level())
+
+
+def _users_level() -> int:
+    """The `stacklevel`, for who asks, of the innermost code that a user has written."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def is_there(store: Store, key: str) -> bool:

@@ -19,6 +19,7 @@ from zvcore.system.atomics cimport (
     zv_compare_and_set64, zv_fetch_add, zv_load, zv_load64, zv_milliseconds, zv_store,
 )
 from zvcore.system.fork cimport guard
+from zvcore.system.interpreter cimport zv_need_python
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from zvcore.system.pool cimport zv_pool_begin, zv_pool_lock, zv_pool_start, zv_pool_stop, zv_pool_wait, zv_task
 
@@ -78,6 +79,7 @@ cdef void record_failure(Batch *batch, const Failure *failure) noexcept nogil:
     pthread_mutex_unlock(&failure_lock)
     zv_store(&batch.stop, 1)
     if unused != NULL:
+        zv_need_python()
         with gil:
             Py_XDECREF(<PyObject *> unused)
 
@@ -168,6 +170,7 @@ cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
             told = now
         if looking and now - batch.checked >= SIGNAL_MILLISECONDS:
             batch.checked = now
+            zv_need_python()
             if look_around(batch, slot) != 0:
                 record_failure(batch, &slot.failure)
                 return

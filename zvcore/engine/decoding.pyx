@@ -163,6 +163,7 @@ cdef int begin_joined(Slot *slot, Chunks chunks, const int64_t *order, int64_t i
     cdef uint64_t most = stored_limit(chunks.form.chunk_nbytes)
     if twos and i % 2:
         return 0
+    forget_ahead(&slot.runner)      # before other bytes lie where those of the last two were
     twos = twos and i + 1 < count
     if apart is None:
         stored[i] = together[i]

@@ -18,11 +18,10 @@ from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.engine.failures cimport (
     MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, TOO_LARGE_FAILURE,
 )
-from zvcore.engine.slots cimport fail, fail_system
+from zvcore.engine.slots cimport fail, fail_system, reserve_stored
 from zvcore.stores.files cimport open_object, read_at
 from zvcore.system.atomics cimport zv_compare_and_set, zv_fetch_add, zv_load
 from zvcore.system.files cimport file_stamp, zv_size_of
-from zvcore.system.scratch cimport reserve
 
 
 cdef enum:
@@ -156,7 +155,7 @@ cdef class WholeFiles(Stored):
             slot.failure.expected = most
             slot.failure.found = stamp.size
             return -1
-        memory = into if into != NULL and stamp.size == room else reserve(&slot.stored, stamp.size)
+        memory = into if into != NULL and stamp.size == room else reserve_stored(slot, stamp.size)
         if memory == NULL:
             close(fd)
             return fail(slot, MEMORY_FAILURE, chunk)
@@ -311,7 +310,7 @@ cdef class FileRanges(Stored):
             if offset > have or found.size > have - offset:
                 return fail_range(slot, chunk, offset, found.size, have)
         if into == NULL:
-            into = reserve(&slot.stored, found.size)
+            into = reserve_stored(slot, found.size)
         if into == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
         got = read_at(fd, into, found.size, offset) if offset < <uint64_t> 1 << 62 else 0

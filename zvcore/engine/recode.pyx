@@ -116,27 +116,50 @@ cdef class Recoding(Carrying):
     cdef int decode_cell(self, Slot *slot, int64_t cell, const Bytes *given, const Target *shown) noexcept nogil:
         """From `given`, the bytes of its only chunk, or from what is loaded now if that is NULL."""
         cdef Target ours
-        cdef Bytes stored
+        cdef Bytes found[2]
         cdef int64_t chunk, place
-        cdef int axis, status = 0
+        cdef int axis, k, some
         ours.data = shown.data
         ours.begin = NULL
         for axis in range(self.source.form.ndim):
             place = self.cells.axis_of[axis]
             ours.strides[axis] = shown.strides[place] if place >= 0 else 0
-        for chunk in range(self.cells.source_first[cell], self.cells.source_first[cell + 1]):
-            if given != NULL:
-                stored = given[0]
-            else:
-                status = self.stored.load(slot, chunk, stored_limit(self.source.form.chunk_nbytes), NULL, 0, &stored)
-            if status == 0:
-                if stored.data != NULL:
-                    slot.bytes_in += stored.size
-                status = read_block(slot, self.source, self.cells.source_selection, chunk, stored, &ours)
-            self.stored.done_with(slot, chunk)
-            if status != 0:
+        chunk = self.cells.source_first[cell]
+        if given != NULL:
+            return self.decode_chunk(slot, chunk, given[0], &ours)
+        while chunk < self.cells.source_first[cell + 1]:
+            some = self.load_some(slot, chunk, self.cells.source_first[cell + 1], found)
+            if some < 0:
                 return -1
+            for k in range(some):
+                if self.decode_chunk(slot, chunk + k, found[k], &ours) != 0:
+                    return -1
+            forget_ahead(&slot.runner)      # before other bytes lie where theirs were
+            chunk += some
         return 0
+
+    cdef int load_some(self, Slot *slot, int64_t chunk, int64_t end, Bytes *found) noexcept nogil:
+        """How many chunks of a cell are loaded now: two, which are decoded at once, where that gains; -1 if none."""
+        cdef uint64_t most = stored_limit(self.source.form.chunk_nbytes)
+        cdef int64_t two[2]
+        two[0] = chunk
+        two[1] = chunk + 1
+        # What cannot be loaded is loaded on its own, which says why.
+        if self.in_twos and end - chunk >= 2 and load_two(slot, self.stored, two, most, found) == 0:
+            decode_ahead(slot, self.source, two, found)
+            return 2
+        if self.stored.load(slot, chunk, most, NULL, 0, found) != 0:
+            self.stored.done_with(slot, chunk)
+            return -1
+        return 1
+
+    cdef int decode_chunk(self, Slot *slot, int64_t chunk, Bytes stored, const Target *ours) noexcept nogil:
+        cdef int status
+        if stored.data != NULL:
+            slot.bytes_in += stored.size
+        status = read_block(slot, self.source, self.cells.source_selection, chunk, stored, ours)
+        self.stored.done_with(slot, chunk)
+        return status
 
 
 def recode_chunks(Cells cells not None, Chunks source not None, Chunks target not None, Sink sink not None,

@@ -26,12 +26,11 @@ from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.moving cimport Place, Target, aim, direct_target, fill_out, hold, move_out
 from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.selection cimport RANGE_AXIS, Axis, Selection
-from zvcore.engine.slots cimport Slot, fail, fail_codec
+from zvcore.engine.slots cimport Slot, fail, fail_codec, reserve_stored
 from zvcore.engine.work cimport Work
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 from zvcore.stores.files cimport OpenFile, read_at, stamp_object
 from zvcore.system.files cimport file_stamp
-from zvcore.system.scratch cimport reserve
 
 
 cdef enum:
@@ -117,7 +116,7 @@ cdef class ChunkRead(Task):
             direct = self.new.data
         into = direct
         if direct == NULL or slot.runner.chains[0].count or self.length != block.nbytes:
-            into = reserve(&slot.stored, self.length)
+            into = reserve_stored(slot, self.length)
             if into == NULL:
                 return fail(slot, MEMORY_FAILURE, 0)
         if <uint64_t> read_at(self.file.descriptor, into, self.length, self.offset) != self.length:

@@ -1,6 +1,6 @@
 """What each thread of a batch has for itself: memory, and the failure that it met."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from zvcore.codecs.running cimport Runner
 from zvcore.engine.failures cimport Failure
@@ -28,6 +28,9 @@ cdef struct Slot:
 # A slot that no other thread uses; NULL when memory is short. Give it back.
 cdef Slot *take_slot() noexcept nogil
 cdef void give_slot(Slot *slot) noexcept nogil
+
+# `slot.stored` for so many bytes, or NULL. What was decoded of the bytes that lay there is forgotten.
+cdef uint8_t *reserve_stored(Slot *slot, uint64_t nbytes) noexcept nogil
 
 # Notes a failure of the slot's thread and returns -1; the caller may add more to `slot.failure`.
 cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil

@@ -1,19 +1,19 @@
 """What a thread of a batch has for itself: memory, and what went wrong. Slots are kept from one batch to the next."""
 
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strncpy
 
 from zvcore.codecs.failures cimport RAISED
-from zvcore.codecs.running cimport trim_runner
+from zvcore.codecs.running cimport forget_ahead, trim_runner
 from zvcore.engine.failures cimport (
     CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, PYTHON_FAILURE, SYSTEM_FAILURE, Failure,
 )
 from zvcore.stores.file_writes cimport leave_folder
 from zvcore.system.fork cimport guard
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
-from zvcore.system.scratch cimport discard, trim
+from zvcore.system.scratch cimport discard, reserve, trim
 
 
 cdef enum:
@@ -66,6 +66,12 @@ cdef void give_slot(Slot *slot) noexcept nogil:
         discard(&slot.cell)
         discard(&slot.path)
         free(slot)
+
+
+cdef uint8_t *reserve_stored(Slot *slot, uint64_t nbytes) noexcept nogil:
+    # It is known by where its bytes lay, and how many they were: others of the same length would be taken for them.
+    forget_ahead(&slot.runner)
+    return reserve(&slot.stored, nbytes)
 
 
 cdef int fail(Slot *slot, int kind, int64_t job) noexcept nogil:

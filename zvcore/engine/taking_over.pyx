@@ -18,6 +18,7 @@ from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot, fail_python
 from zvcore.engine.work cimport Work
 from zvcore.system.atomics cimport zv_fetch_add
+from zvcore.system.interpreter cimport zv_need_python
 
 
 # A program that stored such chunks can read them: there is no other limit than the memory.
@@ -53,9 +54,11 @@ cdef class TakingOver(Carrying):
         if found.data == NULL:
             return self.of_target(slot, self.sink.leave_out(slot, chunk))
         if self.asked:
+            zv_need_python()
             if self.look_at(slot, found) != 0:
                 return -1
         elif found.size != self.size:
+            zv_need_python()
             return unlike(slot)
         slot.bytes_in += found.size
         slot.handed_on += 1

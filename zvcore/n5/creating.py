@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import zvcore.codecs
-from zvcore.boxes import default_chunks
+from zvcore.boxes import default_chunks, given_lengths
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.n5.array import N5Array
@@ -27,9 +27,9 @@ _DEPTH = 32
 def create_dataset(
     store: Store,
     *,
-    shape: Sequence[int],
+    shape: Sequence[int] | int,
     dtype: Any,
-    chunks: Sequence[int] | None = None,
+    chunks: Sequence[int] | int | None = None,
     codec: Any = AUTO,
     fill_value: Any = AUTO,
     attrs: Mapping[str, Any] | None = None,
@@ -48,13 +48,15 @@ def create_dataset(
     n5_version  the version to write ("4.0.0" unless given) where the dataset begins a container of its own
     member      it is made in a group, and begins none
     """
-    shape = tuple(int(n) for n in shape)
+    shape = tuple(int(n) for n in given_lengths(shape, "shape"))
     data_type = data_type_of(dtype)
     items = NUMERIC.get(data_type, np.dtype(np.uint8))
     fill_value = chosen(fill_value, 0)
     if not isinstance(fill_value, int | float | np.number) or fill_value != 0:
         raise MetadataError("N5 has no fill value: what is not stored is 0", found=repr(fill_value))
-    chunks = default_chunks(shape, items.itemsize) if chunks is None else tuple(int(n) for n in chunks)
+    if chunks is None:
+        chunks = default_chunks(shape, items.itemsize)
+    chunks = tuple(int(n) for n in given_lengths(chunks, "chunks"))
     turn = -1 if order == "C" else 1
     metadata = DatasetMetadata.parse(
         {

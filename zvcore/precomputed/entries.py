@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,9 +97,15 @@ class Entries:
 
     def slice(self, first: int, last: int) -> Entries:
         """Some of the rows, as views."""
-        spans = self.spans
-        start = int(spans[:first].sum())
-        return self.rows(first, last, self.data[start : start + int(spans[first:last].sum())])
+        start, end = self._bounds[first], self._bounds[last]
+        return self.rows(first, last, self.data[int(start) : int(end)])
+
+    @cached_property
+    def _bounds(self) -> U64:
+        """Where in `data` each entry begins, and where the last one ends: made once for all slices."""
+        bounds = np.zeros(len(self.ids) + 1, np.uint64)
+        np.cumsum(self.spans, out=bounds[1:])
+        return bounds
 
 
 def join(pieces: Sequence[Entries]) -> Entries:

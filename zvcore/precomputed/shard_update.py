@@ -55,12 +55,14 @@ def update_shards(
     gone = as_ids(deleted)
     changed_shards, _ = spec.split(changes.hashes)
     gone_shards, _ = spec.locate(gone)
-    for shard in np.union1d(changed_shards, gone_shards).tolist():
-        rows = np.flatnonzero(changed_shards == shard)
-        first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
-        rewrite_shard(
-            reader, shard, changes.slice(first, last), told[first:last], gone[gone_shards == shard], threads=threads
-        )
+    order = np.argsort(gone_shards, kind="stable")
+    gone, gone_shards = gone[order], gone_shards[order]
+    shards = np.union1d(changed_shards, gone_shards)
+    # Both are in the order of shards: where the rows of each lie is looked up for all at once.
+    changed = [np.searchsorted(changed_shards, shards, side).tolist() for side in ("left", "right")]
+    deleted_rows = [np.searchsorted(gone_shards, shards, side).tolist() for side in ("left", "right")]
+    for shard, first, last, start, end in zip(shards.tolist(), *changed, *deleted_rows, strict=True):
+        rewrite_shard(reader, shard, changes.slice(first, last), told[first:last], gone[start:end], threads=threads)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memchr, memcmp, memcpy
 
 from zvcore.system.atomics cimport zv_milliseconds
+from zvcore.system.interpreter cimport zv_need_python
 
 
 cdef extern from "<poll.h>" nogil:
@@ -394,6 +395,7 @@ cdef class PlainLines:
                 return -1
             if ready < 0 or now - looked >= SIGNAL_MILLISECONDS:
                 looked = now
+                zv_need_python()
                 with gil:
                     PyErr_CheckSignals()
             for i in range(self.count if ready > 0 else 0):

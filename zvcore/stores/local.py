@@ -401,7 +401,7 @@ class LocalStore(Store):
         """
         self._refuse_if_read_only("")
         removed = 0
-        for folder, below, names in os.walk(self.local_root):
+        for folder, below, names in os.walk(self.local_root, onerror=_unless_absent):
             kept = [name for name in names if kept_version(name) is not None]
             settle_kept(folder, kept)
             # Those that are left are new versions that nobody has exchanged yet.
@@ -426,7 +426,7 @@ class LocalStore(Store):
         return removed
 
     def damaged(self) -> Iterator[ZvcoreError]:
-        for folder, _, names in os.walk(self.local_root):
+        for folder, _, names in os.walk(self.local_root, onerror=_unless_absent):
             for one in cut_short(folder, names):
                 key = os.path.join(folder, one.of).removeprefix(self._folder)
                 yield CorruptDataError(_CUT_SHORT, key=os.fsdecode(key), expected=f"{one.size} bytes", found=one.found)
@@ -451,7 +451,7 @@ class LocalStore(Store):
                 pool.drop(path)
                 found.append(key)
             return found
-        for folder, _, names in os.walk(self.local_root):
+        for folder, _, names in os.walk(self.local_root, onerror=_unless_absent):
             for name in settle_kept(folder, names):
                 path = os.path.join(folder, name)
                 pool.drop(path)
@@ -488,6 +488,12 @@ def sync_folder(folder: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _unless_absent(error: OSError) -> None:
+    """Folders that cannot be listed are no empty ones; those that have gone meanwhile, or can have no objects, are."""
+    if error.errno not in _ABSENT:
+        raise error
 
 
 def _is_number(path: bytes) -> bool:

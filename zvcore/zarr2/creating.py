@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import zvcore.codecs
-from zvcore.boxes import default_chunks
+from zvcore.boxes import default_chunks, given_lengths
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.zarr2.array import Zarr2Array
@@ -32,9 +32,9 @@ _ITEM_BYTES = 64
 def create_array(
     store: Store,
     *,
-    shape: Sequence[int],
+    shape: Sequence[int] | int,
     dtype: Any,
-    chunks: Sequence[int] | None = None,
+    chunks: Sequence[int] | int | None = None,
     codec: Any = AUTO,
     fill_value: Any = AUTO,
     attrs: Mapping[str, Any] | None = None,
@@ -59,14 +59,14 @@ def create_array(
     dimension_names      what xarray calls the axes
     through              the stores of the groups that it is made in
     """
-    shape = tuple(int(n) for n in shape)
+    shape = tuple(int(n) for n in given_lengths(shape, "shape"))
     data_type, codecs = _typed(dtype, endian, _listed(filters), chosen(codec, "zstd"))
     if chunks is None:
         chunks = default_chunks(shape, data_type.dtype.itemsize if data_type.kind == "fixed" else _ITEM_BYTES)
     before, compressor = _spelled(codecs, data_type)
     values = {
         "shape": shape,
-        "chunks": [int(n) for n in chunks],
+        "chunks": [int(n) for n in given_lengths(chunks, "chunks")],
         "dtype": data_type.json,
         "compressor": compressor,
         "fill_value": _written_fill(data_type, fill_value),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import zvcore.codecs
-from zvcore.boxes import CHUNK_BYTES, default_chunks
+from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.zarr3.array import Zarr3Array, array_of
@@ -33,10 +33,10 @@ _INDEX_CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}, {"nam
 def create_array(
     store: Store,
     *,
-    shape: Sequence[int],
+    shape: Sequence[int] | int,
     dtype: Any,
-    chunks: Sequence[Any] | None = None,
-    shards: Sequence[Any] | None = None,
+    chunks: Sequence[Any] | int | None = None,
+    shards: Sequence[Any] | int | None = None,
     codec: Any = AUTO,
     fill_value: Any = AUTO,
     attrs: Mapping[str, Any] | None = None,
@@ -62,8 +62,10 @@ def create_array(
     chunks      their shape; along an axis also a list of lengths and of [length, count], for a rectilinear grid
     shards      the shape of what one object holds, a multiple of `chunks`; along an axis also such a list
     """
-    shape = tuple(int(n) for n in shape)
+    shape = tuple(int(n) for n in given_lengths(shape, "shape"))
     data_type = data_type_of(dtype)
+    if shards is not None:
+        shards = given_lengths(shards, "shards")
     if chunks is None:
         chunks = _default_chunks(shape, data_type, shards)
     chunks = _shape(chunks, "chunks", shape, listed=shards is None)
@@ -152,10 +154,10 @@ def _default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequenc
     return tuple(chunks)
 
 
-def _shape(given: Sequence[Any], what: str, shape: tuple[int, ...], listed: bool) -> tuple[Any, ...]:
+def _shape(given: Sequence[Any] | int, what: str, shape: tuple[int, ...], listed: bool) -> tuple[Any, ...]:
     """A length for each axis; `listed`: or a list of them, which is looked at when the document is read back."""
     found: list[Any] = []
-    for one in given:
+    for one in given_lengths(given, what):
         if listed and isinstance(one, (list, tuple, np.ndarray)):
             found.append([[int(n) for n in part] if isinstance(part, (list, tuple)) else int(part) for part in one])
         else:

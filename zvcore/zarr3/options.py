@@ -14,8 +14,8 @@ __all__ = ["ArrayOptions", "OpenOptions"]
 
 class ArrayOptions(Creation, total=False):
     # Along an axis also a list of lengths, and of [length, count].
-    chunks: Sequence[int | Sequence[int | Sequence[int]]] | None
-    shards: Sequence[int | Sequence[int | Sequence[int]]] | None
+    chunks: Sequence[int | Sequence[int | Sequence[int]]] | int | None
+    shards: Sequence[int | Sequence[int | Sequence[int]]] | int | None
     filters: Sequence[OneCodec] | None
     endian: Literal["little", "big"]
     index_location: Literal["start", "end"]
