@@ -198,6 +198,17 @@ def test_what_cannot_be_described_in_a_group_is_said_by_the_exit_status(
     assert "sound" in told and "broken" in told
 
 
+@pytest.mark.parametrize("command", [("info",), ("tree",), ("ls", "-l")])
+def test_what_is_unsupported_in_a_group_is_told_and_nothing_is_missing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    group = zvcore.open(tmp_path / "g", "w", format="zarr3")
+    group.create_array("other", shape=(4,), dtype="u1")
+    document = tmp_path / "g/other/zarr.json"
+    document.write_text(document.read_text().replace('"uint8"', '"of_another_program"'))
+    assert "unsupported" in said(capfd, *command, tmp_path / "g")
+
+
 def test_tree(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lines = said(capfd, "tree", data / "group.zarr").splitlines()
     assert lines[1].startswith("├── deep  ") and lines[2].startswith("│   └── shards  ")

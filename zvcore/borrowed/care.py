@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.array import Array
 from zvcore.borrowed.stored import StoredLayout
 from zvcore.boxes import box_of, count_of, slices
+from zvcore.care.describing import unread
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.exchange.target import grow
 from zvcore.format import get_format
@@ -190,7 +191,7 @@ def _described(node: Any) -> dict[str, Any]:
         try:
             members[name] = _described(node[name])
         except ZvcoreError as error:
-            members[name] = {"format": node.format, "kind": "broken", "error": str(error)}
+            members[name] = unread(node.format, error)
     return {"format": node.format, "kind": "group", "attributes": dict(node.attrs), **shown, "members": members}
 
 

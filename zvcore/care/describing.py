@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from zvcore.care.walking import DEEPEST_GROUP
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import get_format
+from zvcore.report import Problem
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.request_threads import side_by_side
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from zvcore.array import Array
     from zvcore.stores import Store
 
-__all__ = ["Inspector", "sizes_of", "stored_size", "totals"]
+__all__ = ["Inspector", "sizes_of", "stored_size", "totals", "unread"]
 
 # How many keys are held at once.
 _AT_ONCE = 4096
@@ -98,8 +99,14 @@ class Inspector(Generic[AnyArray]):
             try:
                 answer["members"][name] = self.inspect(store.child(name), None, depth + 1, below)
             except ZvcoreError as error:
-                answer["members"][name] = {"format": self.format, "kind": "broken", "error": str(error)}
+                answer["members"][name] = unread(self.format, error)
         return answer
+
+
+def unread(format: str, error: ZvcoreError) -> dict[str, Any]:
+    """What is told of something that this error keeps from being described."""
+    kind = "broken" if Problem.of(error).damage else "unsupported"
+    return {"format": format, "kind": kind, "error": str(error)}
 
 
 def _by_member(paths: Iterable[str]) -> dict[str, set[str]]:

@@ -206,7 +206,7 @@ def counted(found: dict[str, Any]) -> bool:
     if "stored_bytes" in found:
         return True
     below = _below(found)
-    return found["kind"] not in ("folder", "file", "broken", "array") and (not below or any(map(counted, below)))
+    return found["kind"] not in ("folder", "file", "broken", "unsupported", "array") and (not below or any(map(counted, below)))
 
 
 def total(found: dict[str, Any]) -> tuple[int, int]:

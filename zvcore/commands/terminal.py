@@ -124,10 +124,12 @@ def tell_all_unfinished(path: str) -> bool:
 
 def is_incomplete(found: Mapping[str, Any]) -> bool:
     """Whether anything in what `zvcore.inspect` found is the destination of an unfinished conversion, cannot be
-    described, or is a group that may have more than was found, because the document that tells of it is broken.
+    described because it is broken, or is a group that may have more than was found, because the document that tells of
+    it is broken.
     """
     cut = found.get("kind") == "broken" or (found.get("kind") == "group" and "error" in found)
-    return cut or bool(found.get("unfinished")) or any(map(is_incomplete, found.get("members", {}).values()))
+    below = (*found.get("members", {}).values(), *found.get("scales", ()), *found.get("levels", ()))
+    return cut or bool(found.get("unfinished")) or any(map(is_incomplete, below))
 
 
 def open_array(path: str) -> Any:

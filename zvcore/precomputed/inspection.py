@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from zvcore.care.describing import sizes_of, totals
+from zvcore.care.describing import sizes_of, totals, unread
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.precomputed.annotation_set import Annotations
 from zvcore.precomputed.judging import ChunkJudge
@@ -18,7 +18,7 @@ from zvcore.precomputed.parts import Shards, folders_of, parts_of
 from zvcore.precomputed.segment_properties import check_segment_properties
 from zvcore.precomputed.shard_check import examine, shard_map
 from zvcore.precomputed.skeletons import Skeletons
-from zvcore.report import Report, What
+from zvcore.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ def _inspect_volume(store: Store, info: Mapping[str, Any], threads: int | None) 
         try:
             scales.append(_inspect_scale(store, volume, number, threads))
         except ZvcoreError as error:
-            scales.append(_unread(error))
+            scales.append(unread("precomputed", error))
     answer: dict[str, Any] = {
         "format": "precomputed",
         "kind": VOLUME,
@@ -65,13 +65,8 @@ def _inspect_volume(store: Store, info: Mapping[str, Any], threads: int | None) 
             elif kind == LEGACY_MESHES and next(store.list(folder), None) is not None:
                 answer["members"][folder] = _inspect_objects(store.child(folder), {}, kind, threads)
         except ZvcoreError as error:
-            answer["members"][folder] = _unread(error)
+            answer["members"][folder] = unread("precomputed", error)
     return answer
-
-
-def _unread(error: ZvcoreError) -> dict[str, Any]:
-    kind = "unsupported" if error.kind == What.UNSUPPORTED else "broken"
-    return {"format": "precomputed", "kind": kind, "error": str(error)}
 
 
 def _inspect_scale(store: Store, volume: VolumeInfo, number: int, threads: int | None) -> dict[str, Any]:

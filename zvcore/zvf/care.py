@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from zvcore.care.describing import totals
+from zvcore.care.describing import totals, unread
 from zvcore.care.rewriting import Patient
 from zvcore.errors import ZvcoreError
 from zvcore.report import MOST_KEPT, Problem, Report, keeping
@@ -107,7 +107,7 @@ def inspect(store: Store, *, only: str | None = None, threads: int | None = None
         try:
             levels.append(_inspect_level(opened, number, threads))
         except ZvcoreError as error:
-            levels.append({"level": number, "kind": "broken", "error": str(error)})
+            levels.append({**unread("zvf", error), "level": number})
     return {
         "format": "zvf",
         "kind": "vectors",
