@@ -205,8 +205,10 @@ def counted(found: dict[str, Any]) -> bool:
     """Whether files and bytes were counted: not in what only lies beside others in a folder, nor within one file."""
     if "stored_bytes" in found:
         return True
+    if found["kind"] in ("folder", "file", "broken", "unsupported", "array"):
+        return False
     below = _below(found)
-    return found["kind"] not in ("folder", "file", "broken", "unsupported", "array") and (not below or any(map(counted, below)))
+    return not below or any(map(counted, below))
 
 
 def total(found: dict[str, Any]) -> tuple[int, int]:
