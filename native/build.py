@@ -66,6 +66,12 @@ NEAR_COPY = "if (UNALIGNED_ACCESS_IS_FAST && offset >= WORDBYTES)"
 FIRST_DECODER = "#define FUNCNAME deflate_decompress_default"
 BEFORE_LOOP = "if (in_next >= in_fastloop_end || out_next >= out_fastloop_end)"
 CHOICE = "#ifdef arch_select_decompress_func"
+AFTER_CODES = "/*\n * Clear the Huffman symbol frequency counters."
+COUNTED = "\n\tstats->num_new_observations++;"
+COUNT_LITERAL = f"stats->new_observations[((lit >> 5) & 0x6) | (lit & 1)]++;{COUNTED}"
+COUNT_MATCH = f"stats->new_observations[NUM_LITERAL_OBSERVATION_TYPES +\n\t\t\t\t(length >= 9)]++;{COUNTED}"
+CODE_LENGTHS = "deflate_compute_full_len_codewords(c, codes);"
+NOTE_USED = "for (i = 0; i < data_len; i++)\n\t\tused[data[i]] = 1;"
 LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
 
 LIBRARIES = (
@@ -93,6 +99,15 @@ LIBRARIES = (
             Change("lib/decompress_template.h", BEFORE_LOOP, f"ZV_STOP\n\t{BEFORE_LOOP}"),
             Change("lib/deflate_decompress.c", CHOICE, f'#include "two_streams.h"\n\n{CHOICE}'),
             Change("lib/deflate_compress.c", '#include "hc_matchfinder.h"', '#include "find_match.h"'),
+            Change("lib/deflate_compress.c", AFTER_CODES, f'#include "make_codes.h"\n\n{AFTER_CODES}'),
+            Change(
+                "lib/hc_matchfinder.h", "HC_MATCHFINDER_HASH4_ORDER\t16", "HC_MATCHFINDER_HASH4_ORDER\tZV_HASH4_ORDER"
+            ),
+            # For small_deflate.c: what blocks of few bytes need not have.
+            Change("lib/deflate_compress.c", COUNT_LITERAL, f"if (ZV_LONG_BLOCKS) {{ {COUNT_LITERAL} }}"),
+            Change("lib/deflate_compress.c", COUNT_MATCH, f"if (ZV_LONG_BLOCKS) {{ {COUNT_MATCH} }}"),
+            Change("lib/deflate_compress.c", CODE_LENGTHS, "ZV_CODE_LENGTHS(c, codes, sequences);"),
+            Change("lib/deflate_compress.c", NOTE_USED, "ZV_NOTE_USED(used, data, data_len);"),
         ),
         include=(".", "lib", str(HERE)),
         tells=("-DZV_OUR_LIBDEFLATE",),

@@ -44,6 +44,33 @@ static forceinline u32 zv_extend(const u8 *next, const u8 *match, u32 same, u32 
 #define lz_extend zv_extend
 #endif
 
+/* The library's tables have 2^16 places for four bytes: half of those that are noted in a window of 32 KiB of noise share
+ * theirs with others, and each is looked at. With twice as many, images take 0.87 to 0.98 of the time. */
+#ifdef ZV_SHORT_MATCHES
+#define ZV_HASH4_ORDER 16
+#else
+#define ZV_HASH4_ORDER 17
+#endif
+
+/* In place of matchfinder_rebase, once for 32 KiB: what makes up for the larger table where matches are long. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+__attribute__((target("avx2"))) static void zv_rebase_avx2(mf_pos_t *data, size_t size) {
+    const __m256i window = _mm256_set1_epi16((short) -MATCHFINDER_WINDOW_SIZE);
+    __m256i *place = (__m256i *) data, *end = (__m256i *) ((u8 *) data + size);
+    for (; place != end; place++) {
+        _mm256_storeu_si256(place, _mm256_adds_epi16(_mm256_loadu_si256(place), window));
+    }
+}
+
+static forceinline void zv_rebase(mf_pos_t *data, size_t size) {
+    if (__builtin_cpu_supports("avx2") && size % sizeof(__m256i) == 0) zv_rebase_avx2(data, size);
+    else matchfinder_rebase(data, size);
+}
+#define matchfinder_rebase zv_rebase
+#endif
+
 #include "hc_matchfinder.h"
 
 /* In values of a few kilobytes matches are short, and the library's own loop is as fast. */

@@ -50,6 +50,7 @@ static forceinline void begin_with_few(mf_pos_t *data, size_t size) {
 #define lz_hash hash_of_few
 
 #define ZV_SHORT_MATCHES
+#define ZV_FEW_BYTES
 #include "deflate_compress.c"
 #include "gzip_compress.c"
 #include "zlib_compress.c"
