@@ -43,7 +43,9 @@ PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.
 def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     """Python and the lines of `zvcore`, in the order of the page, in one folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(_plugins, "_registered", {**_plugins._registered})  # what a page registers is its own
+    # What a page registers is its own, and what is made of it.
+    monkeypatch.setattr(_plugins, "_registered", {**_plugins._registered})
+    monkeypatch.setattr(_plugins, "_derived", {})
     blocks = re.findall(r"```(python|sh)\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     names: dict[str, object] = {"__name__": "__main__"}
