@@ -67,6 +67,10 @@ FIRST_DECODER = "#define FUNCNAME deflate_decompress_default"
 BEFORE_LOOP = "if (in_next >= in_fastloop_end || out_next >= out_fastloop_end)"
 CHOICE = "#ifdef arch_select_decompress_func"
 AFTER_CODES = "/*\n * Clear the Huffman symbol frequency counters."
+BLOCK_STATE = "struct block_split_stats {"
+AT_BEGIN = "os.overflow = false;"
+IS_ENOUGH = "if (cur_len >= nice_len)"
+WRITE_BLOCK = "deflate_flush_block(c, os, block_begin, block_length, sequences,\n\t\t\t    is_final_block)"
 COUNTED = "\n\tstats->num_new_observations++;"
 COUNT_LITERAL = f"stats->new_observations[((lit >> 5) & 0x6) | (lit & 1)]++;{COUNTED}"
 COUNT_MATCH = f"stats->new_observations[NUM_LITERAL_OBSERVATION_TYPES +\n\t\t\t\t(length >= 9)]++;{COUNTED}"
@@ -103,6 +107,11 @@ LIBRARIES = (
             Change(
                 "lib/hc_matchfinder.h", "HC_MATCHFINDER_HASH4_ORDER\t16", "HC_MATCHFINDER_HASH4_ORDER\tZV_HASH4_ORDER"
             ),
+            # Whether to look ahead (find_match.h).
+            Change("lib/deflate_compress.c", BLOCK_STATE, f"{BLOCK_STATE} bool zv_is_noise;"),
+            Change("lib/deflate_compress.c", AT_BEGIN, f"{AT_BEGIN} ZV_BEGIN(c);"),
+            Change("lib/deflate_compress.c", IS_ENOUGH, "if (cur_len >= nice_len || ZV_TAKES_FIRST(c))"),
+            Change("lib/deflate_compress.c", WRITE_BLOCK, f"ZV_JUDGE(c, os, block_length, {WRITE_BLOCK})"),
             # For small_deflate.c: what blocks of few bytes need not have.
             Change("lib/deflate_compress.c", COUNT_LITERAL, f"if (ZV_LONG_BLOCKS) {{ {COUNT_LITERAL} }}"),
             Change("lib/deflate_compress.c", COUNT_MATCH, f"if (ZV_LONG_BLOCKS) {{ {COUNT_MATCH} }}"),
