@@ -30,8 +30,26 @@
 
 static forceinline u32 hash_of_few(u32 seq, unsigned num_bits) { return lz_hash(seq, num_bits - LEFT_OUT); }
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+__attribute__((target("avx2"))) static void fill_avx2(mf_pos_t *data, size_t count) {
+    const __m256i empty = _mm256_set1_epi16(MATCHFINDER_INITVAL);
+    for (size_t i = 0; i < count; i += sizeof(empty) / sizeof(*data)) _mm256_storeu_si256((__m256i *) (data + i), empty);
+}
+#define HAS_AVX2 __builtin_cpu_supports("avx2")
+#else
+#define fill_avx2(data, count)
+#define HAS_AVX2 0
+#endif
+
+/* All tables are a multiple of MATCHFINDER_SIZE_ALIGNMENT, as are the parts of them that are used. */
 static forceinline void fill(mf_pos_t *data, size_t count) {
-    for (size_t i = 0; i < count; i++) data[i] = MATCHFINDER_INITVAL;
+    if (HAS_AVX2) {
+        fill_avx2(data, count);
+    } else {
+        for (size_t i = 0; i < count; i++) data[i] = MATCHFINDER_INITVAL;
+    }
 }
 
 static forceinline void begin_with_few(mf_pos_t *data, size_t size) {
@@ -48,6 +66,10 @@ static forceinline void begin_with_few(mf_pos_t *data, size_t size) {
 #undef matchfinder_init
 #define matchfinder_init begin_with_few
 #define lz_hash hash_of_few
+
+/* These tables lie in the first cache. */
+#undef prefetchw
+#define prefetchw(place) ((void) (place))
 
 #define ZV_SHORT_MATCHES
 #define ZV_FEW_BYTES

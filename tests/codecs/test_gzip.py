@@ -46,6 +46,33 @@ def test_small_values_take_hardly_more_space_than_with_the_standard_library(size
     assert ours <= most * theirs
 
 
+@pytest.mark.parametrize("level", range(1, 10))
+@pytest.mark.parametrize("symbols", [2, 3, 16, 17, 23])
+def test_codes_of_all_lengths(level: int, symbols: int) -> None:
+    # Each symbol as often as the two before it together: with 17 and more the rarest would need too long codes.
+    counts = [1, 1]
+    while len(counts) < symbols:
+        counts.append(counts[-1] + counts[-2])
+    rng = np.random.default_rng(symbols)
+    values = rng.permutation(np.repeat(rng.permutation(256)[:symbols].astype("u1"), counts))
+    for data in (values.tobytes(), values[:4096].tobytes(), values[:600].tobytes()):
+        assert gzip.decompress(codecs.get("gzip", level=level).encode(data)) == data
+
+
+@pytest.mark.parametrize("level", range(4, 10))
+def test_noise_beside_what_repeats(level: int) -> None:
+    rng = np.random.default_rng(level)
+    noise, rows = rng.poisson(300, 60_000).astype("<u2").tobytes(), np.repeat(rng.integers(0, 9, 500), 90).tobytes()
+    codec = codecs.get("gzip", level=level)
+    for parts in ((noise, rows), (rows, noise), (noise[:5000], rows, noise, rows)):
+        data = b"".join(parts)
+        stream = codec.encode(data)
+        assert gzip.decompress(stream) == data
+        # What was judged to be noise says nothing of what comes after it, nor of the next value.
+        assert len(stream) <= 1.02 * sum(len(codec.encode(part)) for part in parts)
+        assert codec.encode(data) == stream
+
+
 def test_level_minus_one_is_six() -> None:
     assert codecs.get("gzip", level=-1).encode(DATA) == codecs.get("gzip", level=6).encode(DATA)
     assert codecs.get("gzip", level=-1).to_n5()["level"] == -1
