@@ -76,6 +76,8 @@ COUNT_LITERAL = f"stats->new_observations[((lit >> 5) & 0x6) | (lit & 1)]++;{COU
 COUNT_MATCH = f"stats->new_observations[NUM_LITERAL_OBSERVATION_TYPES +\n\t\t\t\t(length >= 9)]++;{COUNTED}"
 CODE_LENGTHS = "deflate_compute_full_len_codewords(c, codes);"
 NOTE_USED = "for (i = 0; i < data_len; i++)\n\t\tused[data[i]] = 1;"
+SEARCH = "return ZSTD_compressBlock_doubleFast_noDict_{0}(ms, seqStore, rep, src, srcSize);"
+SEARCH_PAIRS = "return zv_search_block(ms, seqStore, rep, src, srcSize, ZSTD_compressBlock_doubleFast_noDict_{0});"
 LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
 
 LIBRARIES = (
@@ -134,6 +136,18 @@ LIBRARIES = (
         archive="zstd",
         sources=("common/*.c", "compress/*.c", "decompress/*.c"),
         headers=("zstd.h", "zstd_errors.h", "zdict.h"),
+        changes=(
+            Change(
+                "compress/zstd_double_fast.c",
+                '#include "zstd_double_fast.h"',
+                '#include "zstd_double_fast.h"\n#include "sample_pairs.h"',
+            ),
+            *(
+                Change("compress/zstd_double_fast.c", SEARCH.format(least), SEARCH_PAIRS.format(least))
+                for least in (4, 5)
+            ),
+        ),
+        include=(".", str(HERE)),
         # The assembly for Huffman codes is slower than what compilers make of the C, since zstd 1.5.6.
         flags=("-DZSTD_DISABLE_ASM", "-DZSTD_LEGACY_SUPPORT=0", "-DXXH_NAMESPACE=ZSTD_"),
         licence="../LICENSE",

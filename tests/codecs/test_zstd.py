@@ -148,3 +148,51 @@ def test_damaged_streams_decode_as_zstandard_decodes_them(data: Any, level: Any,
         decoded = None
     if decoded is not None and damaged[:4] == stored[:4]:
         assert zstandard.ZstdDecompressor().decompressobj().decompress(bytes(damaged)) == decoded
+
+
+def camera(seed: int, samples: int, electrons: float = 60) -> Any:
+    """What a camera adds to next to no light: noise of 16 bits, of which eight say nothing."""
+    rng = np.random.default_rng(seed)
+    return (100 + rng.poisson(electrons, samples) * 2 + rng.normal(0, 1.6, samples)).astype("<u2")
+
+
+# native/sample_pairs.h searches these in another way, with `make native`.
+@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("order", ["<u2", ">u2", "<u4", "<f8"])
+def test_noisy_images(level: int, order: str) -> None:
+    codec = codecs.get("zstd", level=level)
+    for samples in (3000, 8192, 70_001, 300_000):
+        data = camera(samples, samples).astype(order).tobytes()
+        for part in (data, data[1:], data[:-3]):
+            stored = codec.encode(part)
+            assert zstandard.ZstdDecompressor().decompress(stored) == part
+            # Nothing depends on what the same thread compressed before.
+            assert codecs.get("zstd", level=level).encode(part) == stored
+            assert len(stored) <= 1.01 * len(zstandard.ZstdCompressor(level=level).compress(part)) + 100
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noise_beside_everything_else(seed: int) -> None:
+    """Blocks that look like noise at first, and then do not, or only in parts."""
+    rng = np.random.default_rng(seed)
+    noise = camera(seed, 90_000).tobytes()
+    others = [
+        bytes(90_000),
+        np.repeat(rng.integers(0, 5000, 900, "u2"), 70).tobytes(),
+        rng.integers(0, 256, 50_000, "u1").tobytes(),
+        np.cumsum(rng.integers(-3, 4, 40_000)).astype("<i2").tobytes(),
+        ("".join(map(chr, rng.permutation(np.repeat(np.arange(97, 123), 900))))).encode("utf-16-le"),
+        noise[:3000] * 20,
+    ]
+    codec = codecs.get("zstd")
+    for _ in range(6):
+        parts: list[bytes] = []
+        for _ in range(4):
+            # Of whole samples, as everything in an array is.
+            parts.append(others[rng.integers(len(others))][: 2 * rng.integers(1, 45_000)])
+            parts.append(noise[2 * rng.integers(15_000) : 2 * rng.integers(15_000, 90_000)])
+        data = b"".join(parts)
+        stored = codec.encode(data)
+        assert zstandard.ZstdDecompressor().decompress(stored) == data
+        assert codec.decode(stored) == data
+        assert len(stored) <= 1.02 * len(zstandard.ZstdCompressor(level=3).compress(data))
