@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorstore
 import z5py
-import zarr
 
 import zvcore
 from bench.data import volume
+from bench.pipelines import opened, within
 from bench.scale import pick
 from zvcore.stores.durability import DURABILITIES
 from zvcore.stores.late_writes import settle
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 SIDE = pick(256, 32)
 SHARD, INNER, BLOCK = pick(128, 16), pick(64, 8), pick(32, 8)
-ZARRS = "zarrs.ZarrsCodecPipeline"
 
 
 def rewritable(path: Path, how: str, **options: Any) -> Any:
@@ -57,8 +56,7 @@ def shards(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], A
         theirs = tensorstore.open(spec, open=True, read=True, write=True).result()
         return lambda: theirs.write(data).result()
     if who == "zarrs":
-        zarr.config.set({"codec_pipeline.path": ZARRS})
-        return partial(zarr.open_array(path, mode="r+").__setitem__, ..., data)
+        return within(who, partial(opened(path, who, "r+").__setitem__, ..., data))
     return partial(rewritable(path, who).__setitem__, ..., data)
 
 

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zarr
+import zarrs  # noqa: F401  registers its pipeline
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
+from bench.pipelines import within
 from bench.scale import pick
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ SIZE = pick(1024, 64)
 TILE = pick(256, 32)
 SHARD = (pick(16, 2), SIZE, SIZE)
 LEVEL = 3
+BY_ZARR = ("zarrs", "zarr")
 
 
 @cache
@@ -115,26 +118,32 @@ def with_h5py(source: Path) -> None:
 
 def of_tiff(predictor: bool, codec: Any) -> dict[str, Callable[[], Any]]:
     source = tiff(predictor)
-    return {"zvcore": partial(convert, source, codec=codec), "tifffile+zarr": partial(with_tifffile, source)}
+    theirs = {f"tifffile+{who}": within(who, partial(with_tifffile, source)) for who in BY_ZARR}
+    return {"zvcore": partial(convert, source, codec=codec), **theirs}
 
 
 def of_hdf5() -> dict[str, Callable[[], Any]]:
     source = hdf5()
-    return {"zvcore": partial(convert, f"{source}:/x"), "h5py+zarr": partial(with_h5py, source)}
+    theirs = {f"h5py+{who}": within(who, partial(with_h5py, source)) for who in BY_ZARR}
+    return {"zvcore": partial(convert, f"{source}:/x"), **theirs}
+
+
+def peers(reader: str) -> tuple[str, ...]:
+    return ("zvcore", *(f"{reader}+{who}" for who in BY_ZARR))
 
 
 ZSTD = {"name": "zstd", "level": LEVEL}
 ZLIB = "numcodecs.zlib"
 CONTESTS = [
     *(
-        Contest(name, ("zvcore", "tifffile+zarr"), partial(of_tiff, predictor, codec), writes=True)
+        Contest(name, peers("tifffile"), partial(of_tiff, predictor, codec), writes=True)
         for name, predictor, codec in (
             ("OME-TIFF zlib to sharded Zarr zstd", False, ZSTD),
             ("OME-TIFF predictor to sharded Zarr zstd", True, ZSTD),
             ("OME-TIFF zlib to sharded Zarr, as it is", False, ZLIB),
         )
     ),
-    Contest("HDF5 gzip to sharded Zarr, as it is", ("zvcore", "h5py+zarr"), of_hdf5, writes=True),
+    Contest("HDF5 gzip to sharded Zarr, as it is", peers("h5py"), of_hdf5, writes=True),
 ]
 if None in (h5py, tifffile):
     CONTESTS.clear()

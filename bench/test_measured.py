@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tensorstore
-import zarr
+import zarrs  # noqa: F401  registers its pipeline
 
 import zvcore
+from bench import pipelines
 from bench.contest import Contest, entrants, run_alone
 from bench.measured import IMAGES, stacked, tracts
 from bench.scale import pick
@@ -36,7 +37,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 COPIES = pick(32, 2)
 COPIES_OF_TRACTS = pick(10, 1)
-PEERS = ("zvcore", "tensorstore", "zarr")
+BY_ZARR = ("zarrs", "zarr")
+PEERS = ("zvcore", "tensorstore", *BY_ZARR)
 CODECS: dict[str, dict[str, Any]] = {
     "zstd": {"name": "zstd", "configuration": {"level": 3, "checksum": False}},
     "gzip": {"name": "gzip", "configuration": {"level": 5}},
@@ -68,8 +70,8 @@ def made(kind: str, codec: str, name: str) -> Path:
 
 
 def opened(path: Path, who: str) -> Any:
-    if who == "zarr":
-        return zarr.open_array(path)
+    if who in BY_ZARR:
+        return pipelines.opened(path, who, "r+")
     if who == "zvcore":
         return zvcore.open(path, mode="r+")
     context = {"cache_pool": {"total_bytes_limit": 0}, "file_io_sync": False}
@@ -83,7 +85,7 @@ def writing(kind: str, codec: str) -> dict[str, Callable[[], Any]]:
     return {
         "zvcore": partial(arrays["zvcore"].__setitem__, ..., values),
         "tensorstore": lambda: arrays["tensorstore"].write(values).result(),
-        "zarr": partial(arrays["zarr"].__setitem__, ..., values),
+        **{who: pipelines.within(who, partial(arrays[who].__setitem__, ..., values)) for who in BY_ZARR},
     }
 
 
@@ -94,7 +96,7 @@ def reading(kind: str, codec: str) -> dict[str, Callable[[], Any]]:
     calls: dict[str, Callable[[], Any]] = {
         "zvcore": partial(arrays["zvcore"].__getitem__, ...),
         "tensorstore": lambda: arrays["tensorstore"].read().result(),
-        "zarr": partial(arrays["zarr"].__getitem__, ...),
+        **{who: pipelines.within(who, partial(arrays[who].__getitem__, ...)) for who in BY_ZARR},
     }
     for who, call in calls.items():
         assert np.array_equal(call(), stacked(kind, COPIES)), f"{who} reads something else"

@@ -32,6 +32,7 @@ import zarrs  # noqa: F401  registers its pipeline
 import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
+from bench.pipelines import PIPELINES, opened, within
 from bench.scale import pick
 
 if TYPE_CHECKING:
@@ -54,14 +55,6 @@ CODECS: dict[str, list[dict[str, Any]]] = {
         }
     ],
 }
-PIPELINES = {
-    "zarrs": "zarrs.ZarrsCodecPipeline",
-    "zarr": "zarr.core.codec_pipeline.BatchedCodecPipeline",
-    "zarr-fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
-    "zarr+zvcore": "zvcore.zarr3.CodecPipeline",
-}
-if tuple(map(int, zarr.__version__.split(".")[:2])) < (3, 3):
-    del PIPELINES["zarr-fused"]
 Calls = dict[str, "Callable[[], Any]"]
 
 
@@ -98,24 +91,6 @@ def opened_by_tensorstore(path: Path, pool: int = 0, write: bool = False) -> Any
         "recheck_cached_data": "open",
     }
     return tensorstore.open(spec, open=True, read=True, write=write).result()
-
-
-def opened_by_zarr(path: Path, who: str, mode: Any = "r") -> Any:
-    with zarr.config.set({"codec_pipeline.path": PIPELINES[who]}):
-        array = zarr.open_array(path, mode=mode)
-        assert type(array._async_array.codec_pipeline).__name__ == PIPELINES[who].rpartition(".")[2]
-    return array
-
-
-def within(who: str, work: Callable[[], Any]) -> Callable[[], Any]:
-    """zarr-python asks for the pipeline of inner chunks again whenever it needs one."""
-    config = {"codec_pipeline.path": PIPELINES[who]}
-
-    def run() -> Any:
-        with zarr.config.set(config):
-            return work()
-
-    return run
 
 
 def accelerated(work: Callable[[], Any]) -> Callable[[], Any]:
@@ -158,7 +133,7 @@ def read_whole(codec: str, inner: int) -> Calls:
     calls: Calls = {"zvcore": lambda: ours[...], "bare": bare(path, codec)}
     calls["tensorstore"] = lambda: theirs.read().result()
     for who in PIPELINES:
-        array = opened_by_zarr(path, who)
+        array = opened(path, who)
         calls[who] = within(who, partial(array.__getitem__, ...))
     return calls
 
@@ -170,7 +145,7 @@ def write_whole(codec: str, inner: int) -> Calls:
     calls: Calls = {"zvcore": lambda: ours.__setitem__(..., data)}
     calls["tensorstore"] = lambda: theirs.write(data).result()
     for who in PIPELINES:
-        array = opened_by_zarr(empty(who, codec, inner), who, "r+")
+        array = opened(empty(who, codec, inner), who, "r+")
         calls[who] = within(who, partial(array.__setitem__, ..., data))
     return calls
 
@@ -214,7 +189,7 @@ def random_chunks(codec: str, inner: int) -> Calls:
     theirs = opened_by_tensorstore(path)
     calls["tensorstore"] = taking_turns(regions, lambda region: theirs[region].read().result())
     for who in PIPELINES:
-        array = opened_by_zarr(path, who)
+        array = opened(path, who)
         calls[who] = within(who, taking_turns(regions, array.__getitem__))
     with zvcore.zarr3.accelerate():
         array = zarr.open_array(path, mode="r")
@@ -229,7 +204,7 @@ def random_points(codec: str, count: int) -> Calls:
     ours, theirs = zvcore.open(path), opened_by_tensorstore(path)
     calls: Calls = {"zvcore": lambda: ours.vindex[points], "tensorstore": lambda: theirs.vindex[points].read().result()}
     for who in PIPELINES:
-        calls[who] = within(who, partial(opened_by_zarr(path, who).vindex.__getitem__, points))
+        calls[who] = within(who, partial(opened(path, who).vindex.__getitem__, points))
     return calls
 
 

@@ -10,7 +10,6 @@ took. "cold" reads everything after the system was asked to drop the files from 
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import itertools
 import json
 import math
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench.pipelines import PIPELINES
 from bench.scale import pick
 
 if TYPE_CHECKING:
@@ -37,14 +37,6 @@ SHAPE = pick((256, 512, 512), (64, 64, 64))
 SHARD, INNER = pick(128, 32), pick(32, 16)
 # The suite's compression: blosc with its own codec, bits shuffled.
 BLOSC = {"cname": "blosclz", "clevel": 9, "shuffle": "bitshuffle", "typesize": 2, "blocksize": 0}
-PIPELINES = {
-    "zarrs": "zarrs.ZarrsCodecPipeline",
-    "zarr": "zarr.core.codec_pipeline.BatchedCodecPipeline",
-    "zarr-fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
-    "zarr+zvcore": "zvcore.zarr3.CodecPipeline",
-}
-if tuple(map(int, importlib.metadata.version("zarr").split(".")[:2])) < (3, 3):
-    del PIPELINES["zarr-fused"]
 # Who is so many times as slow as the fastest, and takes a second, has only the turn in which memory is measured.
 FAR = 8
 TASKS = ("read all", "read all, cold", "read by shard", "read by inner chunk", "round trip")
