@@ -78,6 +78,13 @@ CODE_LENGTHS = "deflate_compute_full_len_codewords(c, codes);"
 NOTE_USED = "for (i = 0; i < data_len; i++)\n\t\tused[data[i]] = 1;"
 SEARCH = "return ZSTD_compressBlock_doubleFast_noDict_{0}(ms, seqStore, rep, src, srcSize);"
 SEARCH_PAIRS = "return zv_search_block(ms, seqStore, rep, src, srcSize, ZSTD_compressBlock_doubleFast_noDict_{0});"
+CHOOSE_MATCH = "static forceinline void\ndeflate_choose_match("
+TABS = "\t" * 6
+NO_MATCH_FASTEST = f"deflate_choose_literal(c, *in_next++, false,\n{TABS}       seq);\n\t\t\t}}\n\n"
+NO_MATCH_GREEDY = f"deflate_choose_literal(c, *in_next++, true,\n{TABS}       seq);\n\t\t\t}}\n\n"
+NO_MATCH_LAZY = f"deflate_choose_literal(c, *in_next++, true,\n{TABS}       seq);\n\t\t\t\tcontinue;"
+PASS = "in_next = zv_pass(c, seq, &in_cur_base, in_next, in_max_block_end, next_hashes);"
+PASS_FASTEST = "in_next = zv_pass_fastest(c, seq, &in_cur_base, in_next, in_max_block_end, &next_hash);"
 LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
 
 LIBRARIES = (
@@ -114,11 +121,15 @@ LIBRARIES = (
                 "lib/hc_matchfinder.h", "HC_MATCHFINDER_HASH4_ORDER\t16", "HC_MATCHFINDER_HASH4_ORDER\tZV_HASH4_ORDER"
             ),
             Change(
-                "lib/deflate_compress.c", BLOCK_STATE, f'#include "look_ahead.h"\n\n{BLOCK_STATE} bool zv_is_noise;'
+                "lib/deflate_compress.c", BLOCK_STATE, f'#include "look_ahead.h"\n\n{BLOCK_STATE} bool zv_is_noise; struct zv_look zv_look;'
             ),
             Change("lib/deflate_compress.c", AT_BEGIN, f"{AT_BEGIN} ZV_BEGIN(c);"),
             Change("lib/deflate_compress.c", IS_ENOUGH, "if (cur_len >= nice_len || ZV_TAKES_FIRST(c))"),
             Change("lib/deflate_compress.c", WRITE_BLOCK, f"ZV_JUDGE(c, os, block_length, {WRITE_BLOCK})"),
+            Change("lib/deflate_compress.c", CHOOSE_MATCH, f'#include "pass_noise.h"\n\n{CHOOSE_MATCH}'),
+            Change("lib/deflate_compress.c", NO_MATCH_FASTEST, f"{PASS_FASTEST} }}\n\n"),
+            Change("lib/deflate_compress.c", NO_MATCH_GREEDY, f"{PASS} }}\n\n"),
+            Change("lib/deflate_compress.c", NO_MATCH_LAZY, f"if (lazy2) {{ {NO_MATCH_LAZY} }} {PASS} continue;"),
             # For small_deflate.c: what blocks of few bytes need not have.
             Change("lib/deflate_compress.c", COUNT_LITERAL, f"if (ZV_LONG_BLOCKS) {{ {COUNT_LITERAL} }}"),
             Change("lib/deflate_compress.c", COUNT_MATCH, f"if (ZV_LONG_BLOCKS) {{ {COUNT_MATCH} }}"),

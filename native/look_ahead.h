@@ -9,7 +9,11 @@
 #define ZV_LOOK_AHEAD_H
 
 #define ZV_LONGER_MATCH 6
-#define ZV_BEGIN(c) ((c)->split_stats.zv_is_noise = false)
+#define ZV_BEGIN(c)                                                                                \
+    do {                                                                                           \
+        (c)->split_stats.zv_is_noise = false;                                                      \
+        (c)->split_stats.zv_look = (struct zv_look) {0};                                           \
+    } while (0)
 #define ZV_TAKES_FIRST(c) (!lazy2 && (c)->split_stats.zv_is_noise)
 #define ZV_JUDGE(c, os, size, write_block)                                                         \
     do {                                                                                           \
@@ -21,5 +25,13 @@
         (c)->split_stats.zv_is_noise = 16 * (u64) ((os)->next - begin) >= 5 * (u64) (size) &&      \
                                        (size) - alone < ZV_LONGER_MATCH * matches;                 \
     } while (0)
+
+/* Where there is next to nothing to be found (pass_noise.h). It outlives blocks. */
+struct zv_look {
+    const u8 *begin, *until; /* of the bytes that are looked at, or passed over */
+    u32 literals;            /* how many of those were no match */
+    u32 length;              /* how many are passed over at a time */
+    bool looked, passes;
+};
 
 #endif

@@ -73,6 +73,26 @@ def test_noise_beside_what_repeats(level: int) -> None:
         assert codec.encode(data) == stream
 
 
+@pytest.mark.parametrize("level", range(1, 10))
+def test_noise_in_which_nothing_is_found(level: int) -> None:
+    """What is passed over in noise makes nothing else larger: not what comes after it, and not what lies between."""
+    rng = np.random.default_rng(level)
+    noise = np.clip(rng.normal(120, 25, 260_000), 0, 255).astype("u1").tobytes()
+    text = b" ".join(b"%d micrometres" % n for n in rng.integers(0, 999, 3000))
+    codec = codecs.get("gzip", level=level)
+    mixed = b"".join(noise[n : n + 20_000] + text[n % 9000 :][:4000] for n in range(0, 240_000, 20_000))
+    # Slices that stand in for lost ones, and one that is all there is.
+    slices = b"".join(noise[n : n + 4096] * (2 if n % 32_768 == 0 else 1) for n in range(0, 160_000, 4096))
+    for data, most in (
+        (noise, 1), (noise[:20_000], 1), (noise + text, 1.01), (text + noise, 1.01), (mixed, 1.01), (slices, 1.02),
+        (noise[:9000] * 9, 1.1), (noise[:70_000] * 2, 1.01),
+    ):  # fmt: skip
+        stream = codec.encode(data)
+        assert gzip.decompress(stream) == data
+        assert len(stream) <= most * len(zlib.compress(data, level, 31))
+        assert codecs.get("gzip", level=level).encode(data) == stream
+
+
 def test_level_minus_one_is_six() -> None:
     assert codecs.get("gzip", level=-1).encode(DATA) == codecs.get("gzip", level=6).encode(DATA)
     assert codecs.get("gzip", level=-1).to_n5()["level"] == -1
