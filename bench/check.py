@@ -43,7 +43,7 @@ RATIO_MARGIN, COUNT_MARGIN = 0.15, 0.05
 FOREIGN_RATIO_MARGIN, FOREIGN_COUNT_MARGIN = 0.6, 0.15
 PLANT = float(os.environ.get("ZVCORE_BENCH_PLANT", "0"))
 ATTEMPTS = 6
-SHORT = ("crc32c", "block", "zstd, decoded", "read a sharded array", "one chunk", "values by id")
+SHORT = ("crc32c", "block", "zstd, ", "gzip, electron", "read a sharded array", "one chunk", "values by id")
 Pair = tuple["Callable[[], Any]", "Callable[[], Any]"]
 
 
@@ -95,6 +95,10 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
     def small_gzip() -> Pair:
         codec, values = codecs.get("gzip", level=6), [data[i * 1000 : i * 1000 + 1000] for i in range(200)]
         return (lambda: [codec.encode(one) for one in values]), (lambda: [zlib.compress(one, 6) for one in values])
+
+    def noise_gzip() -> Pair:
+        codec, noise = codecs.get("gzip", level=6), volume("em").tobytes()
+        return (lambda: codec.encode(noise)), (lambda: zlib.compress(noise, 6))
 
     def array(name: str, values: Any, **options: Any) -> Any:
         made = zvcore.create(folder / name, shape=values.shape, dtype=values.dtype, overwrite=True, **options)
@@ -170,6 +174,7 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
         "zstd, encoded / zstandard": zstd_encode,
         "gzip, decoded / zlib": gzip,
         "gzip, small values encoded / zlib": small_gzip,
+        "gzip, electron microscopy encoded / zlib": noise_gzip,
         "read a sharded array, zstd / decoding alone": sharded,
         "read a sharded array, raw / numpy.fromfile": raw,
         "read labels, blosc / decoding alone": labels_by_blosc,

@@ -121,7 +121,9 @@ LIBRARIES = (
                 "lib/hc_matchfinder.h", "HC_MATCHFINDER_HASH4_ORDER\t16", "HC_MATCHFINDER_HASH4_ORDER\tZV_HASH4_ORDER"
             ),
             Change(
-                "lib/deflate_compress.c", BLOCK_STATE, f'#include "look_ahead.h"\n\n{BLOCK_STATE} bool zv_is_noise; struct zv_look zv_look;'
+                "lib/deflate_compress.c",
+                BLOCK_STATE,
+                f'#include "look_ahead.h"\n\n{BLOCK_STATE} ZV_STATE',
             ),
             Change("lib/deflate_compress.c", AT_BEGIN, f"{AT_BEGIN} ZV_BEGIN(c);"),
             Change("lib/deflate_compress.c", IS_ENOUGH, "if (cur_len >= nice_len || ZV_TAKES_FIRST(c))"),

@@ -9,6 +9,9 @@
 #define ZV_LOOK_AHEAD_H
 
 #define ZV_LONGER_MATCH 6
+#define ZV_STATE                                                                                   \
+    bool zv_is_noise;                                                                              \
+    struct zv_look zv_look;
 #define ZV_BEGIN(c)                                                                                \
     do {                                                                                           \
         (c)->split_stats.zv_is_noise = false;                                                      \
