@@ -31,10 +31,10 @@
 
 /* Where there is next to nothing to be found (pass_noise.h). It outlives blocks. */
 struct zv_look {
-    const u8 *begin, *until; /* of the bytes that are looked at, or passed over */
-    u32 literals;            /* how many of those were no match */
-    u32 length;              /* how many are passed over at a time */
-    bool looked, passes;
+    uintptr_t begin, until; /* of the bytes that are looked at, or passed over */
+    u32 literals;           /* how many of those are in no match */
+    u32 half, passed;       /* how many are looked at, twice; how many are passed over at a time */
+    enum { ZV_NOT_BEGUN, ZV_FIRST_HALF, ZV_SECOND_HALF, ZV_PASSING, ZV_LATER_LOOK } phase;
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* How zstd finds matches in noisy images whose samples have two bytes, at its levels with two tables (3 and 4).
+/* How zstd finds matches in noisy images whose samples have two bytes, where it has two tables (at levels 3 and 4 mostly).
  *
  * One byte of each such sample says little. Matches are short, and nearly all that pay begin at it: two bytes that happen
  * to be as before come with three that always are. zstd looks at each byte, for eight bytes that are as before and for
@@ -6,8 +6,8 @@
  * microscopes' images take 0.65 to 0.8 of the time, magnetic resonance 0.6 to 0.7, for as much space.
  *
  * Blocks in which no such samples can be told, or whose matches are long or rare, are searched as ever. Which they are
- * depends on the block alone, so that the same bytes are always compressed to the same. Both searches note in each table
- * the same of a place, so that either finds what the other has seen.
+ * depends on the frame alone, so that the same bytes are always compressed to the same. Both searches note in each table
+ * the same of a place, so that either finds what the other has seen (where zstd looks for five bytes, and not for four).
  *
  * Included by zstd_double_fast.c, and called in the place of its search.
  */
@@ -146,7 +146,7 @@ static zv_matches zv_judge(const SeqStore_t *sequences, size_t begun, size_t sea
 typedef struct {
     /* For five bytes; and for eight, of the places that are noted of what may be a repeat. */
     U32 *table, *noted;
-    U32 bits, noted_bits;
+    U32 bits, noted_bits, lowest;
     const BYTE *base, *first, *src, *end;
     int plain;
 } zv_block;
@@ -191,15 +191,17 @@ static U32 *zv_noted_at(const zv_block *block, const BYTE *place) {
     return block->noted + ZSTD_hashPtr(place, block->noted_bits, 8);
 }
 
-/* The first repeat that begins in `*at` to `stop`, behind which `*at` is then. */
+/* The first repeat that is seen in `*at` to `stop`, behind which `*at` is then. It may begin before. */
 static ZSTD_ALLOW_POINTER_OVERFLOW_ATTR int zv_find_repeat(const zv_block *block, const BYTE **at, const BYTE *stop,
                                                            zv_repeat *repeat) {
     const BYTE *place = *at;
     for (; (place = zv_next_noted(place, stop)) < stop; place += 2) {
         U32 *const noted = zv_noted_at(block, place);
-        const BYTE *other = block->base + *noted;
+        U32 const index = *noted;
+        const BYTE *other = block->base + index;
         *noted = (U32) (place - block->base);
-        if (other < block->first || MEM_read64(other) != MEM_read64(place)) continue;
+        /* Not by pointers: what is below the first index may lie anywhere. */
+        if (index < block->lowest || MEM_read64(other) != MEM_read64(place)) continue;
         repeat->offset = (U32) (place - other);
         repeat->begin = place;
         repeat->end = place + 8 + ZSTD_count(place + 8, other + 8, block->end);
@@ -239,7 +241,7 @@ static ZSTD_ALLOW_POINTER_OVERFLOW_ATTR const BYTE *zv_search_pairs(ZSTD_MatchSt
     U32 const lowest = ZSTD_getLowestPrefixIndex(ms, (U32) (src - base) + (U32) size, ms->cParams.windowLog);
     const BYTE *const first = base + lowest;
     const BYTE *const end = src + size;
-    zv_block const block = {table, ms->hashTable, bits, ms->cParams.hashLog, base, first, src, end, plain};
+    zv_block const block = {table, ms->hashTable, bits, ms->cParams.hashLog, lowest, base, first, src, end, plain};
     /* Two places inside of each match are noted too. */
     const BYTE *const last = end - HASH_READ_SIZE - 4;
     size_t const begun = (size_t) (sequences->sequences - sequences->sequencesStart);

@@ -2,7 +2,7 @@
  *
  * Its compressor begins each value by filling the hash tables of its search for matches: 192 KiB, for a skeleton of 1 KiB
  * as for a megabyte, which is a fifth to half of the time of small values, and leaves nothing else in the first cache.
- * Here an eighth of each table is used and filled; less than 4096 bytes have no need of more. The streams are of the same
+ * Here an eighth of each table is used and filled; at most 4096 bytes have no need of more. The streams are of the same
  * kind, and as large to a thousandth.
  *
  * What is compiled is libdeflate's own source, with other names for what it exports, and with a hash and a beginning that

@@ -83,9 +83,11 @@ def test_noise_in_which_nothing_is_found(level: int) -> None:
     mixed = b"".join(noise[n : n + 20_000] + text[n % 9000 :][:4000] for n in range(0, 240_000, 20_000))
     # Slices that stand in for lost ones, and one that is all there is.
     slices = b"".join(noise[n : n + 4096] * (2 if n % 32_768 == 0 else 1) for n in range(0, 160_000, 4096))
+    # What is repeated lies further back than what is looked at first.
+    table = rng.random(10_000)[rng.integers(0, 10_000, 40_000)].tobytes()
     for data, most in (
-        (noise, 1), (noise[:20_000], 1), (noise + text, 1.01), (text + noise, 1.01), (mixed, 1.01), (slices, 1.02),
-        (noise[:9000] * 9, 1.1), (noise[:70_000] * 2, 1.01),
+        (noise, 1), (noise[:20_000], 1), (table, 1.03), (noise + text, 1.01), (text + noise, 1.01), (mixed, 1.01),
+        (slices, 1.02), (noise[:9000] * 9, 1.1), (noise[:70_000] * 2, 1.01),
     ):  # fmt: skip
         stream = codec.encode(data)
         assert gzip.decompress(stream) == data

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from typing import Any
 
 import numcodecs
@@ -196,3 +198,28 @@ def test_noise_beside_everything_else(seed: int) -> None:
         assert zstandard.ZstdDecompressor().decompress(stored) == data
         assert codec.decode(stored) == data
         assert len(stored) <= 1.02 * len(zstandard.ZstdCompressor(level=3).compress(data))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks for memory where Linux has some")
+def test_noise_at_a_low_address() -> None:
+    """A compressor that is used again counts on, so what it calls its first position lies below the data, and may lie
+    below all memory.
+    """
+    length, private, fixed = 2**17, 0x22, 0x100000
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    place = libc.mmap(0x10000, length, 3, private | fixed, -1, 0)
+    if place != 0x10000:
+        pytest.skip("there is no memory to be had at low addresses")
+    try:
+        room = (ctypes.c_char * length).from_address(place)
+        codec = codecs.get("zstd")
+        for seed in range(6):
+            data = camera(seed, length // 2).tobytes()
+            room.raw = data
+            assert zstandard.ZstdDecompressor().decompress(codec.encode(memoryview(room).cast("B"))) == data
+        del room
+    finally:
+        libc.munmap(place, length)
