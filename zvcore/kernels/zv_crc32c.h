@@ -97,6 +97,7 @@ static inline uint32_t zv_crc32c(uint32_t features, uint32_t value, const uint8_
 #if ZV_X86
     const uint32_t wide = ZV_CPU_AVX512 | ZV_CPU_VPCLMUL;
     if ((features & wide) == wide) return ~zv_crc32c_avx512(state, data, size);
+    if (features & ZV_CPU_VPCLMUL) return ~zv_crc32c_avx2(state, data, size);
     if (features & ZV_CPU_SSE42) return ~zv_crc32c_sse42(state, data, size);
 #elif ZV_ARM
     if (features & ZV_CPU_CRC) return ~zv_crc32c_armv8(features & ZV_CPU_PMULL, state, data, size);
