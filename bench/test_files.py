@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zarr
-import zarrs  # noqa: F401  registers its pipeline
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone

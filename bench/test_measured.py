@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tensorstore
-import zarrs  # noqa: F401  registers its pipeline
 
 import zvcore
 from bench import pipelines

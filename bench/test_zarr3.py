@@ -27,7 +27,6 @@ import numpy as np
 import pytest
 import tensorstore
 import zarr
-import zarrs  # noqa: F401  registers its pipeline
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone

@@ -121,20 +121,30 @@ static forceinline void zv_choose_literals(struct libdeflate_compressor *c, stru
     while (count--) freqs[next[count]]++;
 }
 
-/* In place of a literal where no match was found: that one, and those that are passed over. Returns the next place, whose
- * hashes are known then. */
+/* A literal where no match was found, and those behind it that are passed over: the next place to be searched. */
+static forceinline const u8 *zv_literals(struct libdeflate_compressor *c, struct deflate_sequence *seq, bool stats,
+                                         const u8 *next, const u8 *end, u32 matched) {
+    deflate_choose_literal(c, *next++, stats, seq);
+    u32 count = zv_passed(&c->split_stats.zv_look, next, seq->litrunlen_and_length, end - next, matched);
+    if (unlikely(count)) zv_choose_literals(c, seq, stats, next, count);
+    return next + count;
+}
+
+/* The search itself goes on to the next window where this one ends, and not behind that. */
+#define ZV_NEXT_WINDOW(slide, finder, base, next)                                                  \
+    do {                                                                                           \
+        if ((next) - *(base) > MATCHFINDER_WINDOW_SIZE) {                                          \
+            slide(finder);                                                                         \
+            *(base) += MATCHFINDER_WINDOW_SIZE;                                                    \
+        }                                                                                          \
+    } while (0)
+
+/* In place of a literal where no match was found. Returns the next place, whose hashes are known then. */
 static forceinline const u8 *zv_pass(struct libdeflate_compressor *c, struct deflate_sequence *seq, const u8 **base,
-                                     const u8 *next, const u8 *end, u32 *hashes) {
-    deflate_choose_literal(c, *next++, true, seq);
-    u32 count = zv_passed(&c->split_stats.zv_look, next, seq->litrunlen_and_length, end - next, 8);
-    if (count) {
-        zv_choose_literals(c, seq, true, next, count);
-        next += count;
-        /* The search itself goes on to the next window where this one ends, and not behind that. */
-        if (next - *base > MATCHFINDER_WINDOW_SIZE) {
-            hc_matchfinder_slide_window(&c->p.g.hc_mf);
-            *base += MATCHFINDER_WINDOW_SIZE;
-        }
+                                     const u8 *place, const u8 *end, u32 *hashes) {
+    const u8 *next = zv_literals(c, seq, true, place, end, 8);
+    if (next != place + 1) {
+        ZV_NEXT_WINDOW(hc_matchfinder_slide_window, &c->p.g.hc_mf, base, next);
         u32 bytes = get_unaligned_le32(next);
         hashes[0] = lz_hash(bytes & 0xFFFFFF, HC_MATCHFINDER_HASH3_ORDER);
         hashes[1] = lz_hash(bytes, HC_MATCHFINDER_HASH4_ORDER);
@@ -146,16 +156,10 @@ static forceinline const u8 *zv_pass(struct libdeflate_compressor *c, struct def
 
 /* The same at level 1, whose search has one table. */
 static forceinline const u8 *zv_pass_fastest(struct libdeflate_compressor *c, struct deflate_sequence *seq,
-                                             const u8 **base, const u8 *next, const u8 *end, u32 *hash) {
-    deflate_choose_literal(c, *next++, false, seq);
-    u32 count = zv_passed(&c->split_stats.zv_look, next, seq->litrunlen_and_length, end - next, 64);
-    if (count) {
-        zv_choose_literals(c, seq, false, next, count);
-        next += count;
-        if (next - *base > MATCHFINDER_WINDOW_SIZE) {
-            ht_matchfinder_slide_window(&c->p.f.ht_mf);
-            *base += MATCHFINDER_WINDOW_SIZE;
-        }
+                                             const u8 **base, const u8 *place, const u8 *end, u32 *hash) {
+    const u8 *next = zv_literals(c, seq, false, place, end, 64);
+    if (next != place + 1) {
+        ZV_NEXT_WINDOW(ht_matchfinder_slide_window, &c->p.f.ht_mf, base, next);
         *hash = lz_hash(get_unaligned_le32(next), HT_MATCHFINDER_HASH_ORDER);
         prefetchw(&c->p.f.ht_mf.hash_tab[*hash]);
     }
