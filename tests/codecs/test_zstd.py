@@ -197,7 +197,9 @@ def test_noise_beside_everything_else(seed: int) -> None:
         stored = codec.encode(data)
         assert zstandard.ZstdDecompressor().decompress(stored) == data
         assert codec.decode(stored) == data
-        assert len(stored) <= 1.02 * len(zstandard.ZstdCompressor(level=3).compress(data))
+        # Other versions of the library divide such data into other blocks.
+        if codecs.available()["zstd"].library == "libzstd {}.{}.{}".format(*zstandard.ZSTD_VERSION):
+            assert len(stored) <= 1.02 * len(zstandard.ZstdCompressor(level=3).compress(data))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks for memory where Linux has some")
