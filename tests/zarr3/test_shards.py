@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import numpy as np
 import pytest
 import zarr
@@ -131,8 +134,26 @@ def test_a_damaged_shard_hinders_no_look_at_the_others(tmp_path, capsys):
     found = zvcore.inspect(tmp_path)
     assert "too small" in found["shard_details"].pop("c/0/1")["error"]
     assert {one["chunks"] for one in found["shard_details"].values()} == {16}
-    assert main(["info", str(tmp_path)]) == 0
-    assert "1 of 4 shards, such as" in capsys.readouterr().out
+    for command in ("info", "tree", "ls -l"):
+        assert main([*command.split(), str(tmp_path)]) == 1, command
+        assert "1 of 4 shards, such as c/0/1: the shard is too small" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("command", ["info", "tree"])
+def test_a_damaged_shard_is_told_by_the_exit_status_of_a_look_at_json_too(tmp_path, capsys, command):
+    """It was 0, which told programs that all is well."""
+    make(tmp_path / "sound.zarr", (64, 64), (8, 8), (32, 32))[...] = 1
+    make(tmp_path / "cut.zarr", (64, 64), (8, 8), (32, 32))[...] = 1
+    assert main([command, "--json", str(tmp_path)]) == 0
+    os.truncate(tmp_path / "cut.zarr" / "c" / "0" / "1", 30)
+    assert main([command, "--json", str(tmp_path / "sound.zarr")]) == 0
+    capsys.readouterr()
+    assert main([command, "--json", str(tmp_path / "cut.zarr")]) == 1
+    assert "too small" in json.loads(capsys.readouterr().out)["shard_details"]["c/0/1"]["error"]
+    # What lies in a folder of several is looked at as if it were named.
+    assert main([command, "--json", str(tmp_path)]) == 1
+    assert main([command, str(tmp_path)]) == 1
+    assert "damaged" in capsys.readouterr().out
 
 
 def test_appending_compacts_by_itself(tmp_path):
@@ -147,8 +168,6 @@ def test_appending_compacts_by_itself(tmp_path):
 
 def test_the_cost_of_changing_one_chunk_is_the_chunk(tmp_path):
     """Bytes written, not seconds: append and inplace do not rewrite the shard."""
-    import os
-
     for mode in ("append", "inplace"):
         array = make(
             tmp_path / mode, (256, 256), (8, 8), (256, 256), write_mode=mode, codec=None, index_location="end",

@@ -18,7 +18,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         help="format, shape, chunks, codec, size on disk; the map of a shard",
         description="Show what is at a path: an array, a group, a volume, a Zarr Vectors store, or one shard or "
         "chunk file; and what lies in a folder of several. For a shard, a map of its live bytes, dead bytes and index "
-        "is drawn. Exit status 1: it is, or holds, the destination of an unfinished conversion.",
+        "is drawn. Exit status 1: it is, or holds, the destination of an unfinished conversion, or something is broken "
+        "(documents, and of an array the indexes of its shards, are all that is looked at).",
     )
     parser.add_argument("path", metavar="PATH", help="a path or URL")
     parser.add_argument("--format", metavar="F", choices=FormatNames(), help="%(choices)s (default: detected)")
@@ -82,6 +83,7 @@ def lines(found: dict[str, Any], attributes: bool = False) -> Iterator[str]:
 
 def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(name, what to say) of what is there."""
+    from zvcore.commands.terminal import damage_of
     from zvcore.wording import human_size
 
     several = found["kind"] == "folder"
@@ -129,9 +131,9 @@ def facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if details:
         dead = sum(one["dead"] for one in details.values())
         yield "dead bytes", f"{human_size(dead)} in {sum(one['dead'] > 0 for one in details.values())} shards"
-        broken = [one["error"] for one in details.values() if "error" in one]
-        if broken:
-            yield "damaged", f"{len(broken)} of {len(details)} shards, such as {broken[0]}"
+    damage = damage_of(found)
+    if damage is not None:
+        yield "damaged", damage
 
 
 def words(value: Any) -> str:
@@ -182,6 +184,7 @@ def members(found: dict[str, Any]) -> list[str]:
 
 
 def member_table(members: dict[str, Any]) -> Iterator[str]:
+    from zvcore.commands.terminal import damage_of
     from zvcore.wording import human_size, printable, table
 
     rows: list[tuple[str, ...]] = [("name", "kind", "shape", "dtype", "files", "on disk", "ratio")]
@@ -189,6 +192,7 @@ def member_table(members: dict[str, Any]) -> Iterator[str]:
         files, stored = total(one) if counted(one) else ("-", None)
         kind = f"{one['kind']}, unfinished" if one.get("unfinished") else one["kind"]
         kind += ", with a broken document" if one["kind"] == "group" and "error" in one else ""
+        kind += ", damaged" if damage_of(one) is not None else ""
         ratio = f"{one['ratio']:.2f}" if one.get("ratio") else "-"
         rows.append((
             printable(name), kind, words(one.get("shape", "-")), str(one.get("dtype", "-")), str(files),

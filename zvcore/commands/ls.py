@@ -20,7 +20,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         parents=[common],
         help="list the members of a group, the scales of a volume, the levels of a store",
         description="List what a group, volume or Zarr Vectors store has. Alone: names; with -l: shapes, sizes. "
-        "Exit status 1: it is, or holds, the destination of an unfinished conversion.",
+        "Exit status 1: it is, or holds, the destination of an unfinished conversion, or with -l, something is broken, "
+        "as `zvcore info` has it.",
     )
     parser.add_argument("path", metavar="PATH", nargs="?", default=".", help="a path or URL (default: here)")
     parser.add_argument("-l", "--long", action="store_true", help="with kinds, shapes and sizes on disk")
@@ -54,7 +55,7 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
     """What is known of a path; its members are the things that lie directly below it, by their names."""
     import zvcore
     from zvcore.care.verbs import find
-    from zvcore.commands.terminal import put
+    from zvcore.commands.terminal import damage_of, put
 
     below = entries(path)
     if below is not None:
@@ -68,6 +69,9 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
             )
         if found["kind"] == "group" and "error" in found:
             put(f"{path}: {found['error']}", words=True)
+        damage = damage_of(found)
+        if damage is not None:
+            put(f"{path}: damaged: {damage}", words=True)
         if found["kind"] == "volume":
             return {"members": {**{one.get("key", "?"): one for one in found["scales"]}, **found["members"]}}
         if found["kind"] == "vectors":

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bar",
     "can_print",
+    "damage_of",
     "is_incomplete",
     "open_array",
     "parse_region",
@@ -124,12 +125,19 @@ def tell_all_unfinished(path: str) -> bool:
 
 def is_incomplete(found: Mapping[str, Any]) -> bool:
     """Whether anything in what `zvcore.inspect` found is the destination of an unfinished conversion, cannot be
-    described because it is broken, or is a group that may have more than was found, because the document that tells of
-    it is broken.
+    described because it or a shard of it is broken, or is a group that may have more than was found, because the
+    document that tells of it is broken.
     """
     cut = found.get("kind") == "broken" or (found.get("kind") == "group" and "error" in found)
     below = (*found.get("members", {}).values(), *found.get("scales", ()), *found.get("levels", ()))
-    return cut or bool(found.get("unfinished")) or any(map(is_incomplete, below))
+    return cut or damage_of(found) is not None or bool(found.get("unfinished")) or any(map(is_incomplete, below))
+
+
+def damage_of(found: Mapping[str, Any]) -> str | None:
+    """In words, which shards of an array `zvcore.inspect` could not look into; None: there are none."""
+    details = found.get("shard_details", {})
+    broken = [one["error"] for one in details.values() if "error" in one]
+    return f"{len(broken)} of {len(details)} shards, such as {broken[0]}" if broken else None
 
 
 def open_array(path: str) -> Any:

@@ -14,7 +14,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "tree",
         parents=[common],
         help="everything below a path, drawn as a tree",
-        description="Draw the groups and arrays below a path, the scales of a volume, the levels of a store.",
+        description="Draw the groups and arrays below a path, the scales of a volume, the levels of a store. "
+        "Exit status 1: something of it is unfinished or broken, as `zvcore info` has it.",
     )
     parser.add_argument("path", metavar="PATH", nargs="?", default=".", help="a path or URL (default: here)")
     parser.add_argument("--json", action="store_true", help="as JSON")
@@ -73,8 +74,11 @@ def drawn(found: dict[str, Any], before: str, signs: tuple[str, str, str]) -> It
 
 def summary(found: dict[str, Any]) -> str:
     """A few words."""
-    unfinished = found.get("unfinished")
-    return described(found) if unfinished is None else f"{described(found)}, {unfinished['what']}"
+    from zvcore.commands.terminal import damage_of
+
+    damage, unfinished = damage_of(found), found.get("unfinished")
+    damaged = "" if damage is None else f", damaged: {damage}"
+    return described(found) + damaged + ("" if unfinished is None else f", {unfinished['what']}")
 
 
 def described(found: dict[str, Any]) -> str:
