@@ -14,6 +14,7 @@ __all__ = [
     "CodecNotFoundError",
     "ConflictError",
     "CorruptDataError",
+    "DamagedMetadataWarning",
     "InvalidKeyError",
     "LostMetadataWarning",
     "MetadataError",
@@ -182,6 +183,10 @@ class StoreError(ZvcoreError, OSError):
 
 class AccessRefusedError(StoreError):
     """The place where the objects are answers, and refuses access."""
+
+
+class DamagedMetadataWarning(UserWarning):
+    """What a group tells of its members in their place is damaged, so that they are asked themselves."""
 
 
 class LostMetadataWarning(UserWarning):

@@ -14,6 +14,7 @@ import zarr
 import zvcore
 from tests.serving.conftest import served
 from zvcore.commands import cli
+from zvcore.errors import DamagedMetadataWarning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,6 +137,27 @@ def test_a_broken_consolidated_document_is_named_and_hides_nothing_else(
     assert "uint16" in told
     # On disk each member is looked at, and nobody reads that document.
     assert cli.main([*command.split(), str(tmp_path / "image.zarr")]) == 0
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_members_are_opened_in_spite_of_a_broken_consolidated_document(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    consolidated(tmp_path / "g.zarr", 2)
+    (tmp_path / "g.zarr" / ".zmetadata").write_text(text)
+    with served(tmp_path) as client:
+        url = f"{client.server.url}g.zarr"
+        group = zvcore.open(url)
+        with pytest.warns(DamagedMetadataWarning, match=r"\.zmetadata"):
+            assert group["a"][...].tolist() == [7] * 4
+        assert group["s/b"].shape == (8,)
+        report = zvcore.verify(url)
+        assert report.status == "damaged" and report.problems[0].where == ".zmetadata"
+        # Their names are nowhere else.
+        with warnings.catch_warnings(action="always"):
+            assert cli.main(["ls", url]) == 1
+    told = capsys.readouterr().err
+    assert BROKEN[text] in told and "does not list" in told
 
 
 def test_a_broken_consolidated_document_of_a_group_in_a_group_is_seen_above(

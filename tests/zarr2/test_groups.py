@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 import zvcore
-from zvcore.errors import ConflictError, MetadataError, NotFoundError
+from zvcore.errors import ConflictError, DamagedMetadataWarning, MetadataError, NotFoundError
 from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
@@ -106,7 +106,13 @@ def test_members_that_are_told_of_and_gone_are_named(tmp_path: Path) -> None:
     assert not report.ok and "deep/er/b/.zarray" in str(report)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"zarr_consolidated_format": 2, "metadata": {}}', '{"metadata": 1}'])
+BROKEN = [
+    "", "[]", '{"zarr', "\xff\xfe", '{"zarr_consolidated_format": 2, "metadata": {}}', '{"metadata": 1}',
+    '{"zarr_consolidated_format": 1}', '{"zarr_consolidated_format": 1, "metadata": {"a/.zarray": 5}}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BROKEN)
 def test_a_broken_document_of_that_kind_is_reported_and_stops_nothing(tmp_path: Path, text: str) -> None:
     tree(tmp_path)
     (tmp_path / ".zmetadata").write_text(text)
@@ -114,6 +120,37 @@ def test_a_broken_document_of_that_kind_is_reported_and_stops_nothing(tmp_path: 
     group["a"].resize((6, 6))
     assert group["a"].shape == (6, 6)
     assert [problem.where for problem in zvcore.verify(tmp_path).problems] == [".zmetadata"]
+
+
+def test_a_broken_document_of_that_kind_hides_nothing_where_it_would_be_used() -> None:
+    """It kept all members from being opened over a network, though each could be read by itself."""
+    store = Far()
+    tree(store)
+    for text in BROKEN:
+        store.put(".zmetadata", text.encode())
+        group = zvcore.open(store)
+        with pytest.warns(DamagedMetadataWarning, match=r"^\.zmetadata of .* is damaged") as told:
+            assert group["a"].shape == (4, 4)
+        assert [warning.filename for warning in told] == [__file__]
+        # It is said once: warnings are errors here.
+        assert dict(group["a"].attrs) == {"kind": "outer"} and group["deep"]["er/b"].shape == (3,)
+        assert list(group) == ["a", "deep"] and "deep/er/b" in group and "c" not in group
+        with pytest.raises(NotFoundError):
+            group["c"]
+        report = zvcore.verify(store)
+        assert not report.ok and [problem.where for problem in report.problems] == [".zmetadata"]
+
+
+def test_a_member_that_is_told_of_in_broken_words_is_asked_itself() -> None:
+    store = Far()
+    tree(store)
+    told = {"a/.zarray": {"shape": "x"}, "deep/.zgroup": {"zarr_format": 2}}
+    store.put(".zmetadata", json.dumps({"zarr_consolidated_format": 1, "metadata": told}).encode())
+    group = zvcore.open(store)
+    with pytest.warns(DamagedMetadataWarning, match="a/.zarray"):
+        assert group["a"].shape == (4, 4)
+    assert list(group) == ["a", "deep"]
+    assert not zvcore.verify(store).ok
 
 
 def test_a_group_that_says_another_version_is_refused(tmp_path: Path) -> None:

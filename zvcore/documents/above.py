@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import zvcore
@@ -17,12 +19,16 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["groups_above", "groups_to", "is_there", "warned_of"]
+__all__ = ["groups_above", "groups_to", "is_there", "warn_user", "warned_of"]
 
 # How far up groups are looked for.
 _DEPTH = 32
 # Where code lies that no user has written: a warning points at the line of theirs that led to it.
-_NOT_USERS = (os.path.join(os.path.dirname(zvcore.__file__), ""), contextmanager.__code__.co_filename)
+_BETWEEN = (contextmanager, cached_property.__get__, Mapping.get)
+_NOT_USERS = (
+    os.path.join(os.path.dirname(zvcore.__file__), ""),
+    *(function.__code__.co_filename for function in _BETWEEN),
+)
 
 
 def groups_to(store: Store, path: str) -> tuple[Store, ...]:
@@ -38,7 +44,12 @@ def warned_of(group: Store) -> Iterator[None]:
         yield
     except (OSError, ZvcoreError) as error:
         text = f"{group.root} tells of what lies in it, and is out of date, since it could not be changed: {error}"
-        warnings.warn(text, OutdatedMetadataWarning, stacklevel=_users_level())
+        warn_user(text, OutdatedMetadataWarning)
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code that led here."""
+    warnings.warn(text, category, stacklevel=_users_level())
 
 
 def _users_level() -> int:

@@ -16,7 +16,7 @@ from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr2.array import Zarr2Array, misplaced
 from zvcore.zarr2.attributes import Attributes, AttributesFile
-from zvcore.zarr2.consolidated import read_consolidated
+from zvcore.zarr2.consolidated import Told, read_consolidated
 from zvcore.zarr2.metadata import (
     ATTRIBUTES,
     CONSOLIDATED,
@@ -98,10 +98,12 @@ def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
 
 def _group(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:
     """Look at a group without its members, whose names it gives."""
+    # Damage to it is told where nothing can be listed, too.
+    told = _told(store, report) if only is None else {}
     folders, names = store.list_dir()
     if only is None:
         stray_objects(names, _GUESTS, report)
-        _consolidated(store, set(folders), report)
+        _consolidated(store, told, set(folders), report)
     members = []
     for name in folders:
         if _is_member(store, name):
@@ -116,15 +118,20 @@ def _is_member(store: Store, name: str) -> bool:
     return any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP))
 
 
-def _consolidated(store: Store, folders: Collection[str], report: Report) -> None:
-    """What the group says of its members against what they say themselves. `folders` are those in the group."""
+def _told(store: Store, report: Report) -> Told:
+    """What the group says of its members; nothing where that cannot be read."""
     try:
         told = read_consolidated(store) or {}
         if not told:
             tells_too_much(store, CONSOLIDATED, CONSOLIDATED, report)
     except ZvcoreError as error:
         report.tell(Problem.of(error, CONSOLIDATED))
-        return
+        return {}
+    return told
+
+
+def _consolidated(store: Store, told: Told, folders: Collection[str], report: Report) -> None:
+    """What the group says of its members against what they say themselves. `folders` are those in the group."""
     missing = 0
     for key, document in told.items():
         path, _, name = key.rpartition("/")

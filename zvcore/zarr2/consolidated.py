@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
-from zvcore.documents.above import groups_above, is_there, warned_of
+from zvcore.documents.above import groups_above, is_there, warn_user, warned_of
 from zvcore.documents.document import LARGEST_TOLD, fetch, parse
 from zvcore.documents.members import Object, Place
-from zvcore.errors import MetadataError
+from zvcore.errors import DamagedMetadataWarning, MetadataError
 from zvcore.zarr2.metadata import ATTRIBUTES, CONSOLIDATED, DOCUMENT, GROUP, document_key
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["consolidate", "forget_below", "read_consolidated", "tell_above", "told_documents"]
+__all__ = ["consolidate", "forget_below", "read_consolidated", "tell_above", "told_documents", "warn_of_damage"]
 
 Told = dict[str, Any]
 
@@ -35,6 +35,12 @@ def told_documents(document: dict[str, Any]) -> Told:
     for key, one in told.items():
         Object().load(one, place.member("metadata").member(key))
     return told
+
+
+def warn_of_damage(group: Store, error: MetadataError) -> None:
+    """What a group tells is only a copy: who cannot read it looks at the documents themselves, and says so."""
+    text = f"{CONSOLIDATED} of {group.root} is damaged, so the members are asked themselves: {error}"
+    warn_user(text, DamagedMetadataWarning)
 
 
 def consolidate(store: Store) -> None:

@@ -6,12 +6,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.documents.above import groups_to
-from zvcore.errors import ConflictError, NotFoundError
+from zvcore.errors import ConflictError, MetadataError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group
 from zvcore.zarr2.array import Zarr2Array, warn_if_misplaced
 from zvcore.zarr2.attributes import Attributes, AttributesFile
-from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, tell_above
+from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, tell_above, warn_of_damage
 from zvcore.zarr2.creating import create_array, make_room
 from zvcore.zarr2.metadata import (
     ATTRIBUTES,
@@ -42,7 +42,7 @@ class Zarr2Group(Group):
     """Members by name or path: `group["a/b"]`.
 
     What .zmetadata tells of the members is used where looking at each of them means a request over a network, and the
-    group is opened to read only; it may be out of date.
+    group is opened to read only; it may be out of date. Where it is damaged, they are looked at all the same.
 
     through  the stores of the groups that it was opened through, which may tell of its documents
     told     the documents of all that is in it, where such a group has told them
@@ -74,7 +74,13 @@ class Zarr2Group(Group):
         """What is told of all documents, by their keys."""
         if self._told_above is not None:
             return self._told_above
-        return read_consolidated(self.store) if self.read_only and self.store.remote else None
+        if not (self.read_only and self.store.remote):
+            return None
+        try:
+            return read_consolidated(self.store)
+        except MetadataError as error:
+            warn_of_damage(self.store, error)
+            return None
 
     # --- members
 
@@ -103,16 +109,15 @@ class Zarr2Group(Group):
         return (*self._through, *groups_to(self.store, path))
 
     def _metadata(self, name: str) -> ArrayMetadata | GroupMetadata | None:
-        told = self._told
-        if told is None:
+        if self._told is not None:
             try:
-                return read_metadata(self.store, name)
-            except NotFoundError:
-                return None
-        array, group = document_key(DOCUMENT, name), document_key(GROUP, name)
-        if array in told:
-            return parse_array(told[array], array)
-        return parse_group(told[group], group) if group in told else None
+                return _told_metadata(self._told, name)
+            except MetadataError as error:
+                warn_of_damage(self.store, error)
+        try:
+            return read_metadata(self.store, name)
+        except NotFoundError:
+            return None
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):
@@ -169,6 +174,13 @@ class Zarr2Group(Group):
         return create_array(self.store.child(path.strip("/")), through=self._through_to(path), **options)
 
     create_array = create_dataset
+
+
+def _told_metadata(told: Told, name: str) -> ArrayMetadata | GroupMetadata | None:
+    array, group = document_key(DOCUMENT, name), document_key(GROUP, name)
+    if array in told:
+        return parse_array(told[array], array)
+    return parse_group(told[group], group) if group in told else None
 
 
 def create_group(
