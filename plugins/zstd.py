@@ -13,8 +13,9 @@ _zstd = native_part("_zstd")
 
 __all__ = ["Zstd"]
 
-# Up to which level, and how many million bytes of noisy images one thread encodes in a second.
-_RATES = ((4, 100), (9, 30), (12, 12), (15, 3.2), (22, 2.4))
+# Up to which level, and how many million bytes one thread encodes in a second: of noisy images of 16 bits, and from
+# level 19 on of labels, which are slower then.
+_RATES = ((4, 150), (9, 45), (12, 25), (15, 9), (18, 5), (22, 2.4))
 
 
 class Zstd(LibraryCodec):

@@ -119,3 +119,12 @@ def test_a_volume_at_a_high_level_is_cut_into_small_units(tmp_path: Path) -> Non
     assert usual.units == 1
     # 128 MiB at two or three million bytes in a second.
     assert 9 <= slowest.units <= 32
+
+
+@pytest.mark.parametrize(("codec", "most"), [("gzip:7", 1), ("zstd:15", 8)])
+def test_levels_in_between_are_not_taken_for_the_slowest(tmp_path: Path, codec: str, most: int) -> None:
+    """Tables of older and slower encoders cut them into more units than five seconds of work ask for."""
+    source = zvcore.create(tmp_path / "src", format="zarr3", shape=(512,) * 3, dtype="u1", chunks=(64,) * 3)
+    name, level = codec.split(":")
+    plan = zvcore.plan(source, tmp_path / "dst", format="zarr3", codec={"name": name, "level": int(level)})
+    assert plan.units <= most
