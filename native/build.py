@@ -85,6 +85,26 @@ NO_MATCH_GREEDY = f"deflate_choose_literal(c, *in_next++, true,\n{TABS}       se
 NO_MATCH_LAZY = f"deflate_choose_literal(c, *in_next++, true,\n{TABS}       seq);\n\t\t\t\tcontinue;"
 PASS = "in_next = zv_pass(c, seq, &in_cur_base, in_next, in_max_block_end, next_hashes);"
 PASS_FASTEST = "in_next = zv_pass_fastest(c, seq, &in_cur_base, in_next, in_max_block_end, &next_hash);"
+BZLIB = '#include "bzlib_private.h"'
+MTF_SIZE = "#define MTFA_SIZE 4096"
+READ_SYMBOLS = "GET_MTF_VAL(BZ_X_MTF_1, BZ_X_MTF_2, nextSym);\n\n      while (True) {"
+MOVE_TO_FRONT = """            register UChar  rtmp;
+            register UChar* ryy_j;
+            register UChar  rll_i;
+            rtmp  = yy[1];
+            yy[1] = yy[0];
+            ryy_j = &(yy[1]);
+            rll_i = ll_i;
+            while ( rll_i != rtmp ) {
+               register UChar rtmp2;
+               ryy_j++;
+               rtmp2  = rtmp;
+               rtmp   = *ryy_j;
+               *ryy_j = rtmp2;
+            };
+            yy[0] = rtmp;
+            j = ryy_j - &(yy[0]);
+"""
 LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
 
 LIBRARIES = (
@@ -189,14 +209,38 @@ LIBRARIES = (
         headers=("xxhash.h", "xxh3.h"),
     ),
     Library(
+        crate="libsais-sys",
+        folder="libsais/include",
+        package="libsais",
+        archive="sais",
+        sources=("../src/libsais.c",),
+        headers=("libsais.h",),
+        licence="../LICENSE",
+    ),
+    Library(
         crate="bzip2-sys",
         folder="bzip2-1.0.8",
         package="bzip2",
         archive="bz2",
         sources=("blocksort.c", "huffman.c", "crctable.c", "randtable.c", "compress.c", "decompress.c", "bzlib.c"),
         headers=("bzlib.h",),
+        changes=(
+            Change("blocksort.c", BZLIB, '#include "sort_rotations.h"'),
+            Change("blocksort.c", "if (nblock < 10000) {", "if (zv_sort_rotations(s)) ; else if (nblock < 10000) {"),
+            Change("compress.c", BZLIB, f'{BZLIB}\n#include "move_to_front.h"'),
+            Change("compress.c", "UChar   yy[256];", "ZV_LIST UChar yy[256];"),
+            Change("compress.c", "i < s->nInUse; i++) yy[i]", "i < 256; i++) yy[i]"),
+            Change("compress.c", MOVE_TO_FRONT, "            j = zv_find_to_front(yy, ll_i);\n"),
+            Change("bzlib_private.h", "Int32    minLens[BZ_N_GROUPS];", "Int32 minLens[BZ_N_GROUPS]; ZV_STATE"),
+            Change("bzlib_private.h", MTF_SIZE, f"#define ZV_STATE UInt16 zv_codes[BZ_N_GROUPS][1024];\n{MTF_SIZE}"),
+            Change("decompress.c", BZLIB, '#include "read_codes.h"'),
+            Change("decompress.c", "s->minLens[t] = minLen;", "s->minLens[t] = minLen; zv_prepare_codes(s, t);"),
+            Change("decompress.c", READ_SYMBOLS, f"{READ_SYMBOLS} ZV_READ_SYMBOLS"),
+        ),
+        include=(".", str(HERE)),
         # What -O3 makes of its sorting takes a tenth longer.
         flags=("-O2",),
+        uses=("libsais",),
         version_header="bzlib_private.h",
     ),
     Library(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bz2
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +59,56 @@ def test_streams_that_follow_each_other_are_one(get: Get) -> None:
 def test_any_streams(parts: list[bytes], block_size: int) -> None:
     codec = codecs.get("bzip2", block_size=block_size)
     assert codec.decode(b"".join(map(codec.encode, parts))) == b"".join(parts)
+
+
+def blocks() -> Iterator[tuple[str, bytes]]:
+    """What libbz2 sorts and codes in different ways, of more than one block too."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(rng.integers(0, 3000, 60_000, dtype="<u4"), rng.integers(1, 9, 60_000))
+    yield "noise", rng.bytes(250_000)
+    yield "noise of few values", rng.integers(0, 9, 30_000, "u1").tobytes()
+    yield "grey noise", rng.normal(128, 20, 250_000).astype("u1").tobytes()
+    yield "labels", labels.tobytes()
+    yield "a ramp", np.arange(100_000, dtype=">u4").tobytes()
+    yield "one piece, repeated", rng.bytes(300) * 500
+    yield "one piece, repeated, and its beginning", rng.bytes(300) * 500 + bytes(7)
+    yield "one byte, in whole runs of libbz2", b"\1" * 259 * 100
+    yield "one byte, but at the end", b"\1" * 200_000 + b"\0"
+    yield "words", b" ".join(rng.choice([b"soma", b"axon", b"dendrite", b"spine"], 40_000).tolist())
+
+
+BLOCKS = dict(blocks())
+
+
+@pytest.mark.parametrize("block_size", [1, 9])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_large_blocks_are_as_the_standard_library_writes_them(get: Get, name: str, block_size: int) -> None:
+    codec = get("bzip2", block_size=block_size)
+    data = BLOCKS[name]
+    stored = bz2.compress(data, block_size)
+    assert codec.encode(data) == stored
+    assert codec.decode(stored) == data
+
+
+def test_damage_in_a_large_block_is_found_where_the_standard_library_finds_it(get: Get) -> None:
+    codec = get("bzip2")
+    rng = np.random.default_rng(1)
+    harmless = 0
+    for name in ("grey noise", "labels", "words"):
+        data = BLOCKS[name][:60_000]
+        stored = bz2.compress(data)
+        for place in [*range(4, 90), *rng.integers(90, len(stored), 120).tolist()]:
+            damaged = bytearray(stored)
+            damaged[place] ^= 1 << int(rng.integers(8))
+            try:
+                expected = bz2.decompress(damaged)
+            except (OSError, ValueError):
+                with pytest.raises(CorruptDataError):
+                    codec.decode(damaged, max_size=len(data))
+            else:
+                assert codec.decode(damaged, max_size=len(data)) == expected
+                harmless += 1
+    assert harmless < 30
 
 
 GOOD = bytes.fromhex(LIBBZ2)
