@@ -51,7 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=float(os.environ.get("BENCH_SECONDS", "360")))
     parser.add_argument(
-        "--suite", action="append", help="only this one; again for others; also workloads, growth, threads, own"
+        "--suite", action="append", help="only this one; again for others; also workloads, growth, threads, cores, own"
     )
     parser.add_argument("--all", action="store_true", help="every contest, not only the headlines")
     parser.add_argument("--report", action="store_true", help="measure nothing: the page and the plots again")
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace, folder: Path) -> None:
-    from bench import growth, machine, suites, thread_counts, workloads
+    from bench import cores, growth, machine, suites, thread_counts, workloads
     from bench.measuring import measure_contests
 
     here = machine.describe()
@@ -77,8 +77,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     names = dict.fromkeys(entry.suite for entry in chosen)
     known = [*names, "workloads", "growth", "threads", "own"]
     wanted = set(options.suite or known)
-    if unknown := wanted - set(known):
-        sys.exit(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    if unknown := wanted - {*known, "cores"}:
+        sys.exit(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(known)}, cores")
     # Shares of the time: the contests of the suites get most of it.
     weights = {"workloads": 0.25, "growth": 0.15, "own": 0.1 if os.environ.get("ZVCORE_BENCH_DATA") else 0.0}
     weights = {name: weight for name, weight in weights.items() if name in wanted}
@@ -96,6 +96,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         store("growth", growth.measure(weights["growth"] * scale), here, folder)
     if "threads" in wanted:  # counts, which take the time that they take
         store("threads", thread_counts.measure(), here, folder)
+    if "cores" in wanted:  # only when it is named: it is about machines with more of them than two
+        store("cores", cores.measure(), here, folder)
     if weights.get("own"):
         store("own", measure_own(weights["own"] * scale), here, folder)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_report"]
 
-SPECIAL = ("workloads", "growth", "own", "check", "threads")
+SPECIAL = ("workloads", "growth", "own", "check", "threads", "cores")
 # From here on to 1.00 the same code may be on either side from one run to the next.
 NOISE = 0.97
 ABOUT = """\
@@ -53,6 +53,8 @@ def write_report(folder: Path, page: Path) -> None:
         parts += growth_part(found["growth"], folder)
     if "threads" in found:
         parts += threads_part(found["threads"])
+    if "cores" in found:
+        parts += cores_part(found["cores"])
     if "own" in found:
         parts += own_part(found["own"])
     page.write_text("\n".join(parts) + "\n")
@@ -60,7 +62,8 @@ def write_report(folder: Path, page: Path) -> None:
 
 def machine_part(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Suites may have been measured one by one: what they share is said once, what differs for each suite."""
-    machines = [document["machine"] for document in found.values()]
+    here = {name: document for name, document in found.items() if name != "cores"}  # which has a machine of its own
+    machines = [document["machine"] for document in (here or found).values()]
     yield "## Machine\n"
     first = machines[-1]
     memory = f"{first['memory'] / 2**30:.0f} GiB" if first.get("memory") else "?"
@@ -244,6 +247,20 @@ def threads_part(document: dict[str, Any]) -> Iterator[str]:
     yield "Then what a chunk takes that threads may have to wait for, the most for any number of threads: atomic"
     yield "instructions, locks, system calls by which threads wait for each other. Files lie in memory.\n"
     yield from thread_counts.table(found)
+    yield ""
+
+
+def cores_part(document: dict[str, Any]) -> Iterator[str]:
+    from bench import cores
+
+    machine = document["machine"]
+    yield "### What each processor more brings\n"
+    yield f"Measured on another machine: {machine['processor']}, {machine['cores']} processors, {machine['system']},"
+    yield f"SIMD path {machine['simd']}, {machine['date']}.\n"
+    yield "\n\n".join((cores.__doc__ or "").split("\n\n")[2:]) + "\n"
+    yield "Under one processor stands the time, under more of them how many times as fast it was than on one. For the"
+    yield "others follows how many times as long they took as zvcore on as many processors.\n"
+    yield from cores.table(document["results"])
     yield ""
 
 

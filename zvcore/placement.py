@@ -160,14 +160,11 @@ class Packed(Shards):
         """
 
     @abstractmethod
-    def pack(
-        self,
-        key: str,
-        positions: npt.NDArray[np.int64],
-        sizes: npt.NDArray[np.uint64],
-        finish: Callable[[bytes, bytes], None],
-    ) -> None:
-        """Put a shard in its place whose chunks are written already: `finish(head, tail)` does it, or delete it.
+    def ends(
+        self, key: str, positions: npt.NDArray[np.int64], sizes: npt.NDArray[np.uint64]
+    ) -> tuple[bytes, bytes] | None:
+        """What stands before the chunks of a shard, which are written already, and behind them. None where there are
+        no chunks: then the shard is gone.
 
         `positions` are in the order of `pack_order`, `sizes` ABSENT for those that are not stored.
         """

@@ -175,6 +175,22 @@ def test_blocks_as_they_are_stored(array):
         array.write_block((4, 5), np.zeros((8, 10)))
 
 
+def test_blocks_that_are_asked_for_several_times(array):
+    values = np.arange(37 * 53, dtype="u2").reshape(37, 53)
+    array[...] = values
+    array.delete_block((1, 2))
+    asked = [(4, 5), (1, 2), (0, 0), (4, 5), (1, 2), (4, 5)]
+    found = array.read_blocks(asked)
+    for place, block in zip(asked, found, strict=True):
+        expected = array.read_block(place)
+        assert (block is None) == (expected is None)
+        if block is not None:
+            assert (block == expected).all()
+    found[0][...] = 9  # nobody else's values change
+    assert (found[3] == values[32:, 50:]).all()
+    assert not np.shares_memory(found[3], found[5])
+
+
 def test_a_covered_chunk_is_never_read(array):
     """Not even at the array's edge: what lies there now may be broken."""
     array[...] = 3

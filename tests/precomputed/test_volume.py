@@ -211,17 +211,17 @@ def test_what_others_put_into_a_shard_while_it_is_being_replaced_stays(
         made[name] = create(tmp_path / name, shape=(48, 48, 48), chunks=(16, 16, 16), dtype="uint8", sharding=spec)
         made[name][...] = 1
     ShardedStore(tmp_path / "b" / "1_1_1", spec, mode="r+").update([(57, b"kept")])
-    pack, packed = VolumeShards.pack, []
+    ends, packed = VolumeShards.ends, []
 
-    def disturbed(self: VolumeShards, key: str, *rest: Any) -> None:
+    def disturbed(self: VolumeShards, key: str, *rest: Any) -> tuple[bytes, bytes] | None:
         # A program that knows nothing of our locks.
         if not packed:
             packed.append(key)
             for path in (tmp_path / "b" / "1_1_1").glob("*.shard"):
                 shutil.copyfile(path, tmp_path / "a" / "1_1_1" / path.name)
-        pack(self, key, *rest)
+        return ends(self, key, *rest)
 
-    monkeypatch.setattr(VolumeShards, "pack", disturbed)
+    monkeypatch.setattr(VolumeShards, "ends", disturbed)
     made["a"][...] = 2
     assert packed
     assert ShardedStore(tmp_path / "a" / "1_1_1", spec)[57] == b"kept"

@@ -251,7 +251,7 @@ class Recode(Way):
             firsts = parts.order[parts.target_first[:-1]]
             packer = packing.packer(numbers, np.arange(len(firsts)), np.searchsorted(firsts, packing.bounds))
             total += self._run(box, parts, packer, threads)
-            packing.finish(packer, packer.sizes[numbers])
+            packing.finish(packer, packer.sizes[numbers], Work(threads))
             groups = [group for group in groups if group.key not in packing.keys]
         for group in groups:
             made, nbytes = self.encode(box, positions[group.rows], threads)

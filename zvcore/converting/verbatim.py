@@ -327,7 +327,7 @@ class Verbatim(Way):
                 return None
             packer = packing.packer(packing.rows)
             nbytes, present = take_over_chunks(there, here, packer, fits, work)
-            packing.finish(packer, packer.sizes[packing.rows])
+            packing.finish(packer, packer.sizes[packing.rows], work)
         return nbytes, present, sum(size or 0 for size in target.store.sizes(keys))
 
 

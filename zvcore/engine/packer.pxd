@@ -1,8 +1,10 @@
 """Objects that are written while their chunks are still being encoded."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from posix.uio cimport iovec
 
 from zvcore.codecs.running cimport Bytes
+from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.sinks cimport Sink
@@ -51,3 +53,19 @@ cdef class Packer(Sink):
     cdef int flush(self, Slot *slot, Packed *packed, int64_t chunk, Bytes data) noexcept nogil
     # An empty file beside the place of an object, whose path is at `path`: 0 or errno.
     cdef int open_file(self, Packed *packed, char *path) noexcept nogil
+    # Write what stands at the start and the end of an object, whose path is at `path`, and put it in its place: 0 or
+    # errno.
+    cdef int finish_one(self, Packed *packed, char *path, iovec *head, iovec *tail) noexcept nogil
+
+
+cdef struct End:
+    int64_t which               # of the packer's objects
+    iovec head
+    iovec tail
+
+
+cdef class Finishing(Task):
+    cdef Packer packer
+    cdef dict kept              # the bytes that `ends` points to
+    cdef End *ends
+    cdef Py_ssize_t count

@@ -3,9 +3,11 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.engine.batches import Task
 from zvcore.engine.buffers import Keys
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sinks import Sink
+from zvcore.engine.work import Work
 
 @final
 class Packer(Sink):
@@ -22,4 +24,8 @@ class Packer(Sink):
     def __len__(self) -> int: ...
     @property
     def sizes(self) -> npt.NDArray[np.uint64]: ...
-    def finish(self, which: int, head: bytes, tail: bytes) -> None: ...
+    def finish(self, ends: dict[int, tuple[bytes, bytes]], work: Work) -> None: ...
+
+@final
+class Finishing(Task):
+    def __new__(cls, packer: Packer, ends: dict[int, tuple[bytes, bytes]]) -> Finishing: ...

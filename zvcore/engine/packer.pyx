@@ -20,11 +20,13 @@ from posix.unistd cimport SEEK_SET, close, lseek, unlink
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.codecs.running cimport Bytes
+from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers, Keys
-from zvcore.engine.failures cimport MEMORY_FAILURE
+from zvcore.engine.failures cimport MEMORY_FAILURE, SYSTEM_FAILURE, Failure, failure_error
 from zvcore.engine.paths cimport Paths
-from zvcore.engine.prepared cimport Prepared
+from zvcore.engine.prepared cimport Chains, Prepared
 from zvcore.engine.slots cimport Slot, fail, fail_system
+from zvcore.engine.work cimport Work
 from zvcore.stores.file_writes cimport (
     DURABILITY_FSYNC, DURABILITY_LATE, begin_file, finish_file, make_folders, write_all,
 )
@@ -265,41 +267,78 @@ cdef class Packer(Sink):
             return errno if errno else EIO
         return 0
 
-    def finish(self, Py_ssize_t which, const uint8_t[::1] head, const uint8_t[::1] tail):
-        """Put an object in its place, with these bytes at its start and its end."""
-        if which < 0 or which >= self.object_count:
-            raise IndexError(f"object {which} of {self.object_count}")
-        cdef Packed *packed = &self.objects[which]
-        cdef uint64_t head_size = head.shape[0], tail_size = tail.shape[0]
-        cdef iovec part
+    def finish(self, dict ends, Work work not None):
+        """Put objects in their places; `ends` has for the number of each what stands at its start and at its end.
+
+        Threads share them: freeing what an old file had takes as long as writing some of a new one.
+        """
+        cdef Finishing finishing = Finishing(self, ends)
+        cdef Failure failure
+        if not finishing.perform(finishing.count, work.threads_for(0), None, &failure):
+            if failure.kind != SYSTEM_FAILURE:
+                raise failure_error(&failure, ())
+            raise OSError(failure.status, os.strerror(failure.status), os.fsdecode(self.paths[failure.job]))
+
+    cdef int finish_one(self, Packed *packed, char *path, iovec *head, iovec *tail) noexcept nogil:
         cdef int code = 0
-        if head_size != self.head:
-            raise ValueError(f"the head has {head_size} bytes, room was left for {self.head}")
-        if packed.cursor != packed.stop:
-            raise RuntimeError("not all chunks of the object are there")
-        cdef bytearray path = bytearray(self.paths[which] + b"\0")     # a copy: it is changed while folders are made
-        cdef char *where = path
-        with nogil:
-            if packed.fd < 0:
-                code = self.open_file(packed, where)
-            if code == 0:
-                part.iov_base = <void *> &tail[0] if tail_size else NULL
-                part.iov_len = tail_size
-                code = write_all(packed.fd, &part, 1)
-            if code == 0 and head_size:
-                part.iov_base = <void *> &head[0]
-                part.iov_len = head_size
-                if lseek(packed.fd, 0, SEEK_SET) < 0:
-                    code = errno if errno else EIO
-                else:
-                    code = write_all(packed.fd, &part, 1)
-            if code == 0:
-                code = finish_file(packed.fd, NULL, packed.temporary, where, self.durability, False)
-                packed.fd = -1
-                packed.temporary[0] = 0
+        if packed.fd < 0:
+            code = self.open_file(packed, path)
+        if code == 0:
+            code = write_all(packed.fd, tail, 1)
+        if code == 0 and head.iov_len:
+            if lseek(packed.fd, 0, SEEK_SET) < 0:
+                code = errno if errno else EIO
+            else:
+                code = write_all(packed.fd, head, 1)
+        if code == 0:
+            code = finish_file(packed.fd, NULL, packed.temporary, path, self.durability, False)
+            packed.fd = -1
+            packed.temporary[0] = 0
         abandon(packed)
-        if code != 0:
-            raise OSError(code, os.strerror(code), os.fsdecode(self.paths[which]))
+        return code
+
+
+@cython.final
+@cython.no_gc
+cdef class Finishing(Task):
+    """Puts objects of a packer in their places."""
+
+    def __cinit__(self, Packer packer not None, dict ends not None):
+        cdef Py_ssize_t i
+        cdef bytes head, tail
+        cdef End *end
+        self.packer = packer
+        self.kept = ends
+        self.chains = Chains(())
+        self.ends = <End *> calloc(max(<Py_ssize_t> len(ends), 1), sizeof(End))
+        if self.ends == NULL:
+            raise MemoryError
+        for which, (head, tail) in ends.items():
+            if which < 0 or which >= packer.object_count:
+                raise IndexError(f"object {which} of {packer.object_count}")
+            if len(head) != packer.head:
+                raise ValueError(f"the head has {len(head)} bytes, room was left for {packer.head}")
+            if packer.objects[<int64_t> which].cursor != packer.objects[<int64_t> which].stop:
+                raise RuntimeError("not all chunks of the object are there")
+            end = &self.ends[self.count]
+            end.which = which
+            end.head.iov_base = <char *> head
+            end.head.iov_len = len(head)
+            end.tail.iov_base = <char *> tail
+            end.tail.iov_len = len(tail)
+            self.count += 1
+
+    def __dealloc__(self):
+        free(self.ends)
+
+    cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
+        cdef End *end = &self.ends[item]
+        cdef char *path = self.packer.paths.write(&slot.path, end.which)
+        cdef int code
+        if path == NULL:
+            return fail(slot, MEMORY_FAILURE, end.which)
+        code = self.packer.finish_one(&self.packer.objects[end.which], path, &end.head, &end.tail)
+        return fail_system(slot, end.which, code) if code != 0 else 0
 
 
 cdef object checked_bounds(bounds, Py_ssize_t objects, Py_ssize_t count):

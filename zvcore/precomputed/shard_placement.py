@@ -97,23 +97,21 @@ class VolumeShards(Packed, Streamed):
         bounds = -(-np.array(layout.shape, np.int64) // np.array(layout.form.shape, np.int64))
         return len(positions) == int(np.prod(np.minimum(per_shard, bounds - first)))
 
-    def pack(
-        self, key: str, positions: Positions, sizes: npt.NDArray[np.uint64], finish: Callable[[bytes, bytes], None]
-    ) -> None:
+    def ends(self, key: str, positions: Positions, sizes: npt.NDArray[np.uint64]) -> tuple[bytes, bytes] | None:
         if self.store.stamp(key) != self._replaced[key]:
             # By a program that knows nothing of locks: it may have put something else into it.
             raise ConflictError("somebody else has changed the shard", key=key)
         stored = sizes != ABSENT
         if not stored.any():
             self.store.delete(key)
-            return
+            return None
         ids = self.layout.ids(positions)[stored]
         entries = Entries(self.spec.hashes(ids), ids, np.zeros(len(ids), np.uint64), sizes[stored], _NO_DATA)
         ends = _Ends(self.pack_head, self.pack_head + int(entries.sizes.sum(dtype=np.uint64)))
         with ShardBuilder(ends, self.spec, self.reader.index_chain) as builder:
             builder.add_written(entries)
             builder.finish()
-        finish(bytes(ends.head), bytes(ends.tail))
+        return bytes(ends.head), bytes(ends.tail)
 
     def remove(self, key: str) -> None:
         with self.store.edit(key) as edit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from zvcore.placement import Packed
 
 if TYPE_CHECKING:
     from zvcore.engine.prepared import Prepared
+    from zvcore.engine.work import Work
     from zvcore.layout import Layout
     from zvcore.placement import Group
     from zvcore.transfer.batches import Positions, Rows
@@ -60,9 +60,12 @@ class Packing:
         keys = Keys.of(self.keys)
         return Packer(keys, self.prepared, order, self.bounds, self.placement.pack_head, work, work_bounds)
 
-    def finish(self, packer: Packer, sizes: npt.NDArray[np.uint64]) -> None:
+    def finish(self, packer: Packer, sizes: npt.NDArray[np.uint64], work: Work) -> None:
         """Put the shards in their places. `sizes` are those of the encoded chunks, one for each of `rows`."""
+        ends: dict[int, tuple[bytes, bytes]] = {}
         for number, key in enumerate(self.keys):
             span = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
-            own = self.positions[self.rows[span]]
-            self.placement.pack(key, own, sizes[span], partial(packer.finish, number))
+            found = self.placement.ends(key, self.positions[self.rows[span]], sizes[span])
+            if found is not None:
+                ends[number] = found
+        packer.finish(ends, work)

@@ -91,8 +91,9 @@ def _pack(assignment: Assignment, groups: list[Group], steps: Steps) -> list[Gro
     if packing is None:
         return groups
     packer = packing.packer(np.arange(len(packing.rows)))
-    assignment.encode(packing.rows, steps.of(len(packing.rows)), sink=packer)
-    packing.finish(packer, packer.sizes)
+    work = steps.of(len(packing.rows))
+    assignment.encode(packing.rows, work, sink=packer)
+    packing.finish(packer, packer.sizes, work)
     packed = {*packing.keys}
     return [group for group in groups if group.key not in packed]
 

@@ -56,8 +56,8 @@ class ZarrShards(Packed, Streamed):
     def pack_order(self, group: Group, positions: Positions) -> npt.NDArray[np.intp] | None:
         return ShardWriter(self.layout, group.key).pack_order(group, positions)
 
-    def pack(self, key: str, positions: Positions, sizes: Uints, finish: Callable[[bytes, bytes], None]) -> None:
-        ShardWriter(self.layout, key).pack(positions, sizes, finish)
+    def ends(self, key: str, positions: Positions, sizes: Uints) -> tuple[bytes, bytes] | None:
+        return ShardWriter(self.layout, key).ends(positions, sizes)
 
     def stream(self, key: str) -> AbstractContextManager[Callable[[Positions, Buffers], None]]:
         return ShardWriter(self.layout, key).stream()
@@ -107,13 +107,13 @@ class ShardWriter:
                 return None
         return np.argsort(self.layout.place_in_shard[self.level.slots(positions)])
 
-    def pack(self, positions: Positions, sizes: Uints, finish: Callable[[bytes, bytes], None]) -> None:
+    def ends(self, positions: Positions, sizes: Uints) -> tuple[bytes, bytes] | None:
         assembler = ShardAssembler(self.form)
         assembler.add(self.level.slots(positions), sizes)
-        if assembler.empty:
-            self.store.delete(self.key)
-        else:
-            finish(*assembler.head_and_tail())
+        if not assembler.empty:
+            return assembler.head_and_tail()
+        self.store.delete(self.key)
+        return None
 
     def _is_whole(self, positions: Positions) -> bool:
         """Whether these chunks of one shard are all that it has: those behind the array's end are never stored."""

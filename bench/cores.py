@@ -1,0 +1,292 @@
+"""What each processor more brings: whole reads and writes, chunks here and there, a conversion, on 1, 2, 4 ... of them.
+
+    python -m bench --suite cores        on a machine that has the processors; says nothing new with two
+    python -m bench.cores                the table alone
+
+Each number of processors has a process of its own that may run on no others, and every tool may use as many threads
+as that. The data lies in memory (/dev/shm), so no disk is waited for. "memcpy" copies as many values by so many
+threads: nobody reads or writes faster than that.
+
+Electron microscopy, 512^3 of 8 bits; shards of 128^3 hold chunks of 64^3.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["measure", "table"]
+
+SIDE = int(os.environ.get("ZVCORE_BENCH_CORES_SIDE", "512"))
+SHARD, CHUNK = 128, 64
+CODECS: dict[str, list[dict[str, Any]]] = {
+    "raw": [],
+    "blosc": [
+        {
+            "name": "blosc",
+            "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 1, "blocksize": 0},
+        }
+    ],
+    "zstd": [{"name": "zstd", "configuration": {"level": 3, "checksum": False}}],
+    "gzip": [{"name": "gzip", "configuration": {"level": 5}}],
+}
+ROUNDS = 5
+SECONDS = 0.5
+Calls = dict[str, "Callable[[], Any]"]
+
+
+def processors() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
+def counts(most: int) -> list[int]:
+    """1, 2, 4, ... and all."""
+    return sorted({*(1 << n for n in range(most.bit_length()) if 1 << n <= most), most})
+
+
+# --- in a process for each number of processors
+
+
+class Machine:
+    """The tools, each told to use so many threads, and the data that all of them read."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        import tensorstore
+
+        self.folder, self.threads = folder, threads
+        limit = {"limit": threads}
+        self.context = tensorstore.Context(
+            {
+                "data_copy_concurrency": limit,
+                "file_io_concurrency": limit,
+                "file_io_sync": False,
+                "cache_pool": {"total_bytes_limit": 0},
+            }
+        )
+        self.pool = ThreadPoolExecutor(threads)
+
+    def values(self) -> Any:
+        import numpy as np
+
+        return np.load(self.folder / "values.npy")
+
+    def by_tensorstore(self, path: Path, driver: str = "zarr3") -> Any:
+        import tensorstore
+
+        kvstore = {"driver": "file", "path": str(path)}
+        spec = {"driver": driver, "kvstore": kvstore, "recheck_cached_data": "open"}
+        return tensorstore.open(spec, open=True, read=True, write=True, context=self.context).result()
+
+    def by_zarrs(self, path: Path, work: Callable[[Any], Any]) -> Calls:
+        """Empty where there is no zarrs."""
+        if find_spec("zarrs") is None:
+            return {}
+        import zarr
+
+        from bench.pipelines import opened, within
+
+        zarr.config.set({"threading.max_workers": self.threads, "async.concurrency": self.threads})
+        return {"zarrs": within("zarrs", partial(work, opened(path, "zarrs", "r+")))}
+
+    def memcpy(self, source: Any, target: Any) -> None:
+        import numpy as np
+
+        parts = 4 * self.threads
+        edges = [SIDE * n // parts for n in range(parts + 1)]
+        list(
+            self.pool.map(
+                lambda n: np.copyto(target[edges[n] : edges[n + 1]], source[edges[n] : edges[n + 1]]), range(parts)
+            )
+        )
+
+    def read(self, codec: str) -> Calls:
+        import numpy as np
+
+        import zvcore
+
+        path, values = stored(self.folder, codec), self.values()
+        ours, theirs, target = zvcore.open(path), self.by_tensorstore(path), np.empty_like(values)
+        return {
+            "zvcore": lambda: ours.read(..., threads=self.threads),
+            "memcpy": lambda: self.memcpy(values, target),
+            "tensorstore": lambda: theirs.read().result(),
+            **self.by_zarrs(path, lambda array: array[...]),
+        }
+
+    def write(self, codec: str) -> Calls:
+        import zvcore
+
+        values = self.values()
+        paths = {who: empty(self.folder / f"{who}-{codec}", codec) for who in ("zvcore", "tensorstore")}
+        ours, theirs = zvcore.open(paths["zvcore"], mode="r+"), self.by_tensorstore(paths["tensorstore"])
+        return {
+            "zvcore": lambda: ours.write(..., values, threads=self.threads),
+            "tensorstore": lambda: theirs.write(values).result(),
+            **self.by_zarrs(empty(self.folder / f"zarrs-{codec}", codec), lambda array: array.__setitem__(..., values)),
+        }
+
+    def blocks(self, codec: str) -> Calls:
+        """Chunks here and there, asked for together."""
+        import numpy as np
+        import tensorstore
+
+        import zvcore
+
+        path = stored(self.folder, codec)
+        grid = (SIDE // CHUNK,) * 3
+        drawn = np.random.default_rng(7).choice(int(np.prod(grid)), int(np.prod(grid)) // 2, replace=False)
+        positions = np.stack(np.unravel_index(drawn, grid), -1)
+        regions = [tuple(slice(at * CHUNK, (at + 1) * CHUNK) for at in place) for place in positions.tolist()]
+        ours, theirs = zvcore.open(path), self.by_tensorstore(path)
+
+        def batch() -> list[Any]:
+            with tensorstore.Batch() as together:
+                reads = [theirs[region].read(batch=together) for region in regions]
+            return [read.result() for read in reads]
+
+        return {"zvcore": lambda: ours.read_blocks(positions, threads=self.threads), "tensorstore": batch}
+
+    def convert(self) -> Calls:
+        """Blocks of N5 become shards, gzip becomes zstd."""
+        import zvcore
+
+        source, targets = (
+            self.folder / "n5",
+            {who: self.folder / f"converted-{who}" for who in ("zvcore", "tensorstore")},
+        )
+        options: dict[str, Any] = {"format": "zarr3", "shards": (SHARD,) * 3, "codec": "zstd", "threads": self.threads}
+        turned = self.by_tensorstore(source, "n5").T
+        steps = range(0, SIDE, SHARD)
+        boxes = [
+            tuple(slice(n, n + SHARD) for n in place)
+            for place in ((z, y, x) for z in steps for y in steps for x in steps)
+        ]
+
+        def ours() -> None:
+            shutil.rmtree(targets["zvcore"], ignore_errors=True)
+            zvcore.convert(source, targets["zvcore"], **options)
+
+        def theirs() -> None:
+            shutil.rmtree(targets["tensorstore"], ignore_errors=True)
+            out = self.by_tensorstore(empty(targets["tensorstore"], "zstd"))
+            list(self.pool.map(lambda box: out[box].write(turned[box].read().result()).result(), boxes))
+
+        return {"zvcore": ours, "tensorstore": theirs}
+
+    def tasks(self) -> Iterator[tuple[str, Callable[[], Calls]]]:
+        for codec in CODECS:
+            yield f"read all, {codec}", partial(self.read, codec)
+        for codec in CODECS:
+            yield f"write all, {codec}", partial(self.write, codec)
+        for codec in ("raw", "zstd"):
+            yield f"half of the chunks, in any order, {codec}", partial(self.blocks, codec)
+        yield "convert N5 of gzip to shards of zstd", self.convert
+
+
+def empty(path: Path, codec: str) -> Path:
+    import zvcore
+
+    if not path.exists():
+        zvcore.create(
+            path, format="zarr3", shape=(SIDE,) * 3, dtype="u1", chunks=(CHUNK,) * 3, shards=(SHARD,) * 3,
+            codec=[zvcore.codecs.from_zarr3(one) for one in CODECS[codec]] or None, fill_value=0,
+        )  # fmt: skip
+    return path
+
+
+def stored(folder: Path, codec: str) -> Path:
+    return folder / f"data-{codec}"
+
+
+def measure_here(folder: Path, count: int) -> None:
+    """Print the best times of every tool, on so many of the processors."""
+    os.sched_setaffinity(0, processors()[:count])
+    from bench.interleaved import best_times
+
+    machine = Machine(folder, count)
+    found = {}
+    for name, prepare in machine.tasks():
+        functions = prepare()
+        for function in functions.values():
+            function()
+        found[name] = best_times(functions, SECONDS, ROUNDS)
+        print(count, name, found[name], file=sys.stderr, flush=True)
+    print(json.dumps(found))
+
+
+# --- all of them
+
+
+def make(folder: Path) -> None:
+    """What is read."""
+    import numpy as np
+
+    import zvcore
+    from bench.data import volume
+
+    tile = np.asarray(volume("em", (128,) * 3))
+    values = np.ascontiguousarray(np.tile(tile, [SIDE // 128] * 3))
+    np.save(folder / "values.npy", values)
+    for codec in CODECS:
+        zvcore.open(empty(stored(folder, codec), codec), mode="r+")[...] = values
+    gzip = {"type": "gzip", "level": 5, "useZlib": False}
+    made: Any = zvcore.create(
+        folder / "n5", format="n5", shape=values.shape, dtype="u1", chunks=(CHUNK,) * 3, codec=gzip
+    )
+    made[...] = values
+
+
+def measure() -> dict[str, Any]:
+    """{"processors": numbers, "tasks": {name: for each of them {who: best seconds}}}."""
+    from bench.thread_counts import scratch
+
+    numbers = counts(len(processors()))
+    by_number = []
+    with scratch() as folder:
+        make(folder)
+        for count in numbers:
+            command = [sys.executable, "-W", "ignore", "-m", "bench.cores", str(folder), str(count)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            by_number.append(json.loads(done.stdout.splitlines()[-1]))
+    return {"processors": numbers, "tasks": {name: [one[name] for one in by_number] for name in by_number[0]}}
+
+
+def table(found: dict[str, Any]) -> Iterator[str]:
+    """Lines of Markdown: how many times as fast as on one processor, and as the others on as many."""
+    from bench.report import duration
+
+    numbers = found["processors"]
+    yield "| what | who | one processor |" + "".join(f" {n} |" for n in numbers[1:])
+    yield "|---|---|---|" + "---|" * len(numbers[1:])
+    for name, by_number in found["tasks"].items():
+        for who in by_number[0]:
+            times = [one[who] for one in by_number]
+            cells = [f"{times[0] / time:.1f}" for time in times[1:]]
+            if who != "zvcore":
+                cells = [
+                    f"{cell}, {one[who] / one['zvcore']:.2f}" for cell, one in zip(cells, by_number[1:], strict=True)
+                ]
+            first = duration(times[0]) + ("" if who == "zvcore" else f", {times[0] / by_number[0]['zvcore']:.2f}")
+            yield f"| {name if who == 'zvcore' else ''} | {who} | {first} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    if sys.argv[1:]:
+        measure_here(Path(sys.argv[1]), int(sys.argv[2]))
+    else:
+        print("\n".join(table(measure())))
+
+
+if __name__ == "__main__":
+    main()
