@@ -13,7 +13,7 @@ from zvcore.errors import ConflictError
 from zvcore.stores.again import again
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     import numpy.typing as npt
@@ -148,25 +148,35 @@ class Packed(Shards):
     """Shards that the engine can write while it encodes their chunks, all of them one after the other.
 
     pack_head  the bytes of a shard before its first chunk
+    end_bytes  about how many bytes a shard has besides its chunks
     """
 
     pack_head: int = 0
+    end_bytes: int = 0
 
     @abstractmethod
-    def pack_order(self, group: Group, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.intp] | None:
-        """The order in which these chunks, all that the object has, lie in it one after the other: rows of `positions`.
+    def pack_orders(
+        self, groups: Sequence[Group], positions: npt.NDArray[np.int64]
+    ) -> list[npt.NDArray[np.intp] | None]:
+        """For each of these objects, its chunks as they lie in it one after the other: rows of `positions`.
 
-        None if the object cannot be written in this way: `replace` does it. Called within the edit of the key.
+        None for an object that cannot be written in this way, or has other chunks too: `replace` does it. Called within
+        the edits of the keys.
         """
 
     @abstractmethod
     def ends(
-        self, key: str, positions: npt.NDArray[np.int64], sizes: npt.NDArray[np.uint64]
-    ) -> tuple[bytes, bytes] | None:
-        """What stands before the chunks of a shard, which are written already, and behind them. None where there are
-        no chunks: then the shard is gone.
+        self,
+        keys: Sequence[str],
+        positions: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.uint64],
+        bounds: npt.NDArray[np.int64],
+    ) -> list[tuple[bytes, bytes] | None]:
+        """For each shard, what stands before its chunks, which are written already, and behind them. None where there
+        are no chunks: then the shard is gone.
 
-        `positions` are in the order of `pack_order`, `sizes` ABSENT for those that are not stored.
+        Those of shard i are positions[bounds[i]:bounds[i + 1]], in the order of `pack_orders`; `sizes` ABSENT for those
+        that are not stored.
         """
 
 

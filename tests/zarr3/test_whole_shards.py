@@ -162,6 +162,36 @@ def test_a_file_that_cannot_grow_is_an_error_that_names_the_shard(tmp_path: Path
     assert files(tmp_path) == before
 
 
+@pytest.mark.parametrize("threads", [1, 5])
+def test_a_shard_that_cannot_take_its_place_is_named(tmp_path: Path, threads: int) -> None:
+    """The others do; what was written of it goes."""
+    array = make(tmp_path, "small")
+    array[...] = 1
+    (tmp_path / "c/1/0/0").unlink()
+    (tmp_path / "c/1/0/0/folder").mkdir(parents=True)
+    with pytest.raises(OSError, match="c/1/0/0"):
+        array.write(..., noise(array.shape), threads=threads)
+    assert not [name for name in files(tmp_path) if name.endswith("zvtmp")]
+    (tmp_path / "c/1/0/0/folder").rmdir()
+    (tmp_path / "c/1/0/0").rmdir()
+    array.write(..., noise(array.shape, 2), threads=threads)
+    np.testing.assert_array_equal(array[...], noise(array.shape, 2))
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_indexes_are_held_for_some_shards_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    values = noise(SHAPES["small"][0])
+    values[:32, :64] = 0  # a shard that becomes empty
+    make(tmp_path / "a", "small", index_location=location)[...] = values
+    array = make(tmp_path / "b", "small", index_location=location)
+    array[...] = 1
+    monkeypatch.setattr("zvcore.transfer.packing.END_BYTES", 1)
+    array[...] = values
+    assert files(tmp_path / "b") == files(tmp_path / "a")
+
+
 def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path) -> None:
     array = make(tmp_path, "small")
     array[...] = 1

@@ -5,7 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from zvcore import codecs
+from zvcore.engine import Keys, Sources
+from zvcore.engine.fetching import fetch_sound
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, distinct, slow_first
 from zvcore.exchange.writer import ImageWriter
@@ -76,15 +80,16 @@ class N5Exchange(Exchange):
         super().check_source(array)
         store = array.layout.store
         blocks = array.layout.stored_objects() or ()
-        for block in itertools.islice(blocks, 1 if store.remote else BLOCKS_LOOKED_AT):
-            head = store.get(block.key, 0, 16 + 4 * array.ndim)
+        keys = [block.key for block in itertools.islice(blocks, 1 if store.remote else BLOCKS_LOOKED_AT)]
+        for key in _in_other_modes(store, keys):
+            head = store.get(key, 0, 16 + 4 * array.ndim)
             try:
                 odd = head is not None and not fills_a_box(head, array.ndim)
             except CorruptDataError:
                 continue  # told when it is read
             if odd:
                 what = "blocks of a variable number of items are no chunks of an array: use read_block and write_block"
-                raise UnsupportedError(what, key=f"{store.root}/{block.key}")
+                raise UnsupportedError(what, key=f"{store.root}/{key}")
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None
@@ -132,6 +137,13 @@ class N5Exchange(Exchange):
 
     def writer(self, store: Store, found: bool) -> ImageWriter:
         return N5Writer(self.format, store, found)
+
+
+def _in_other_modes(store: Store, keys: list[str]) -> list[str]:
+    """Those of these blocks that do not say in their first two bytes that they are in the default mode."""
+    first, length = np.zeros(len(keys), np.uint64), np.full(len(keys), 2, np.uint64)
+    modes, _ = fetch_sound(store, Sources(Keys.of(keys), None, first, length))
+    return [key for key, mode in zip(keys, modes, strict=True) if mode is None or bytes(mode) != b"\0\0"]
 
 
 class N5Writer(ImageWriter):

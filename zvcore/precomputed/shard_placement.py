@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from zvcore.precomputed.shard_update import contents_of, rewrite
 from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -43,7 +44,7 @@ class VolumeShards(Packed, Streamed):
 
     def __init__(self, layout: ShardedLayout) -> None:
         self.layout = layout
-        self.pack_head = layout.spec.index_size
+        self.pack_head = self.end_bytes = layout.spec.index_size
         self.store = layout.store
         self.spec = layout.spec
         self.reader = layout.reader
@@ -67,15 +68,18 @@ class VolumeShards(Packed, Streamed):
         told = np.zeros(len(entries), np.bool_)
         rewrite(self.reader, edit, self._number(group.key), entries, told, gone, file=group.found)
 
-    def pack_order(self, group: Group, positions: Positions) -> npt.NDArray[np.intp] | None:
+    def pack_orders(self, groups: Sequence[Group], positions: Positions) -> list[npt.NDArray[np.intp] | None]:
+        return [group.rows if self._can_pack(group, positions[group.rows]) else None for group in groups]
+
+    def _can_pack(self, group: Group, positions: Positions) -> bool:
         if self.pack_head > _LARGEST_HEAD or not self._is_whole(positions):
-            return None
+            return False
         file = group.found = self.reader.file(self._number(group.key))
         # What else lies in it, values outside of the grid and bytes that belong to none, stays.
         if file is not None and not self._holds_nothing_else(file, group.key, positions):
-            return None
+            return False
         self._replaced[group.key] = None if file is None else file.stamp
-        return np.arange(len(positions))
+        return True
 
     def _holds_nothing_else(self, file: ShardFile, key: str, positions: Positions) -> bool:
         """Whether nothing but these chunks lies in a shard, whose new contents then depend on nothing in it."""
@@ -97,7 +101,13 @@ class VolumeShards(Packed, Streamed):
         bounds = -(-np.array(layout.shape, np.int64) // np.array(layout.form.shape, np.int64))
         return len(positions) == int(np.prod(np.minimum(per_shard, bounds - first)))
 
-    def ends(self, key: str, positions: Positions, sizes: npt.NDArray[np.uint64]) -> tuple[bytes, bytes] | None:
+    def ends(
+        self, keys: Sequence[str], positions: Positions, sizes: npt.NDArray[np.uint64], bounds: npt.NDArray[np.int64]
+    ) -> list[tuple[bytes, bytes] | None]:
+        spans = itertools.starmap(slice, itertools.pairwise(bounds.tolist()))
+        return [self._ends(key, positions[span], sizes[span]) for key, span in zip(keys, spans, strict=True)]
+
+    def _ends(self, key: str, positions: Positions, sizes: npt.NDArray[np.uint64]) -> tuple[bytes, bytes] | None:
         if self.store.stamp(key) != self._replaced[key]:
             # By a program that knows nothing of locks: it may have put something else into it.
             raise ConflictError("somebody else has changed the shard", key=key)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from zvcore.engine.buffers import Keys
 from zvcore.engine.packer import Packer
 from zvcore.placement import Packed
+from zvcore.transfer.batches import windows
 
 if TYPE_CHECKING:
     from zvcore.engine.prepared import Prepared
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from zvcore.transfer.batches import Positions, Rows
 
 __all__ = ["Packing"]
+
+# Of what stands before and behind the chunks of shards, how much is held at once.
+END_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,10 @@ class Packing:
             return None
         keys: list[str] = []
         rows: list[Rows] = []
-        for group in groups:
-            order = placement.pack_order(group, positions[group.rows])
+        for group, order in zip(groups, placement.pack_orders(groups, positions), strict=True):
             if order is not None:
                 keys.append(group.key)
-                rows.append(group.rows[order])
+                rows.append(order)
         if not keys:
             return None
         bounds = np.cumsum([0, *(len(own) for own in rows)])
@@ -62,10 +65,11 @@ class Packing:
 
     def finish(self, packer: Packer, sizes: npt.NDArray[np.uint64], work: Work) -> None:
         """Put the shards in their places. `sizes` are those of the encoded chunks, one for each of `rows`."""
-        ends: dict[int, tuple[bytes, bytes]] = {}
-        for number, key in enumerate(self.keys):
-            span = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
-            found = self.placement.ends(key, self.positions[self.rows[span]], sizes[span])
-            if found is not None:
-                ends[number] = found
-        packer.finish(ends, work)
+        at_once = max(1, END_BYTES // max(1, self.placement.end_bytes))
+        for shards in windows(len(self.keys), at_once):
+            bounds = self.bounds[shards.start : shards.stop + 1]
+            chunks = slice(int(bounds[0]), int(bounds[-1]))
+            own = self.positions[self.rows[chunks]]
+            ends = self.placement.ends(self.keys[shards], own, sizes[chunks], bounds - bounds[0])
+            found = {number: both for number, both in enumerate(ends, shards.start) if both is not None}
+            packer.finish(found, work)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from zvcore.zarr3.shard_index import Index, ShardIndexForm
 
-__all__ = ["Order", "ShardAssembler", "cell_order"]
+__all__ = ["Order", "ShardAssembler", "cell_order", "indexes_of"]
 
 Order = Literal["C", "F", "morton"]
 Uints = npt.NDArray[np.uint64]
@@ -85,19 +85,35 @@ class ShardAssembler:
         """The index as it is stored."""
         return self.form.build(self.offsets, self.lengths)
 
-    def head_and_tail(self) -> tuple[bytes, bytes]:
-        """What stands before the chunks and behind them: one is the index, the other empty."""
-        index = self.index()
-        return (index, b"") if self.form.head else (b"", index)
-
     def finish(self, chunks: Iterable[Any]) -> list[Any]:
         """The bytes of the whole shard in parts; `chunks` are those that were added, in the order of adding."""
-        head, tail = self.head_and_tail()
-        return [head, *chunks] if head else [*chunks, tail]
+        return [self.index(), *chunks] if self.form.head else [*chunks, self.index()]
 
     def finish_in(self, writer: WritesAnywhere) -> None:
         """Write the index of a shard whose chunks were written at the offsets that `add` gave."""
         writer.write_at(0 if self.form.head else self.end, self.index())
+
+
+def indexes_of(
+    form: ShardIndexForm, places: npt.NDArray[np.int64], sizes: Uints, bounds: npt.NDArray[np.int64]
+) -> list[bytes | None]:
+    """The indexes of several new shards as they are stored, None for one without chunks.
+
+    Shard i has, one after the other, chunks of sizes[bounds[i]:bounds[i + 1]] for these places of its index; MISSING is
+    the size of one that is not there.
+    """
+    counts = np.diff(bounds)
+    which = np.repeat(np.arange(len(counts)), counts)
+    there = sizes != _MISSING
+    ends = np.cumsum(np.where(there, sizes, np.uint64(0)))
+    before = np.concatenate([np.zeros(1, np.uint64), ends])
+    begins = before[:-1] - before[bounds[:-1]][which] + np.uint64(form.head)
+    offsets = np.full((len(counts), form.count), _MISSING)
+    lengths = offsets.copy()
+    offsets[which[there], places[there]] = begins[there]
+    lengths[which[there], places[there]] = sizes[there]
+    holding = np.bincount(which[there], minlength=len(counts)) > 0
+    return [form.build(offsets[i], lengths[i]) if holding[i] else None for i in range(len(counts))]
 
 
 def cell_order(cells: tuple[int, ...], order: Order) -> npt.NDArray[np.int64]:

@@ -13,11 +13,11 @@ from zvcore.engine import ABSENT
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.placement import UNKNOWN, Group, Packed, Streamed
 from zvcore.stores.indexes import index_cache
-from zvcore.zarr3.shard_format import ShardAssembler
+from zvcore.zarr3.shard_format import ShardAssembler, indexes_of
 from zvcore.zarr3.whole_shards import rebuilt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from zvcore.engine import Buffers
@@ -42,6 +42,7 @@ class ZarrShards(Packed, Streamed):
         self.layout = layout
         self.store = layout.store
         self.pack_head = layout.levels[0].form.head
+        self.end_bytes = layout.levels[0].form.size
         self.can_stream = layout.simple
 
     def groups(self, positions: Positions) -> list[Group]:
@@ -53,11 +54,40 @@ class ZarrShards(Packed, Streamed):
     def replace(self, edit: Edit, group: Group, positions: Positions, chunks: Buffers) -> None:
         ShardWriter(self.layout, group.key).update(edit, positions, chunks, group.found)
 
-    def pack_order(self, group: Group, positions: Positions) -> npt.NDArray[np.intp] | None:
-        return ShardWriter(self.layout, group.key).pack_order(group, positions)
+    def pack_orders(self, groups: Sequence[Group], positions: Positions) -> list[npt.NDArray[np.intp] | None]:
+        layout = self.layout
+        if not layout.simple:
+            return [None] * len(groups)
+        counts = np.array([len(group.rows) for group in groups])
+        rows = np.concatenate([group.rows for group in groups])
+        shards = positions[[group.rows[0] for group in groups]] // layout.per_shard
+        whole = counts == layout.chunks_of(shards)
+        which = np.repeat(np.arange(len(groups)), counts)
+        places = layout.place_in_shard[layout.levels[0].slots(positions[rows])]
+        rows = rows[np.lexsort((places, which))]
+        ends = np.cumsum(counts).tolist()
+        orders: list[npt.NDArray[np.intp] | None] = []
+        for number, group in enumerate(groups):
+            fits = bool(whole[number])
+            if fits and layout.write_mode != "rewrite":
+                group.found = layout.index(group.key)
+                fits = group.found is None
+            orders.append(rows[ends[number] - len(group.rows) : ends[number]] if fits else None)
+        return orders
 
-    def ends(self, key: str, positions: Positions, sizes: Uints) -> tuple[bytes, bytes] | None:
-        return ShardWriter(self.layout, key).ends(positions, sizes)
+    def ends(
+        self, keys: Sequence[str], positions: Positions, sizes: Uints, bounds: npt.NDArray[np.int64]
+    ) -> list[tuple[bytes, bytes] | None]:
+        level = self.layout.levels[0]
+        indexes = indexes_of(level.form, level.slots(positions), sizes, bounds)
+        found: list[tuple[bytes, bytes] | None] = []
+        for key, index in zip(keys, indexes, strict=True):
+            if index is None:
+                self.store.delete(key)
+                found.append(None)
+            else:
+                found.append((index, b"") if self.pack_head else (b"", index))
+        return found
 
     def stream(self, key: str) -> AbstractContextManager[Callable[[Positions, Buffers], None]]:
         return ShardWriter(self.layout, key).stream()
@@ -96,32 +126,6 @@ class ShardWriter:
             self.store.delete(self.key)
         index_cache().invalidate(self.store, self.key)
 
-    # --- chunks that are written by others
-
-    def pack_order(self, group: Group, positions: Positions) -> npt.NDArray[np.intp] | None:
-        if not self.layout.simple or not self._is_whole(positions):
-            return None
-        if self.mode != "rewrite":
-            group.found = self.layout.index(self.key)
-            if group.found is not None:
-                return None
-        return np.argsort(self.layout.place_in_shard[self.level.slots(positions)])
-
-    def ends(self, positions: Positions, sizes: Uints) -> tuple[bytes, bytes] | None:
-        assembler = ShardAssembler(self.form)
-        assembler.add(self.level.slots(positions), sizes)
-        if not assembler.empty:
-            return assembler.head_and_tail()
-        self.store.delete(self.key)
-        return None
-
-    def _is_whole(self, positions: Positions) -> bool:
-        """Whether these chunks of one shard are all that it has: those behind the array's end are never stored."""
-        layout = self.layout
-        shard = positions[0] // layout.per_shard
-        bounds = -(-np.array(layout.shape, np.int64) // np.array(layout.form.shape, np.int64))
-        return len(positions) == int(np.prod(np.minimum(layout.per_shard, bounds - shard * layout.per_shard)))
-
     # --- rewriting some chunks
 
     def update(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any = UNKNOWN) -> None:
@@ -145,6 +149,10 @@ class ShardWriter:
             edit.put(new)
         else:
             edit.delete()
+
+    def _is_whole(self, positions: Positions) -> bool:
+        """Whether these chunks of one shard are all that it has."""
+        return len(positions) == int(self.layout.chunks_of(positions[:1] // self.layout.per_shard)[0])
 
     def _update(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any) -> None:
         slots = self.level.slots(positions)

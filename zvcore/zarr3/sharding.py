@@ -219,6 +219,12 @@ class ShardLayout(Layout):
 
     # --- writing
 
+    def chunks_of(self, shards: Positions) -> npt.NDArray[np.int64]:
+        """How many chunks each of these shards can have: those behind the array's end are never stored."""
+        bounds = -(-np.array(self.shape, np.int64) // np.array(self.form.shape, np.int64))
+        counts: npt.NDArray[np.int64] = np.minimum(self.per_shard, bounds - shards * self.per_shard).prod(axis=1)
+        return counts
+
     @cached_property
     def write_order(self) -> npt.NDArray[np.int64]:
         """The cells of a shard in the order in which their chunks are written."""
