@@ -16,6 +16,7 @@ from the system than in the baseline (`faults.py`), whatever the machine.
 from __future__ import annotations
 
 import argparse
+import bz2
 import importlib.metadata
 import json
 import os
@@ -76,7 +77,7 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
         ids, sizes = np.sort(rng.integers(0, 2**48, 50_000, np.uint64)), rng.integers(1, 9999, 50_000).astype(np.uint64)
         raw = kernels.encode_minishard_index(ids, np.cumsum(sizes) - sizes, sizes)
         table = np.frombuffer(raw, "<u8").reshape(3, -1)
-        return (lambda: kernels.decode_minishard_index(raw)), (lambda: np.cumsum(table, 1))
+        return (lambda: kernels.decode_minishard_index(raw)), table.copy
 
     def zstd() -> Pair:
         codec, out = codecs.get("zstd", level=3), bytearray(len(data))
@@ -99,6 +100,15 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
     def noise_gzip() -> Pair:
         codec, noise = codecs.get("gzip", level=6), volume("em").tobytes()
         return (lambda: codec.encode(noise)), (lambda: zlib.compress(noise, 6))
+
+    def bzip2() -> Pair:
+        codec, noise = codecs.get("bzip2"), volume("em").tobytes()
+        out, stored = bytearray(len(noise)), bz2.compress(noise)
+        return (lambda: codec.decode(stored, out=out)), (lambda: bz2.decompress(stored))
+
+    def bzip2_encode() -> Pair:
+        codec, some = codecs.get("bzip2"), labels[:16].tobytes()
+        return (lambda: codec.encode(some)), (lambda: bz2.compress(some))
 
     def array(name: str, values: Any, **options: Any) -> Any:
         made = zvcore.create(folder / name, shape=values.shape, dtype=values.dtype, overwrite=True, **options)
@@ -169,12 +179,14 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
     return {
         "crc32c of 512 KiB / google-crc32c": crc,
         "block with axes reversed / numpy": block,
-        "minishard index / numpy": minishard,
+        "minishard index / copying it": minishard,
         "zstd, decoded / zstandard": zstd,
         "zstd, encoded / zstandard": zstd_encode,
         "gzip, decoded / zlib": gzip,
         "gzip, small values encoded / zlib": small_gzip,
         "gzip, electron microscopy encoded / zlib": noise_gzip,
+        "bzip2, electron microscopy decoded / bz2": bzip2,
+        "bzip2, labels encoded / bz2": bzip2_encode,
         "read a sharded array, zstd / decoding alone": sharded,
         "read a sharded array, raw / numpy.fromfile": raw,
         "read labels, blosc / decoding alone": labels_by_blosc,
