@@ -304,7 +304,6 @@ cdef class Finishing(Task):
     """Puts objects of a packer in their places."""
 
     def __cinit__(self, Packer packer not None, dict ends not None):
-        cdef Py_ssize_t i
         cdef bytes head, tail
         cdef End *end
         self.packer = packer
