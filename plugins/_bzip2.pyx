@@ -1,7 +1,6 @@
 """The C table of the bzip2 codec, over libbz2."""
 
 from libc.stdint cimport UINT32_MAX, int32_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from zvcore.codecs.abi cimport (
@@ -22,9 +21,6 @@ cdef extern from "bzlib.h" nogil:
         unsigned int avail_in
         char *next_out
         unsigned int avail_out
-        void *(*bzalloc)(void *opaque, int items, int size) noexcept
-        void (*bzfree)(void *opaque, void *piece) noexcept
-        void *opaque
     int BZ_OK
     int BZ_RUN
     int BZ_FINISH
@@ -46,65 +42,6 @@ cdef extern from "bzlib.h" nogil:
 cdef struct Config:
     int block_size
 
-cdef enum:
-    PIECES = 8      # libbz2 asks for four to write a stream and for two to read one
-
-cdef struct Piece:
-    void *memory
-    size_t size
-    bint used
-
-cdef struct Worker:
-    # Megabytes, which libbz2 wants anew for each stream: the system would have to clear their pages each time.
-    Piece pieces[PIECES]
-
-
-cdef void *worker_new(const void *cfg) noexcept nogil:
-    return calloc(1, sizeof(Worker))
-
-
-cdef void worker_free(void *worker) noexcept nogil:
-    cdef Worker *own = <Worker *> worker
-    cdef int at
-    for at in range(PIECES):
-        free(own.pieces[at].memory)
-    free(own)
-
-
-cdef void *take(void *worker, int items, int size) noexcept nogil:
-    """A kept piece of this size, or a new one, which is kept as long as there is a place for it."""
-    cdef Worker *own = <Worker *> worker
-    cdef Piece *piece
-    cdef size_t wanted = <size_t> items * <size_t> size
-    cdef int at
-    for at in range(PIECES):
-        piece = &own.pieces[at]
-        if piece.memory != NULL and (piece.used or piece.size != wanted):
-            continue
-        if piece.memory == NULL:
-            piece.memory = malloc(wanted)
-            piece.size = wanted
-        piece.used = piece.memory != NULL
-        return piece.memory
-    return malloc(wanted)
-
-
-cdef void give_back(void *worker, void *memory) noexcept nogil:
-    cdef Worker *own = <Worker *> worker
-    cdef int at
-    for at in range(PIECES):
-        if own.pieces[at].memory == memory and memory != NULL:
-            own.pieces[at].used = False
-            return
-    free(memory)
-
-
-cdef inline void begin(bz_stream *stream, void *worker) noexcept nogil:
-    memset(stream, 0, sizeof(bz_stream))
-    stream.bzalloc = take
-    stream.bzfree = give_back
-    stream.opaque = worker
-
 
 cdef unsigned int piece(uint64_t n) noexcept nogil:
     """libbz2 counts in 32 bits."""
@@ -123,7 +60,7 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     cdef unsigned int given, room
     cdef int code
     out_n[0] = 0
-    begin(&stream, worker)
+    memset(&stream, 0, sizeof(stream))
     code = BZ2_bzCompressInit(&stream, (<const Config *> cfg).block_size, 0, 0)
     if code != BZ_OK:
         return explain(code, err)
@@ -157,19 +94,19 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     if n == 0:
         return fail(err, ZV_CORRUPT, 0, b"the stream ends early")
     while done < n and status == ZV_OK:
-        status = decode_stream(worker, src, n, &done, dst, cap, &written, err)
+        status = decode_stream(src, n, &done, dst, cap, &written, err)
     if status == ZV_OK:
         out_n[0] = written
     return status
 
 
-cdef int32_t decode_stream(void *worker, const uint8_t *src, uint64_t n, uint64_t *done, uint8_t *dst, uint64_t cap,
+cdef int32_t decode_stream(const uint8_t *src, uint64_t n, uint64_t *done, uint8_t *dst, uint64_t cap,
                            uint64_t *written, zv_error *err) noexcept nogil:
     cdef bz_stream stream
     cdef char surplus
     cdef unsigned int given, room
     cdef int code
-    begin(&stream, worker)
+    memset(&stream, 0, sizeof(stream))
     code = BZ2_bzDecompressInit(&stream, 0, 0)
     if code != BZ_OK:
         return explain(code, err)
@@ -216,8 +153,6 @@ def codec_table(int block_size):
     """A capsule with the C table for these parameters, which the caller has checked."""
     cdef zv_codec *table = new_table(b"bzip2", LIBRARY, sizeof(Config))
     (<Config *> table.cfg).block_size = block_size
-    table.worker_new = worker_new
-    table.worker_free = worker_free
     table.bound = bound
     table.encode = encode
     table.decode = decode

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from zvcore.boxes import Box
     from zvcore.engine.buffers import Buffers, Keys
+    from zvcore.engine.packer import Ends
     from zvcore.stores import Store
     from zvcore.stores.editing import Edit
 
@@ -171,7 +172,7 @@ class Packed(Shards):
         positions: npt.NDArray[np.int64],
         sizes: npt.NDArray[np.uint64],
         bounds: npt.NDArray[np.int64],
-    ) -> list[tuple[bytes, bytes] | None]:
+    ) -> list[Ends | None]:
         """For each shard, what stands before its chunks, which are written already, and behind them. None where there
         are no chunks: then the shard is gone.
 

@@ -9,7 +9,8 @@ import zvcore
 from zvcore.commands import cli
 from zvcore.converting import converting
 from zvcore.errors import CorruptDataError, OutOfMemoryError, UnsupportedError
-from zvcore.stores import MemoryStore
+from zvcore.n5 import exchange
+from zvcore.stores import LocalStore, MemoryStore
 
 
 @pytest.fixture
@@ -112,6 +113,34 @@ def test_one_block_of_variable_length_among_others_is_seen_before_anything_is_wr
     odd[...] = 1
     odd.write_block((57,), np.arange(7, dtype="u1"), mode="varlength")
     assert converted_without_the_odd_one(tmp_path)["a/sound"][...].tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("kind", [LocalStore, lambda path: MemoryStore()])
+def test_a_block_that_goes_while_blocks_are_looked_at_is_missing_and_nothing_else(tmp_path, monkeypatch, kind):
+    store = kind(tmp_path / "a")
+    values = np.arange(1, 1601, dtype="u2").reshape(40, 40)
+    zvcore.create(store, format="n5", shape=(40, 40), chunks=(10, 10), dtype="u2", order="C")[...] = values
+    look = exchange._in_other_modes
+
+    def after_one_has_gone(store, keys):
+        store.delete(keys[3])
+        return look(store, keys)
+
+    monkeypatch.setattr(exchange, "_in_other_modes", after_one_has_gone)
+    zvcore.convert(zvcore.open(store, "r", order="C"), tmp_path / "out", format="zarr3")
+    found = zvcore.open(tmp_path / "out")[...]
+    assert np.count_nonzero(found != values) == 100
+    assert np.count_nonzero(found) == 1500
+
+
+@pytest.mark.parametrize("kind", [LocalStore, lambda path: MemoryStore()])
+def test_a_block_that_ends_in_its_mode_is_told_of_when_it_is_read(tmp_path, kind):
+    store = kind(tmp_path / "a")
+    zvcore.create(store, format="n5", shape=(40,), chunks=(10,), dtype="u2")[...] = 1
+    store.put("2", b"\0")
+    with pytest.raises(CorruptDataError, match="header is cut short") as caught:
+        zvcore.convert(zvcore.open(store, "r"), tmp_path / "out", format="zarr3")
+    assert caught.value.chunk == (2,)
 
 
 def test_a_block_of_variable_length_that_was_not_looked_at_is_named_with_its_array(container, tmp_path, monkeypatch):

@@ -202,9 +202,11 @@ def test_a_shard_that_is_replaced_keeps_bytes_that_no_index_mentions(tmp_path: P
     assert (a[...] == 2).all()
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
 def test_what_others_put_into_a_shard_while_it_is_being_replaced_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
+    """Before its new index is made, and after that, before it takes its place."""
     spec = ShardingSpec(0, "identity", 1, 5, "raw", "raw")
     made = {}
     for name in ("a", "b"):
@@ -213,13 +215,19 @@ def test_what_others_put_into_a_shard_while_it_is_being_replaced_stays(
     ShardedStore(tmp_path / "b" / "1_1_1", spec, mode="r+").update([(57, b"kept")])
     ends, packed = VolumeShards.ends, []
 
-    def disturbed(self: VolumeShards, key: str, *rest: Any) -> tuple[bytes, bytes] | None:
+    def disturb() -> None:
         # A program that knows nothing of our locks.
         if not packed:
-            packed.append(key)
+            packed.append(True)
             for path in (tmp_path / "b" / "1_1_1").glob("*.shard"):
                 shutil.copyfile(path, tmp_path / "a" / "1_1_1" / path.name)
-        return ends(self, key, *rest)
+
+    def disturbed(*args: Any) -> Any:
+        if when == "before":
+            disturb()
+        found = ends(*args)
+        disturb()
+        return found
 
     monkeypatch.setattr(VolumeShards, "ends", disturbed)
     made["a"][...] = 2

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import zvcore
 from zvcore.codecs import Codec
 from zvcore.engine import Keys, Work
-from zvcore.engine.packer import Packer
+from zvcore.engine.packer import Ends, Packer
 from zvcore.engine.prepared import Prepared
 from zvcore.stores import LocalStore, MemoryStore
 from zvcore.stores.late_writes import settle
@@ -215,10 +215,10 @@ def test_a_packer_checks_what_it_is_given(tmp_path: Path) -> None:
             Packer(keys, prepared, np.array(order), np.array(bounds), 0)
     packer = Packer(keys, prepared, np.array([0, 1]), np.array([0, 1, 2]), 3)
     with pytest.raises(RuntimeError, match="not all"):
-        packer.finish({0: (b"abc", b"")}, Work())
+        packer.finish({0: Ends(b"abc", b"")}, Work())
     with pytest.raises(ValueError, match="room was left for 3"):
-        packer.finish({0: (b"", b"")}, Work())
+        packer.finish({0: Ends(b"", b"")}, Work())
     with pytest.raises(IndexError):
-        packer.finish({2: (b"abc", b"")}, Work())
+        packer.finish({2: Ends(b"abc", b"")}, Work())
     del packer
     assert files(tmp_path) == {}

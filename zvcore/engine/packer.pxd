@@ -9,6 +9,7 @@ from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot
+from zvcore.system.files cimport file_stamp
 from zvcore.system.mutex cimport pthread_mutex_t
 
 
@@ -62,6 +63,8 @@ cdef struct End:
     int64_t which               # of the packer's objects
     iovec head
     iovec tail
+    bint checked                # whether only the file of this stamp may be replaced
+    file_stamp replaces
 
 
 cdef class Finishing(Task):

@@ -1,4 +1,5 @@
-from typing import final
+from collections.abc import Hashable
+from typing import NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +9,11 @@ from zvcore.engine.buffers import Keys
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sinks import Sink
 from zvcore.engine.work import Work
+
+class Ends(NamedTuple):
+    head: bytes
+    tail: bytes
+    replaces: Hashable | None = ...
 
 @final
 class Packer(Sink):
@@ -24,8 +30,8 @@ class Packer(Sink):
     def __len__(self) -> int: ...
     @property
     def sizes(self) -> npt.NDArray[np.uint64]: ...
-    def finish(self, ends: dict[int, tuple[bytes, bytes]], work: Work) -> None: ...
+    def finish(self, ends: dict[int, Ends], work: Work) -> None: ...
 
 @final
 class Finishing(Task):
-    def __new__(cls, packer: Packer, ends: dict[int, tuple[bytes, bytes]]) -> Finishing: ...
+    def __new__(cls, packer: Packer, ends: dict[int, Ends]) -> Finishing: ...

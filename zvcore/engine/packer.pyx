@@ -13,7 +13,8 @@ cimport cython
 from libc.errno cimport EIO, ENOENT, ENOMEM, errno
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, strlen
+from libc.string cimport memcmp, memcpy, strlen
+from posix.fcntl cimport O_RDONLY
 from posix.types cimport off_t
 from posix.uio cimport iovec
 from posix.unistd cimport SEEK_SET, close, lseek, unlink
@@ -22,7 +23,7 @@ from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.codecs.running cimport Bytes
 from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers, Keys
-from zvcore.engine.failures cimport MEMORY_FAILURE, SYSTEM_FAILURE, Failure, failure_error
+from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE, SYSTEM_FAILURE, Failure, failure_error
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.prepared cimport Chains, Prepared
 from zvcore.engine.slots cimport Slot, fail, fail_system
@@ -30,14 +31,19 @@ from zvcore.engine.work cimport Work
 from zvcore.stores.file_writes cimport (
     DURABILITY_FSYNC, DURABILITY_LATE, begin_file, finish_file, make_folders, write_all,
 )
+from zvcore.stores.files cimport absent
 from zvcore.system.atomics cimport zv_fetch_add, zv_load64
+from zvcore.system.files cimport file_stamp, zv_fstat, zv_open
 from zvcore.system.mutex cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 
 import os
+from typing import NamedTuple
 
+from zvcore.errors import ConflictError
 from zvcore.stores.late_writes import start
+from zvcore.stores.writing import ANYTHING, Anything
 
 
 cdef enum:
@@ -268,16 +274,19 @@ cdef class Packer(Sink):
         return 0
 
     def finish(self, dict ends, Work work not None):
-        """Put objects in their places; `ends` has for the number of each what stands at its start and at its end.
+        """Put objects in their places; `ends` has the `Ends` of each by its number.
 
         Threads share them: freeing what an old file had takes as long as writing some of a new one.
         """
         cdef Finishing finishing = Finishing(self, ends)
         cdef Failure failure
-        if not finishing.perform(finishing.count, work.threads_for(0), None, &failure):
-            if failure.kind != SYSTEM_FAILURE:
-                raise failure_error(&failure, ())
+        if finishing.perform(finishing.count, work.threads_for(0), None, &failure):
+            return
+        if failure.kind == SYSTEM_FAILURE:
             raise OSError(failure.status, os.strerror(failure.status), os.fsdecode(self.paths[failure.job]))
+        if failure.kind == STALE_FAILURE:
+            raise ConflictError("somebody else has changed the object", key=os.fsdecode(self.paths[failure.job]))
+        raise failure_error(&failure, ())
 
     cdef int finish_one(self, Packed *packed, char *path, iovec *head, iovec *tail) noexcept nogil:
         cdef int code = 0
@@ -298,6 +307,16 @@ cdef class Packer(Sink):
         return code
 
 
+class Ends(NamedTuple):
+    """What stands at the start of an object and at its end; and the stamp of the file whose place it may take, None if
+    there may be none: another one was put there by somebody who takes no locks.
+    """
+
+    head: bytes
+    tail: bytes
+    replaces: bytes | Anything | None = ANYTHING
+
+
 @cython.final
 @cython.no_gc
 cdef class Finishing(Task):
@@ -312,7 +331,7 @@ cdef class Finishing(Task):
         self.ends = <End *> calloc(max(<Py_ssize_t> len(ends), 1), sizeof(End))
         if self.ends == NULL:
             raise MemoryError
-        for which, (head, tail) in ends.items():
+        for which, (head, tail, replaces) in ends.items():
             if which < 0 or which >= packer.object_count:
                 raise IndexError(f"object {which} of {packer.object_count}")
             if len(head) != packer.head:
@@ -325,6 +344,11 @@ cdef class Finishing(Task):
             end.head.iov_len = len(head)
             end.tail.iov_base = <char *> tail
             end.tail.iov_len = len(tail)
+            end.checked = replaces is not ANYTHING
+            if end.checked and replaces is not None:
+                if len(replaces) != sizeof(file_stamp):
+                    raise ValueError(f"a stamp of {len(replaces)} bytes")
+                memcpy(&end.replaces, <const char *> replaces, sizeof(file_stamp))
             self.count += 1
 
     def __dealloc__(self):
@@ -336,8 +360,22 @@ cdef class Finishing(Task):
         cdef int code
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, end.which)
+        if end.checked and not is_still(path, &end.replaces):
+            return fail(slot, STALE_FAILURE, end.which)
         code = self.packer.finish_one(&self.packer.objects[end.which], path, &end.head, &end.tail)
         return fail_system(slot, end.which, code) if code != 0 else 0
+
+
+cdef bint is_still(const char *path, const file_stamp *expected) noexcept nogil:
+    """Whether the file at this path has this stamp; one of inode 0 stands for no file."""
+    cdef file_stamp found
+    # Opened, since only that makes a network file system ask its server.
+    cdef int fd = zv_open(path, O_RDONLY), code
+    if fd < 0:
+        return absent(errno) and expected.inode == 0
+    code = zv_fstat(fd, &found)
+    close(fd)
+    return code == 0 and memcmp(&found, expected, sizeof(file_stamp)) == 0
 
 
 cdef object checked_bounds(bounds, Py_ssize_t objects, Py_ssize_t count):

@@ -140,9 +140,16 @@ class N5Exchange(Exchange):
 
 
 def _in_other_modes(store: Store, keys: list[str]) -> list[str]:
-    """Those of these blocks that do not say in their first two bytes that they are in the default mode."""
+    """Those of these blocks that do not say in their first two bytes that they are in the default mode; all where that
+    cannot be asked of many at once, or of one that is gone by now.
+    """
+    if store.local_root is None:
+        return keys
     first, length = np.zeros(len(keys), np.uint64), np.full(len(keys), 2, np.uint64)
-    modes, _ = fetch_sound(store, Sources(Keys.of(keys), None, first, length))
+    try:
+        modes, _ = fetch_sound(store, Sources(Keys.of(keys), None, first, length))
+    except OSError:
+        return keys
     return [key for key, mode in zip(keys, modes, strict=True) if mode is None or bytes(mode) != b"\0\0"]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.engine.packer import Ends
 from zvcore.engine.sources import ABSENT
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.placement import Group, Packed, Streamed
@@ -103,25 +104,25 @@ class VolumeShards(Packed, Streamed):
 
     def ends(
         self, keys: Sequence[str], positions: Positions, sizes: npt.NDArray[np.uint64], bounds: npt.NDArray[np.int64]
-    ) -> list[tuple[bytes, bytes] | None]:
+    ) -> list[Ends | None]:
         spans = itertools.starmap(slice, itertools.pairwise(bounds.tolist()))
         return [self._ends(key, positions[span], sizes[span]) for key, span in zip(keys, spans, strict=True)]
 
-    def _ends(self, key: str, positions: Positions, sizes: npt.NDArray[np.uint64]) -> tuple[bytes, bytes] | None:
-        if self.store.stamp(key) != self._replaced[key]:
-            # By a program that knows nothing of locks: it may have put something else into it.
-            raise ConflictError("somebody else has changed the shard", key=key)
+    def _ends(self, key: str, positions: Positions, sizes: npt.NDArray[np.uint64]) -> Ends | None:
         stored = sizes != ABSENT
         if not stored.any():
+            if self.store.stamp(key) != self._replaced[key]:
+                raise ConflictError("somebody else has changed the shard", key=key)
             self.store.delete(key)
             return None
         ids = self.layout.ids(positions)[stored]
         entries = Entries(self.spec.hashes(ids), ids, np.zeros(len(ids), np.uint64), sizes[stored], _NO_DATA)
-        ends = _Ends(self.pack_head, self.pack_head + int(entries.sizes.sum(dtype=np.uint64)))
-        with ShardBuilder(ends, self.spec, self.reader.index_chain) as builder:
+        parts = _Parts(self.pack_head, self.pack_head + int(entries.sizes.sum(dtype=np.uint64)))
+        with ShardBuilder(parts, self.spec, self.reader.index_chain) as builder:
             builder.add_written(entries)
             builder.finish()
-        return bytes(ends.head), bytes(ends.tail)
+        # A program that knows nothing of locks may have put something else into it.
+        return Ends(bytes(parts.head), bytes(parts.tail), replaces=self._replaced[key])
 
     def remove(self, key: str) -> None:
         with self.store.edit(key) as edit:
@@ -193,7 +194,7 @@ class VolumeShards(Packed, Streamed):
             self._forget(key)
 
 
-class _Ends:
+class _Parts:
     """What lies before the values of a shard and behind them."""
 
     def __init__(self, head: int, tail_at: int) -> None:

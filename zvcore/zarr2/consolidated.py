@@ -39,7 +39,7 @@ def told_documents(document: dict[str, Any]) -> Told:
 
 def warn_of_damage(group: Store, error: MetadataError) -> None:
     """What a group tells is only a copy: who cannot read it looks at the documents themselves, and says so."""
-    text = f"{CONSOLIDATED} of {group.root} is damaged, so the members are asked themselves: {error}"
+    text = f"{CONSOLIDATED} of {group.root}, or of a group above, is damaged, so members are asked themselves: {error}"
     warn_user(text, DamagedMetadataWarning)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine import ABSENT
+from zvcore.engine.packer import Ends
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.placement import UNKNOWN, Group, Packed, Streamed
 from zvcore.stores.indexes import index_cache
@@ -56,7 +57,7 @@ class ZarrShards(Packed, Streamed):
 
     def pack_orders(self, groups: Sequence[Group], positions: Positions) -> list[npt.NDArray[np.intp] | None]:
         layout = self.layout
-        if not layout.simple:
+        if not layout.simple or not groups:
             return [None] * len(groups)
         counts = np.array([len(group.rows) for group in groups])
         rows = np.concatenate([group.rows for group in groups])
@@ -77,16 +78,16 @@ class ZarrShards(Packed, Streamed):
 
     def ends(
         self, keys: Sequence[str], positions: Positions, sizes: Uints, bounds: npt.NDArray[np.int64]
-    ) -> list[tuple[bytes, bytes] | None]:
+    ) -> list[Ends | None]:
         level = self.layout.levels[0]
         indexes = indexes_of(level.form, level.slots(positions), sizes, bounds)
-        found: list[tuple[bytes, bytes] | None] = []
+        found: list[Ends | None] = []
         for key, index in zip(keys, indexes, strict=True):
             if index is None:
                 self.store.delete(key)
                 found.append(None)
             else:
-                found.append((index, b"") if self.pack_head else (b"", index))
+                found.append(Ends(index, b"") if self.pack_head else Ends(b"", index))
         return found
 
     def stream(self, key: str) -> AbstractContextManager[Callable[[Positions, Buffers], None]]:
