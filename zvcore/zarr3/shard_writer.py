@@ -32,6 +32,8 @@ Positions = npt.NDArray[np.int64]
 Uints = npt.NDArray[np.uint64]
 
 _NONE = np.uint64(ABSENT)
+# How many chunks, of several shards, are planned at once.
+_TOGETHER = 1 << 14
 # Chunks of at least this are not copied together before they are written.
 _JOIN_BYTES = 16 << 10
 
@@ -57,41 +59,61 @@ class ZarrShards(Packed, Streamed):
 
     def pack_orders(self, groups: Sequence[Group], positions: Positions) -> list[npt.NDArray[np.intp] | None]:
         layout = self.layout
-        if not layout.simple or not groups:
+        if not layout.simple:
             return [None] * len(groups)
-        counts = np.array([len(group.rows) for group in groups])
-        rows = np.concatenate([group.rows for group in groups])
-        shards = positions[[group.rows[0] for group in groups]] // layout.per_shard
-        whole = counts == layout.chunks_of(shards)
-        which = np.repeat(np.arange(len(groups)), counts)
-        places = layout.place_in_shard[layout.levels[0].slots(positions[rows])]
-        rows = rows[np.lexsort((places, which))]
-        ends = np.cumsum(counts).tolist()
+        counts = [len(group.rows) for group in groups]
         orders: list[npt.NDArray[np.intp] | None] = []
+        for some in _together(counts):
+            orders += self._orders(groups[some], positions)
+        return orders
+
+    def _orders(self, groups: Sequence[Group], positions: Positions) -> Iterator[npt.NDArray[np.intp] | None]:
+        layout = self.layout
+        shards = positions[[group.rows[0] for group in groups]] // layout.per_shard
+        bounds = np.cumsum([0, *(len(group.rows) for group in groups)])
+        whole = np.diff(bounds) == layout.chunks_of(shards)
+        rows = groups[0].rows if len(groups) == 1 else np.concatenate([group.rows for group in groups])
+        places = layout.place_in_shard[layout.levels[0].slots(positions[rows])]
+        keys = (places,) if len(groups) == 1 else (places, np.repeat(np.arange(len(groups)), np.diff(bounds)))
+        rows = rows[np.lexsort(keys)]
         for number, group in enumerate(groups):
             fits = bool(whole[number])
             if fits and layout.write_mode != "rewrite":
                 group.found = layout.index(group.key)
                 fits = group.found is None
-            orders.append(rows[ends[number] - len(group.rows) : ends[number]] if fits else None)
-        return orders
+            yield rows[bounds[number] : bounds[number + 1]] if fits else None
 
     def ends(
         self, keys: Sequence[str], positions: Positions, sizes: Uints, bounds: npt.NDArray[np.int64]
     ) -> list[Ends | None]:
         level = self.layout.levels[0]
-        indexes = indexes_of(level.form, level.slots(positions), sizes, bounds)
         found: list[Ends | None] = []
-        for key, index in zip(keys, indexes, strict=True):
-            if index is None:
-                self.store.delete(key)
-                found.append(None)
-            else:
-                found.append(Ends(index, b"") if self.pack_head else Ends(b"", index))
+        for some in _together(np.diff(bounds).tolist()):
+            own = bounds[some.start : some.stop + 1]
+            chunks = slice(int(own[0]), int(own[-1]))
+            indexes = indexes_of(level.form, level.slots(positions[chunks]), sizes[chunks], own - own[0])
+            for key, index in zip(keys[some], indexes, strict=True):
+                if index is None:
+                    self.store.delete(key)
+                    found.append(None)
+                else:
+                    found.append(Ends(index, b"") if self.pack_head else Ends(b"", index))
         return found
 
     def stream(self, key: str) -> AbstractContextManager[Callable[[Positions, Buffers], None]]:
         return ShardWriter(self.layout, key).stream()
+
+
+def _together(counts: Sequence[int]) -> Iterator[slice]:
+    """Shards with so many chunks each, as many at a time as are worth it: for larger ones all that takes memory."""
+    first = held = 0
+    for number, count in enumerate(counts):
+        if held and held + count > _TOGETHER:
+            yield slice(first, number)
+            first, held = number, 0
+        held += count
+    if held:
+        yield slice(first, len(counts))
 
 
 class ShardWriter:
