@@ -12,6 +12,7 @@ Electron microscopy, 512^3 of 8 bits; shards of 128^3 hold chunks of 64^3.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -104,12 +105,8 @@ class Machine:
         import numpy as np
 
         parts = 4 * self.threads
-        edges = [SIDE * n // parts for n in range(parts + 1)]
-        list(
-            self.pool.map(
-                lambda n: np.copyto(target[edges[n] : edges[n + 1]], source[edges[n] : edges[n + 1]]), range(parts)
-            )
-        )
+        spans = [slice(SIDE * n // parts, SIDE * (n + 1) // parts) for n in range(parts)]
+        list(self.pool.map(lambda span: np.copyto(target[span], source[span]), spans))
 
     def read(self, codec: str) -> Calls:
         import numpy as np
@@ -168,9 +165,8 @@ class Machine:
         import zvcore
 
         values = self.values()
-        paths = {
-            who: blocks(self.folder / f"n5-{who}", {"type": "zstd", "level": 3}) for who in ("zvcore", "tensorstore")
-        }
+        zstd = {"type": "zstd", "level": 3}
+        paths = {who: blocks(self.folder / f"n5-{who}", zstd) for who in ("zvcore", "tensorstore")}
         ours = zvcore.open(paths["zvcore"], mode="r+", order="C")
         theirs = self.by_tensorstore(paths["tensorstore"], "n5").T
         return {
@@ -201,17 +197,12 @@ class Machine:
         """Blocks of N5 become shards, gzip becomes zstd."""
         import zvcore
 
-        source, targets = (
-            self.folder / "n5",
-            {who: self.folder / f"converted-{who}" for who in ("zvcore", "tensorstore")},
-        )
+        source = self.folder / "n5"
+        targets = {who: self.folder / f"converted-{who}" for who in ("zvcore", "tensorstore")}
         options: dict[str, Any] = {"format": "zarr3", "shards": (SHARD,) * 3, "codec": "zstd", "threads": self.threads}
         turned = self.by_tensorstore(source, "n5").T
         steps = range(0, SIDE, SHARD)
-        boxes = [
-            tuple(slice(n, n + SHARD) for n in place)
-            for place in ((z, y, x) for z in steps for y in steps for x in steps)
-        ]
+        boxes = [tuple(slice(n, n + SHARD) for n in place) for place in itertools.product(steps, repeat=3)]
 
         def theirs() -> None:
             out = self.by_tensorstore(empty(targets["tensorstore"], "zstd"))
