@@ -31,7 +31,7 @@ FORMATS = (
 SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 
 # What a room may import: rooms below it. Formats may use all of these but each other. `docs/architecture.md` draws it.
-BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html", "signatures", "typed", "options"}
+BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html", "signatures", "typed", "options", "cached"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
     "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement", "group",

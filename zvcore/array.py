@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast, overload
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from zvcore import transfer
 from zvcore.boxes import box_of, count_of, slices
+from zvcore.cached import cached_property
 from zvcore.casting import as_dtype
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import MOST_AXES, Selection

@@ -10,12 +10,12 @@ import math
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from weakref import WeakMethod
 
 import numpy as np
 
+from zvcore.cached import cached_property
 from zvcore.engine.form import Form
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sources import ABSENT, Sources

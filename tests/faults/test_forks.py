@@ -51,6 +51,36 @@ def test_a_child_does_not_wait_for_a_module_that_another_thread_was_importing(tm
     assert run(script, tmp_path) == "5\n"
 
 
+def test_a_child_does_not_wait_for_what_another_thread_was_working_out() -> None:
+    """functools has a lock for each property until Python 3.11, which all objects share."""
+    script = """
+        import os, threading
+        from zvcore.cached import cached_property
+        begun, ended = threading.Event(), threading.Event()
+        class Slow:
+            def __init__(self, waits):
+                self.waits = waits
+            @cached_property
+            def found(self):
+                if self.waits:
+                    begun.set()
+                    ended.wait(20)
+                return [self.waits]
+        slow, quick = Slow(True), Slow(False)
+        thread = threading.Thread(target=lambda: slow.found)
+        thread.start()
+        begun.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(7 if quick.found == [False] and quick.found is quick.found else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        ended.set()
+        thread.join()
+        print(slow.found, Slow.__dict__["found"].__get__(None, Slow) is Slow.found)
+    """
+    assert run(script, patience=15) == "7\n[True] True\n"
+
+
 def test_a_child_does_not_wait_for_a_lock_that_it_has_itself(tmp_path: Path) -> None:
     """It inherited the descriptor by which another thread was waiting for a lock file that its holder then removed."""
     script = """

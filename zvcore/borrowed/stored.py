@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.borrowed.nowhere import ReadOnlyPlacement
+from zvcore.cached import cached_property
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys
 from zvcore.errors import CorruptDataError, NotFoundError

@@ -6,9 +6,9 @@ import copy
 import inspect
 import json
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, dataclass_transform
 
+from zvcore.cached import cached_property
 from zvcore.codecs.buffers import readable_bytes
 from zvcore.codecs.methods import decode_through
 from zvcore.codecs.offering import OfferedTo

@@ -9,13 +9,14 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.cached import cached_property
 from zvcore.codecs.base import Codec
 from zvcore.codecs.buffers import readable_bytes
 from zvcore.codecs.registry import find_plugin

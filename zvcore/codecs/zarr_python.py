@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from zvcore.cached import cached_property
 from zvcore.codecs.base import Codec
 from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 

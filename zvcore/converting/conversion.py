@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from zvcore.boxes import count_of
+from zvcore.cached import cached_property
 from zvcore.care.manifest import MANIFEST, write_manifest
 from zvcore.converting.companions import ComparingObjects
 from zvcore.converting.journal import StepNote, ended_badly

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.cached import cached_property
 from zvcore.converting.cutting import Boxes, ScatteredShards
 from zvcore.converting.gather import Gather
 from zvcore.converting.outcome import put, slices

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.boxes import box_of, count_of
+from zvcore.cached import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

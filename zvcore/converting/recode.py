@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.cached import cached_property
 from zvcore.converting.outcome import count, slices
 from zvcore.converting.view import View
 from zvcore.converting.way import Encoded, Part, Positions, Way

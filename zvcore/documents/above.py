@@ -7,10 +7,10 @@ import sys
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import zvcore
+from zvcore.cached import cached_property
 from zvcore.errors import InvalidKeyError, OutdatedMetadataWarning, ZvcoreError
 from zvcore.stores import LocalStore
 

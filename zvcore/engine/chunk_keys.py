@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from zvcore.cached import cached_property
 from zvcore.engine.buffers import Keys
 
 if TYPE_CHECKING:

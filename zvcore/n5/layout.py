@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 import zvcore.codecs
+from zvcore.cached import cached_property
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, Sources
 from zvcore.errors import ZvcoreError

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from zarr.abc.codec import ArrayBytesCodec
 from zarr.registry import register_codec
 
 import zvcore.codecs
+from zvcore.cached import cached_property
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, Selection, Sources
 from zvcore.engine.chunks import Chunks

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs, kernels
+from zvcore.cached import cached_property
 from zvcore.codecs import Codec, CodecChain
 from zvcore.engine import Keys
 from zvcore.engine.paths import existing

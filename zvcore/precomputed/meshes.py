@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
+from zvcore.cached import cached_property
 from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.draco import decode_fragment
 from zvcore.precomputed.ids import Ids, as_id

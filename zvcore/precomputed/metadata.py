@@ -6,12 +6,12 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore import documents
+from zvcore.cached import cached_property
 from zvcore.documents import Document, as_json
 from zvcore.documents.members import Anything, Integer, Items, Kind, Made, Member, Number, Place, Table, Text
 from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError

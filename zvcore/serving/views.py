@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.cached import cached_property
 from zvcore.images.axes import nanometers
 from zvcore.pictures.lines import sample_of
 from zvcore.pictures.planes import View, view_of

@@ -7,12 +7,12 @@ import os
 import re
 import time
 from datetime import timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import obstore
 from obstore import exceptions
 
+from zvcore.cached import cached_property
 from zvcore.errors import AccessRefusedError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore.borrowed.file import library, reading, stream
+from zvcore.cached import cached_property
 from zvcore.errors import UnsupportedError
 from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
 from zvcore.report import Report

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.cached import cached_property
 from zvcore.exchange.lines import LineBatch, Lines
 
 if TYPE_CHECKING:

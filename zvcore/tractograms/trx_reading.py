@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zipfile
 from contextlib import ExitStack
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore import codecs
 from zvcore.borrowed.file import reading, stream
+from zvcore.cached import cached_property
 from zvcore.documents.document import parse
 from zvcore.documents.values import as_json
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 import zvcore.codecs
+from zvcore.cached import cached_property
 from zvcore.casting import as_dtype
 from zvcore.codecs import CodecChain
 from zvcore.codecs.filters import plainly_filtered

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from zvcore.cached import cached_property
 from zvcore.documents.above import groups_to
 from zvcore.errors import ConflictError, MetadataError, NotFoundError
 from zvcore.format import get_format

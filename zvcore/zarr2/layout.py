@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from zvcore.cached import cached_property
 from zvcore.engine import Sources
 from zvcore.layout import ChunkForm, Layout, StoredObject
 from zvcore.placement import OneChunkPerObject

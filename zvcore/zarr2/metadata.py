@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
 from zvcore.boxes import count_of
+from zvcore.cached import cached_property
 from zvcore.documents.members import Anything, Integer, Items, Made, Member, Object, Optional, Place, Table, Text
 from zvcore.documents.values import shown
 from zvcore.engine.chunk_keys import ChunkKeys

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import zvcore.codecs
+from zvcore.cached import cached_property
 from zvcore.codecs import CodecChain
 from zvcore.codecs.filters import plainly_filtered
 from zvcore.documents import shown

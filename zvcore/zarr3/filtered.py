@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 import zvcore.codecs
+from zvcore.cached import cached_property
 from zvcore.casting import as_dtype
 from zvcore.codecs.filters import plainly_filtered
 from zvcore.documents.members import Place, named

@@ -7,10 +7,10 @@ An index is an array of u64 like any other, so its codecs are those of any chunk
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from zvcore.cached import cached_property
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.zarr3.chain import parse_codecs
 from zvcore.zarr3.dtypes import data_type_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from zvcore import documents
 from zvcore.boxes import count_of
+from zvcore.cached import cached_property
 from zvcore.documents import shown
 from zvcore.documents.members import (
     Anything,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.cached import cached_property
 from zvcore.documents.members import Anything, Items, Member, Place, Table, Text, named
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.kernels.crc32c import crc32c

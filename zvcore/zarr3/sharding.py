@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.cached import cached_property
 from zvcore.engine import ABSENT, Buffers, Keys, Sources
 from zvcore.engine.single import OpenShards
 from zvcore.errors import UnsupportedError

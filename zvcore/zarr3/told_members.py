@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
+from zvcore.cached import cached_property
 from zvcore.stores.sorted_keys import all_below, directly_below
 
 __all__ = ["ToldMembers"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.cached import cached_property
 from zvcore.documents import parse_any
 from zvcore.engine import ABSENT
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError

@@ -6,11 +6,11 @@ How an array is stored is the business of `zvcore.zarr3`; here it has its place 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.cached import cached_property
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.zarr3 import bulk
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, parse_document, read_document

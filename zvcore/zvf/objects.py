@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.cached import cached_property
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
 from zvcore.stores.indexes import Indexes
 from zvcore.zvf.manifests import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.cached import cached_property
 from zvcore.documents.values import is_number
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 from zvcore.stores import open_store
