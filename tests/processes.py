@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 
 # Seconds. Only what hangs takes as long, however busy the machine is; pytest says where after ten minutes.
 PATIENCE = 300
@@ -51,7 +52,8 @@ def finish(process: subprocess.Popen[str], patience: float = PATIENCE) -> str:
         out, err = process.communicate(timeout=patience)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.communicate()
+        with suppress(subprocess.TimeoutExpired):  # what it has forked may hold its pipes for ever
+            process.communicate(timeout=5)
         raise
     assert process.returncode == 0, f"status {process.returncode}\n{err}"
     return out
