@@ -56,11 +56,17 @@ def test_every_data_type_is_read_and_written_by_the_engine(
     assert (zvcore.open(tmp_path / "b")[...] == given).all()
 
 
+KNOWS_NESTED = pytest.mark.skipif(
+    zarr.__version__.startswith("3.1."), reason="zarr-python 3.1 reads no records in records"
+)
+
+
 @pytest.mark.parametrize(
     ("dtype", "native"),
     [
         ([("a", ">u2"), ("b", ">f4")], True), ([("a", "<u2"), ("b", "<f4")], True), ([("t", ">M8[2s]")], True),
-        ([("n", [("x", ">i4")]), ("s", "|S3")], True), ([("a", "<u2"), ("b", ">f4")], False),
+        pytest.param([("n", [("x", ">i4")]), ("s", "|S3")], True, marks=KNOWS_NESTED),
+        ([("a", "<u2"), ("b", ">f4")], False),
     ],
 )  # fmt: skip
 def test_records_are_in_the_byte_order_of_their_fields(tmp_path: Path, dtype: Any, native: bool) -> None:
