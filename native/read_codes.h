@@ -14,6 +14,9 @@
 
 #define ZV_CODE_BITS 10
 
+/* build.py adds this member. */
+_Static_assert(sizeof(((DState *) 0)->zv_codes[0]) == sizeof(UInt16) << ZV_CODE_BITS, "a place for every ten bits");
+
 /* A run is at most 21 symbols and the one after it, of 20 bits each; and eight bytes are read at once. */
 #define ZV_ENOUGH_INPUT 72
 #define ZV_LONGEST_CODE 20
@@ -100,7 +103,7 @@ typedef struct {
 static int zv_read_symbols(DState *s, ZvSymbols *at)
 {
    ZV_LIST UChar list[256];
-   Int32 counts[256] = {0}; /* as they stand in the list of used bytes */
+   Int32 counts[256] = {0}; /* of each byte */
    bz_stream *strm = s->strm;
    const UChar *in = (const UChar *) strm->next_in, *const begin = in;
    const UChar *const enough = in + strm->avail_in - ZV_ENOUGH_INPUT;
