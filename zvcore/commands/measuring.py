@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.format import get_format
+from zvcore.system.walking import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -85,7 +86,7 @@ def drop_from_cache(path: str) -> None:
     """Ask the system to forget what it has read of the files below a folder, where it can be asked."""
     if not hasattr(os, "posix_fadvise"):
         return
-    for folder, _, names in os.walk(path):
+    for folder, _, names in walk(path):
         for name in names:
             with suppress(OSError):
                 # A named pipe among them must not block.

@@ -25,6 +25,7 @@ from zvcore.stores.open_files import pool
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
 from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
+from zvcore.system.walking import walk
 
 if TYPE_CHECKING:
     import builtins
@@ -401,7 +402,7 @@ class LocalStore(Store):
         """
         self._refuse_if_read_only("")
         removed = 0
-        for folder, below, names in _folders(self.local_root):
+        for folder, below, names in walk(self.local_root, _unless_absent):
             kept = [name for name in names if kept_version(name) is not None]
             settle_kept(folder, kept)
             # Those that are left are new versions that nobody has exchanged yet.
@@ -426,7 +427,7 @@ class LocalStore(Store):
         return removed
 
     def damaged(self) -> Iterator[ZvcoreError]:
-        for folder, _, names in _folders(self.local_root):
+        for folder, _, names in walk(self.local_root, _unless_absent):
             for one in cut_short(folder, names):
                 key = os.path.join(folder, one.of).removeprefix(self._folder)
                 yield CorruptDataError(_CUT_SHORT, key=os.fsdecode(key), expected=f"{one.size} bytes", found=one.found)
@@ -451,7 +452,7 @@ class LocalStore(Store):
                 pool.drop(path)
                 found.append(key)
             return found
-        for folder, _, names in _folders(self.local_root):
+        for folder, _, names in walk(self.local_root, _unless_absent):
             for name in settle_kept(folder, names):
                 path = os.path.join(folder, name)
                 pool.drop(path)
@@ -488,32 +489,6 @@ def sync_folder(folder: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _folders(top: bytes) -> Iterator[tuple[bytes, builtins.list[bytes], builtins.list[bytes]]]:
-    """As `os.walk`, which calls itself for each level before Python 3.12: a thousand of them are too many."""
-    waiting = [top]
-    while waiting:
-        folder = waiting.pop()
-        below: builtins.list[bytes] = []
-        names: builtins.list[bytes] = []
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    (below if _is_folder(entry) else names).append(entry.name)
-        except OSError as error:
-            _unless_absent(error)
-            continue
-        yield folder, below, names
-        paths = [os.path.join(folder, name) for name in reversed(below)]
-        waiting += [path for path in paths if not os.path.islink(path)]
-
-
-def _is_folder(entry: os.DirEntry[bytes]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # links in a circle
-        return False
 
 
 def _unless_absent(error: OSError) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from zvcore.stores.durability import chosen_durability
 from zvcore.stores.local import sync_folder
+from zvcore.system.walking import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +61,7 @@ def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> 
         yield partial
         durable = _asked(fsync)
         if durable:
-            for folder, _, names in os.walk(partial):
+            for folder, _, names in walk(partial, _raised):
                 for name in names:
                     _sync(os.path.join(folder, name))
                 sync_folder(os.fsencode(folder))
@@ -71,6 +72,10 @@ def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> 
                 sync_folder(_above(new))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _raised(error: OSError) -> None:
+    raise error
 
 
 def _partial(path: str) -> str:
