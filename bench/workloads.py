@@ -101,7 +101,7 @@ def run_child(who: str, source: str, target: str) -> None:
     """
     from bench.interleaved import timed
     from bench.memory import peak_of
-    from zvcore.commands.measuring import drop_from_cache
+    from zvcore.stores.plain_files import drop_from_cache
 
     read, write = access(who, source, target)
 

@@ -90,5 +90,5 @@ def test_a_table_for_people_and_groups_refused(tmp_path: Path, values: Any, caps
 
 def test_a_pipe_in_the_folder_does_not_stop_the_cache_from_being_emptied(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    program = "import sys; from zvcore.commands.measuring import drop_from_cache; drop_from_cache(sys.argv[1])"
+    program = "import sys; from zvcore.stores.plain_files import drop_from_cache; drop_from_cache(sys.argv[1])"
     subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=PATIENCE)

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.format import get_format
-from zvcore.system.walking import walk
+from zvcore.stores.plain_files import drop_from_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from zvcore.array import Array
 
-__all__ = ["Result", "drop_from_cache", "measure_array", "measure_vectors", "take_turns"]
+__all__ = ["Result", "measure_array", "measure_vectors", "take_turns"]
 
 Region = tuple[slice, ...]
 # So many single reads make one turn.
@@ -80,22 +80,6 @@ def take_turns(
             times[name].append(time.perf_counter() - start)
         turn += 1
     return times
-
-
-def drop_from_cache(path: str) -> None:
-    """Ask the system to forget what it has read of the files below a folder, where it can be asked."""
-    if not hasattr(os, "posix_fadvise"):
-        return
-    for folder, _, names in walk(path):
-        for name in names:
-            with suppress(OSError):
-                # A named pipe among them must not block.
-                descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NONBLOCK)
-                try:
-                    os.fsync(descriptor)
-                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                finally:
-                    os.close(descriptor)
 
 
 def some_of(array: Array, memory: int) -> Region:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from zvcore.stores.durability import chosen_durability
@@ -17,7 +17,7 @@ from zvcore.system.walking import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["complete_file", "complete_folder"]
+__all__ = ["complete_file", "complete_folder", "drop_from_cache"]
 
 # What a name in a folder may take.
 _LONGEST_NAME = 255
@@ -72,6 +72,22 @@ def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> 
                 sync_folder(_above(new))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def drop_from_cache(path: str) -> None:
+    """Ask the system to forget what it has read of the files below a folder, where it can be asked."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for folder, _, names in walk(path):
+        for name in names:
+            with suppress(OSError):
+                # A named pipe among them must not block.
+                descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    os.fsync(descriptor)
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)
 
 
 def _raised(error: OSError) -> None:
