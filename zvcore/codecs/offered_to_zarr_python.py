@@ -95,7 +95,7 @@ def register(cls: Any) -> str | None:
         return None
     try:
         get_codec_class(name)
-    except UnknownCodecError:
+    except (UnknownCodecError, KeyError):  # before zarr-python 3.2 the latter
         register_codec(name, class_of(cls))
         return name
     return None
