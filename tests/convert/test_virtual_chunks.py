@@ -106,7 +106,7 @@ def test_places_that_know_no_virtual_chunks_are_refused(tmp_path: Path) -> None:
         zvcore.write_references(make(tmp_path / "a", "n5", DATA), zarr.storage.MemoryStore())
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="the last VirtualiZarr there takes a compressor for a list of them")
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the last VirtualiZarr there takes a compressor for a list")
 def test_virtualizarr_reads_references_of_shards(tmp_path: Path) -> None:
     parsers = pytest.importorskip("virtualizarr.parsers")
     registry = pytest.importorskip("obspec_utils.registry")
