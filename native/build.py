@@ -77,7 +77,7 @@ COUNT_MATCH = f"stats->new_observations[NUM_LITERAL_OBSERVATION_TYPES +\n\t\t\t\
 CODE_LENGTHS = "deflate_compute_full_len_codewords(c, codes);"
 NOTE_USED = "for (i = 0; i < data_len; i++)\n\t\tused[data[i]] = 1;"
 SEARCH = "return ZSTD_compressBlock_doubleFast_noDict_{0}(ms, seqStore, rep, src, srcSize);"
-SEARCH_PAIRS = "return zv_search_block(ms, seqStore, rep, src, srcSize, ZSTD_compressBlock_doubleFast_noDict_{0});"
+SEARCH_SAMPLES = "return zv_search_block(ms, seqStore, rep, src, srcSize, ZSTD_compressBlock_doubleFast_noDict_{0});"
 CHOOSE_MATCH = "static forceinline void\ndeflate_choose_match("
 TABS = "\t" * 6
 NO_MATCH_FASTEST = f"deflate_choose_literal(c, *in_next++, false,\n{TABS}       seq);\n\t\t\t}}\n\n"
@@ -173,10 +173,10 @@ LIBRARIES = (
             Change(
                 "compress/zstd_double_fast.c",
                 '#include "zstd_double_fast.h"',
-                '#include "zstd_double_fast.h"\n#include "sample_pairs.h"',
+                '#include "zstd_double_fast.h"\n#include "search_samples.h"',
             ),
             *(
-                Change("compress/zstd_double_fast.c", SEARCH.format(least), SEARCH_PAIRS.format(least))
+                Change("compress/zstd_double_fast.c", SEARCH.format(least), SEARCH_SAMPLES.format(least))
                 for least in (4, 5)
             ),
         ),
