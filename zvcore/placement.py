@@ -80,9 +80,11 @@ class Placement(ABC):
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         """Store encoded chunks as they are; absent ones are taken out."""
 
-    def stored_nbytes(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> int:
-        """How many bytes the objects take that these chunks were put into; of remote shards, the chunks alone."""
-        return chunks.nbytes
+    def stored_nbytes(self, positions: npt.NDArray[np.int64], nbytes: int) -> int:
+        """How many bytes the objects take that these chunks, of `nbytes` together, were put into; of remote shards, the
+        chunks alone.
+        """
+        return nbytes
 
     @abstractmethod
     def remove(self, key: str) -> None:
@@ -135,9 +137,9 @@ class Shards(Placement):
                 with attempt, self.store.edit(group.key) as edit:
                     self.replace(edit, group, positions[group.rows], chunks.select(group.rows))
 
-    def stored_nbytes(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> int:
+    def stored_nbytes(self, positions: npt.NDArray[np.int64], nbytes: int) -> int:
         if self.store.remote:
-            return chunks.nbytes
+            return nbytes
         return sum(size or 0 for size in self.store.sizes(group.key for group in self.groups(positions)))
 
     def remove(self, key: str) -> None:

@@ -170,3 +170,37 @@ def test_how_far_above_a_place_is_asked_is_bounded(s3: S3, proxy: Proxy) -> None
     assert sum(".zvcore-convert.json" in one.key for one in proxy.requests) == 9
     above = [one.root for one in open_store(url, "r", s3.options).above()]
     assert above == [url.rsplit("/", depth)[0] for depth in range(1, 9)]
+
+
+@pytest.mark.parametrize("shards", [(16, 64, 64), (16, 48, 48)], ids=["chunks fit", "chunks are gathered"])
+def test_each_shard_is_one_request(s3: S3, proxy: Proxy, tmp_path: Path, shards: tuple[int, ...]) -> None:
+    """What was written is not asked for again to be counted."""
+    values = np.random.default_rng(0).integers(0, 256, (16, 128, 128), dtype=np.uint8)
+    values[:, :32, :32] = 0
+    source = zvcore.create(tmp_path / "src", format="zarr3", data=values, chunks=(16, 32, 32), codec="gzip")
+    url = s3.url(f"counted-{uuid.uuid4()}")
+    chunks = tuple(extent // 2 for extent in shards)
+    asked: list[tuple[str, str]] = []
+
+    def note(request: Request) -> None:
+        asked.append((request.method, request.path.split("?")[0]))
+
+    proxy.spoil = note
+    report = zvcore.convert(
+        source, url, format="zarr3", shards=shards, chunks=chunks, codec="zstd", storage_options=s3.options
+    )
+    proxy.spoil = None
+    of_shards = [(method, path) for method, path in asked if "/c/" in path]
+    array = zvcore.open(url, storage_options=s3.options)
+    np.testing.assert_array_equal(array[...], values)
+    stored = [key for key in array.store.list() if key.startswith("c/")]
+    assert sorted(method for method, _ in of_shards) == ["PUT"] * len(stored)
+    assert len({path for _, path in of_shards}) == len(stored)
+    empty = sum(not values[place].any() for place in _places(values.shape, chunks))
+    grid = [-(-extent // chunk) for extent, chunk in zip(values.shape, chunks, strict=True)]
+    assert (report.encoded, report.empty) == (int(np.prod(grid)) - empty, empty)
+
+
+def _places(shape: tuple[int, ...], chunks: tuple[int, ...]) -> list[tuple[slice, ...]]:
+    starts = np.ndindex(*(-(-extent // chunk) for extent, chunk in zip(shape, chunks, strict=True)))
+    return [tuple(slice(n * chunk, (n + 1) * chunk) for n, chunk in zip(at, chunks, strict=True)) for at in starts]

@@ -9,6 +9,7 @@ from zvcore.converting.parts import nbytes_of
 from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
 from zvcore.layout import ABSENT
+from zvcore.placement import OneChunkPerObject
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from zvcore.converting.way import Positions
     from zvcore.engine import Buffers
     from zvcore.report import Outcome
+    from zvcore.transfer import Written
 
 __all__ = ["count", "put", "slices", "store_values"]
 
@@ -25,33 +27,25 @@ __all__ = ["count", "put", "slices", "store_values"]
 def store_values(target: Array, box: Box, values: npt.NDArray[Any], threads: int | None, outcome: Outcome) -> None:
     """Write a box of whole objects."""
     layout = target.layout
-    transfer.write(layout, Selection.basic(slices(box), target.shape), values, Work(threads))
-    count(target, box, outcome)
+    written = transfer.write(layout, Selection.basic(slices(box), target.shape), values, Work(threads))
+    count(target, box, written, outcome)
 
 
-def count(target: Array, box: Box, outcome: Outcome) -> None:
+def count(target: Array, box: Box, written: Written, outcome: Outcome) -> None:
     """Add what has been written of a box of whole objects."""
+    placement = target.layout.placement
     positions = Selection.basic(slices(box), target.shape).positions(target.chunks)
+    nbytes = placement.stored_nbytes(positions, written.nbytes)
+    chunks = written.chunks
+    if not written.known:
+        # No reading: the sizes of files.
+        assert isinstance(placement, OneChunkPerObject)
+        found = [size for size in placement.store.sizes(placement.keys(positions)) if size is not None]
+        chunks, nbytes = len(found), sum(found)
     outcome.values += nbytes_of([stop - first for first, stop in box], target.dtype)
-    present, nbytes = stored(target, positions)
-    outcome.encoded += present
-    outcome.empty += len(positions) - present
+    outcome.encoded += chunks
+    outcome.empty += len(positions) - chunks
     outcome.bytes_out += nbytes
-
-
-def stored(target: Array, positions: Positions) -> tuple[int, int]:
-    """(how many of these chunks are stored, how many bytes their objects have)."""
-    layout = target.layout
-    store = layout.store
-    sources = layout.locate(positions)
-    found = [size for size in store.sizes(sources.keys) if size is not None]
-    if sources.length is not None:
-        present = int((sources.length != ABSENT).sum())
-    elif sources.blobs is not None:
-        present = sum(blob is not None for blob in sources.blobs)
-    else:
-        present = len(found)
-    return present, sum(found)
 
 
 def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome) -> None:
@@ -59,7 +53,7 @@ def put(target: Array, positions: Positions, encoded: Buffers, outcome: Outcome)
     layout = target.layout
     transfer.put(layout, positions, encoded)
     outcome.empty += int((encoded.sizes == ABSENT).sum())
-    outcome.bytes_out += layout.placement.stored_nbytes(positions, encoded)
+    outcome.bytes_out += layout.placement.stored_nbytes(positions, encoded.nbytes)
 
 
 def slices(box: Box) -> tuple[slice, ...]:

@@ -26,6 +26,7 @@ from zvcore.engine.work import Work
 from zvcore.layout import ABSENT
 from zvcore.placement import CHANGED, OneChunkPerObject
 from zvcore.stores.again import BEING_REPLACED, again
+from zvcore.transfer import Written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,8 +100,8 @@ class Recode(Way):
         if not self.whole(box):
             assert self.rest is not None
             return self.rest.write(box, threads, outcome)
-        outcome.bytes_in = self.store(box, threads)
-        count(self.array, box, outcome)
+        outcome.bytes_in, written = self.store(box, threads)
+        count(self.array, box, written, outcome)
         return True
 
     def shares(self, grain: Sequence[int], local: bool) -> bool:
@@ -216,8 +217,8 @@ class Recode(Way):
         back[parts.order] = np.arange(len(positions))
         return gathered.chunks.select(back), nbytes
 
-    def store(self, box: Box, threads: int | None) -> int:
-        """Write the objects of a box that holds them whole; how many stored bytes were read."""
+    def store(self, box: Box, threads: int | None) -> tuple[int, Written]:
+        """Write the objects of a box that holds them whole; how many stored bytes were read, and what was written."""
         target = self.target
         selection = Selection.basic(slices(box), target.shape)
         positions = selection.positions(target.form.shape)
@@ -226,21 +227,24 @@ class Recode(Way):
             if target.store.local_root is None:
                 made, nbytes = self.encode(box, positions, threads)
                 placement.put(positions, made)
-                return nbytes
+                written = Written()
+                written.add(made.sizes)
+                return nbytes, written
             parts = self._parts(positions)
-            return self._run(box, parts, Files(placement.keys(parts.targets), target.prepared), threads)
+            files = Files(placement.keys(parts.targets), target.prepared)
+            return self._run(box, parts, files, threads), Written(known=False)
         groups = list(placement.groups(positions))
-        total = 0
+        total, written = 0, Written()
         for attempt in again(self.source.store.root, BEING_REPLACED, on=CHANGED):
             with attempt, target.store.edit_all([group.key for group in groups]) as edits:
-                total = self._store_shards(box, positions, groups, edits, threads)
-        return total
+                total, written = self._store_shards(box, positions, groups, edits, threads)
+        return total, written
 
     def _store_shards(
         self, box: Box, positions: Positions, groups: list[Group], edits: dict[str, Edit], threads: int | None
-    ) -> int:
+    ) -> tuple[int, Written]:
         target = self.target
-        total = 0
+        total, written = 0, Written()
         # A cell that is larger than a shard fills several of them.
         apart = target.shard_shape is not None and not any(map(int.__mod__, target.shard_shape, self.cell))
         packing = transfer.Packing.of(target, positions, groups) if apart else None
@@ -252,12 +256,14 @@ class Recode(Way):
             packer = packing.packer(numbers, np.arange(len(firsts)), np.searchsorted(firsts, packing.bounds))
             total += self._run(box, parts, packer, threads)
             packing.finish(packer, packer.sizes[numbers], Work(threads))
+            written.add(packer.sizes)
             groups = [group for group in groups if group.key not in packing.keys]
         for group in groups:
             made, nbytes = self.encode(box, positions[group.rows], threads)
             target.placement.replace(edits[group.key], group, positions[group.rows], made)
+            written.add(made.sizes)
             total += nbytes
-        return total
+        return total, written
 
     def _run(self, box: Box, parts: CellChunks, sink: Sink, threads: int | None) -> int:
         """Encode the target's chunks from the source's: how many stored bytes were read."""

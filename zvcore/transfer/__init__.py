@@ -1,5 +1,6 @@
 """Moves items between an array's chunks and memory, whatever the format: the way of the data, step by step."""
 
+from zvcore.transfer.batches import Written
 from zvcore.transfer.gathered import write_gathered
 from zvcore.transfer.listed import read_listed
 from zvcore.transfer.ordered import OrderedWriter
@@ -12,6 +13,7 @@ from zvcore.transfer.writing import encode, put, write
 __all__ = [
     "OrderedWriter",
     "Packing",
+    "Written",
     "clear_cut_objects",
     "empty",
     "encode",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from zvcore.engine.sources import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +24,7 @@ __all__ = [
     "Positions",
     "Rows",
     "Steps",
+    "Written",
     "windows",
 ]
 
@@ -39,13 +43,29 @@ BATCH_OBJECTS = 128
 PACK_BYTES = 512 << 20
 
 
+@dataclass
+class Written:
+    """How many chunks were stored, of so many bytes together; not `known` of files that the engine writes by itself."""
+
+    chunks: int = 0
+    nbytes: int = 0
+    known: bool = True
+
+    def add(self, sizes: npt.NDArray[np.uint64]) -> None:
+        """Encoded chunks of these sizes."""
+        stored = sizes[sizes != ABSENT]
+        self.chunks += len(stored)
+        self.nbytes += int(stored.sum())
+
+
 class Steps:
-    """Work in several batches, with one count of progress for all of them."""
+    """Work in several batches, with one count for all of them: of progress, and of what was written."""
 
     def __init__(self, work: Work, total: int) -> None:
         self.work = work
         self.total = total
         self.before = 0
+        self.written = Written()
 
     def of(self, count: int) -> Work:
         """The work on the next `count` chunks."""

@@ -94,6 +94,7 @@ def _pack(assignment: Assignment, groups: list[Group], steps: Steps) -> list[Gro
     work = steps.of(len(packing.rows))
     assignment.encode(packing.rows, work, sink=packer)
     packing.finish(packer, packer.sizes, work)
+    steps.written.add(packer.sizes)
     packed = {*packing.keys}
     return [group for group in groups if group.key not in packed]
 
@@ -143,12 +144,13 @@ def _replace_batch(
         failed = batch
     else:
         if native:
+            steps.written.known = False
             return []
         ends = np.cumsum([len(group.rows) for group in batch]).tolist()
+        parts = [encoded.select(range(end - len(group.rows), end)) for end, group in zip(ends, batch, strict=True)]
 
         def store(number: int) -> bool:
-            group = batch[number]
-            chunks = encoded.select(range(ends[number] - len(group.rows), ends[number]))
+            group, chunks = batch[number], parts[number]
             try:
                 layout.placement.replace(edits[group.key], group, positions[group.rows], chunks)
             except CHANGED:
@@ -157,6 +159,9 @@ def _replace_batch(
 
         done = layout.store.each(store, range(len(batch)))
         failed = [group for group, stored in zip(batch, done, strict=True) if not stored]
+        for chunks, stored in zip(parts, done, strict=True):
+            if stored:
+                steps.written.add(chunks.sizes)
     return failed
 
 

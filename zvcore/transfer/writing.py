@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from zvcore.errors import CorruptDataError
 from zvcore.transfer.assignment import Assignment, check_writable
-from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, BATCH_POSITIONS, Steps, windows
+from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, BATCH_POSITIONS, Steps, Written, windows
 from zvcore.transfer.clearing import clear, is_fill
 from zvcore.transfer.replacing import replace
 from zvcore.transfer.windows import position_windows
@@ -28,38 +28,41 @@ if TYPE_CHECKING:
 
 __all__ = ["encode", "put", "write"]
 
+T = TypeVar("T")
 
-def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> None:
+
+def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> Written:
     """Assign `value`, which has the selection's `result_shape` and the array's dtype, to the selected items."""
     if value.size == 0:
-        return
+        return Written()
     check_writable(layout)
-    _putting_back(layout, partial(_write, layout, selection, value, work))
+    return _putting_back(layout, partial(_write, layout, selection, value, work))
 
 
-def _putting_back(layout: Layout, write: Callable[[], None]) -> None:
+def _putting_back(layout: Layout, write: Callable[[], T]) -> T:
     """Write; if an object that is written into was cut short by a power failure, into what was there before."""
     try:
-        write()
+        return write()
     except CorruptDataError as error:
         if error.key is None or not layout.store.put_back(error.key):
             raise
         layout.store.put_back()  # where there is one, there are others
-        write()
+        return write()
 
 
-def _write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> None:
+def _write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> Written:
     total = math.prod(selection.chunk_counts(layout.form.shape))
     if total > BATCH_CHUNKS and is_fill(layout, value):
         left = clear(layout, selection, work, total)
         if left is not None:
-            quiet = work.telling(None)
+            steps = Steps(work.telling(None), 0)
             for positions in left:
-                _write_chunks(Assignment.of(layout, selection, value, quiet, positions), Steps(quiet, 0))
-            return
+                _write_chunks(Assignment.of(layout, selection, value, steps.work, positions), steps)
+            return steps.written
     steps = Steps(work, total)
     for positions in position_windows(selection, layout.form.shape, BATCH_POSITIONS, layout.shard_shape):
         _write_chunks(Assignment.of(layout, selection, value, work, positions), steps)
+    return steps.written
 
 
 def _write_chunks(assignment: Assignment, steps: Steps) -> None:
@@ -78,8 +81,11 @@ def _write_alone(assignment: Assignment, covered: Rows, steps: Steps) -> None:
         rows = covered[window]
         files = assignment.files(rows) if native else None
         encoded = assignment.encode(rows, steps.of(len(rows)), sink=files)
-        if not native:
+        if native:
+            steps.written.known = False
+        else:
             layout.placement.put(assignment.positions[rows], encoded)
+            steps.written.add(encoded.sizes)
 
 
 def encode(
