@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from zvcore.errors import CorruptDataError, ReadOnlyError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
-from zvcore.stores.editing import Edit, edit_all
+from zvcore.stores.editing import Edit, edit_all, lock_all
 from zvcore.stores.files import encode_key
 from zvcore.stores.writing import ANYTHING, Anything, ObjectWriter, SpooledWriter
 
@@ -266,6 +266,10 @@ class Store(ABC):
         After `timeout` seconds of waiting: `ConflictError`.
         """
         raise UnsupportedError(f"{self.root}: objects here cannot be locked", key=key)
+
+    def lock_all(self, keys: builtins.list[str]) -> AbstractContextManager[None]:
+        """`lock` for several objects at once, whose keys are sorted: so no two writers wait for each other's locks."""
+        return lock_all(self, keys)
 
     def edit(self, key: str) -> Edit:
         """Replace an object by what is made of it, so that no writer's change is lost: see `Edit`.

@@ -4,7 +4,7 @@ condition that it is still the version that was read.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Self
 
 from zvcore.stores.again import changed
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Stamp, Store
     from zvcore.stores.writing import ObjectWriter
 
-__all__ = ["Edit", "edit_all"]
+__all__ = ["Edit", "edit_all", "lock_all"]
 
 
 class Edit:
@@ -36,10 +36,11 @@ class Edit:
 
     __slots__ = ("_lock", "_replaces", "_store", "key", "locked")
 
-    def __init__(self, store: Store, key: str) -> None:
+    def __init__(self, store: Store, key: str, held: bool = False) -> None:
+        """`held`: somebody else takes and gives up the lock."""
         store._refuse_if_read_only(key)
         self._store = store
-        self._lock = store.lock(key) if store.can_lock else None
+        self._lock = store.lock(key) if store.can_lock and not held else None
         self._replaces: Stamp | Anything | None = ANYTHING
         self.key = key
         self.locked = store.can_lock
@@ -52,10 +53,13 @@ class Edit:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # It may have changed without another stamp.
-        index_cache().invalidate(self._store, self.key)
+        self.forget()
         if self._lock is not None:
             self._lock.__exit__(kind, error, trace)
+
+    def forget(self) -> None:
+        """Keep nothing in memory of the object: it may have changed without another stamp."""
+        index_cache().invalidate(self._store, self.key)
 
     def get(self) -> bytes | memoryview | None:
         """The object as it is now; None if there is none."""
@@ -107,6 +111,21 @@ class Edit:
 @contextmanager
 def edit_all(store: Store, keys: Iterable[str]) -> Iterator[dict[str, Edit]]:
     """Several objects at once, by their keys."""
+    # Always in the same order, so that no two writers wait for each other's locks.
+    ordered = sorted(keys)
+    edits = {key: Edit(store, key, held=True) for key in ordered}
+    with store.lock_all(ordered) if store.can_lock else nullcontext():
+        try:
+            yield edits
+        finally:
+            for edit in edits.values():
+                edit.forget()
+
+
+@contextmanager
+def lock_all(store: Store, keys: Sequence[str]) -> Iterator[None]:
+    """The locks of several objects, one after the other."""
     with ExitStack() as stack:
-        # Always in the same order, so that no two writers wait for each other's locks.
-        yield {key: stack.enter_context(Edit(store, key)) for key in sorted(keys)}
+        for key in keys:
+            stack.enter_context(store.lock(key))
+        yield

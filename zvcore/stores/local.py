@@ -20,7 +20,7 @@ from zvcore.stores.kept_versions import cut_short, is_cut_short, kept_version, s
 from zvcore.stores.late_writes import settle
 from zvcore.stores.listing import Listing
 from zvcore.stores.lock_names import too_long
-from zvcore.stores.locks import FileLock, held_locks, holds, lock_path, remove_stale_lock
+from zvcore.stores.locks import FileLock, FileLocks, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.open_files import pool
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
 from zvcore.stores.reading import keys_below, read_ranges
@@ -462,6 +462,9 @@ class LocalStore(Store):
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
         self._refuse_if_read_only(key)
         return FileLock(files.join(self._folder, key), key, timeout, self._make_folder)
+
+    def lock_all(self, keys: builtins.list[str]) -> AbstractContextManager[None]:
+        return FileLocks([files.join(self._folder, key) for key in keys], keys, self._make_folder)
 
     # --- the store itself
 

@@ -11,11 +11,13 @@ import fcntl
 import os
 import threading
 import time
+from array import array
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.logs import Log
+from zvcore.stores import lock_files
 from zvcore.stores.lock_names import lock_path, too_long
 from zvcore.stores.open_files import pool
 from zvcore.stores.partial_writes import mend
@@ -24,21 +26,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["FileLock", "held_locks", "holds", "lock_path", "remove_stale_lock"]
+__all__ = ["FileLock", "FileLocks", "held_locks", "holds", "lock_path", "remove_stale_lock"]
 
 _log = Log("stores")
 
 # Which locks this process holds, and which thread took them: path of the lock file -> (thread, descriptor).
 held_locks: dict[bytes, tuple[int, int]] = {}
-# Every descriptor of a lock file, held or waited for.
+# Every descriptor of a lock file, held or waited for. Those of many that are being taken or given up stand in arrays.
 _descriptors: set[int] = set()
+_changing: dict[int, array[int]] = {}
 
 
 def _close_after_fork() -> None:
     # A child shares its parent's locks through the inherited descriptors, and would keep them past the parent's death.
-    for descriptor in _descriptors:
+    for descriptor in {*_descriptors, *(one for many in _changing.values() for one in many if one >= 0)}:
         os.close(descriptor)
     _descriptors.clear()
+    _changing.clear()
     held_locks.clear()
 
 
@@ -165,6 +169,77 @@ class FileLock:
                 text = f"the file system of {os.fsdecode(self._path)} has no file locks: {error.strerror}"
                 raise UnsupportedError(text, key=self._key) from error
             raise
+
+
+class FileLocks:
+    """The locks of several objects, taken in this order, which all must keep so that no two wait for each other."""
+
+    def __init__(self, paths: list[bytes], keys: list[str], make_folder: Callable[[bytes], None]) -> None:
+        self._objects = paths
+        self._keys = keys
+        self._make_folder = make_folder
+        self._paths = [lock_path(path) for path in paths]
+        self._descriptors: list[int] = []
+
+    def __enter__(self) -> None:
+        mine = threading.get_ident()
+        for path, key in zip(self._paths, self._keys, strict=True):
+            if (held := held_locks.get(path)) is not None and held[0] == mine:
+                raise RuntimeError(f"{key}: this thread holds the lock already")
+        try:
+            while len(self._descriptors) < len(self._paths):
+                self._take_free()
+                number = len(self._descriptors)
+                if number < len(self._paths):
+                    one = FileLock(self._objects[number], self._keys[number], None, self._make_folder)
+                    one.__enter__()
+                    self._descriptors.append(held_locks[self._paths[number]][1])
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def _take_free(self) -> None:
+        """Those that nobody holds, up to the first that takes more than that."""
+        first = len(self._descriptors)
+        paths = self._paths[first:]
+        descriptors = array("i", [-1]) * len(paths)
+        _changing[id(descriptors)] = descriptors
+        try:
+            taken = lock_files.take(paths, descriptors)
+            mine = threading.get_ident()
+            found = descriptors[:taken].tolist()
+            _descriptors.update(found)
+            held_locks.update(zip(paths, [(mine, descriptor) for descriptor in found], strict=False))
+            self._descriptors += found
+        except BaseException:
+            for path in paths:
+                held_locks.pop(path, None)
+            _descriptors.difference_update(descriptors)
+            lock_files.let_go(paths, descriptors)
+            raise
+        finally:
+            del _changing[id(descriptors)]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        held, self._descriptors = self._descriptors, []
+        paths, mine = [], []
+        for path, descriptor in zip(self._paths, held, strict=False):
+            # A forked child that leaves its parent's block holds none.
+            if held_locks.get(path, (0, -1))[1] == descriptor:
+                paths.append(path)
+                mine.append(descriptor)
+        descriptors = array("i", mine)
+        _changing[id(descriptors)] = descriptors
+        try:
+            _descriptors.difference_update(mine)
+            # Before the files go: from then on another thread may enter itself.
+            for path in paths:
+                del held_locks[path]
+            lock_files.let_go(paths, descriptors)
+        finally:
+            del _changing[id(descriptors)]
 
 
 def remove_stale_lock(path: bytes) -> bool:
