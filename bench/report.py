@@ -46,7 +46,7 @@ def write_report(folder: Path, page: Path) -> None:
     suites = {name: document for name, document in found.items() if name not in SPECIAL}
     parts = [ABOUT, *machine_part(found), *losers_part(suites, found)]
     for name, document in suites.items():
-        parts += suite_part(name, document, folder)
+        parts += suite_part(name, document, folder, apart(document["machine"], headline(found)))
     if "workloads" in found:
         parts += workloads_part(found["workloads"], folder)
     if "growth" in found:
@@ -60,12 +60,30 @@ def write_report(folder: Path, page: Path) -> None:
     page.write_text("\n".join(parts) + "\n")
 
 
+def machines_of(found: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    here = {name: document for name, document in found.items() if name != "cores"}  # which has a machine of its own
+    return [document["machine"] for document in (here or found).values()]
+
+
+def headline(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The machine that the page begins with."""
+    return machines_of(found)[-1]
+
+
+def apart(machine: dict[str, Any], others: dict[str, Any]) -> str:
+    """What to say of a suite that was measured on another machine than the others; empty if it was not."""
+    if all(machine[what] == others[what] for what in ("processor", "cores", "simd", "system")):
+        return ""
+    return (
+        f"Measured apart from the others, {machine['date']}, on another machine: {machine['processor']}, "
+        f"{machine['cores']} processors, {machine['system']}, SIMD path {machine['simd']}.\n"
+    )
+
+
 def machine_part(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Suites may have been measured one by one: what they share is said once, what differs for each suite."""
-    here = {name: document for name, document in found.items() if name != "cores"}  # which has a machine of its own
-    machines = [document["machine"] for document in (here or found).values()]
+    machines, first = machines_of(found), headline(found)
     yield "## Machine\n"
-    first = machines[-1]
     memory = f"{first['memory'] / 2**30:.0f} GiB" if first.get("memory") else "?"
     yield f"{first['processor']}, {first['cores']} processors available, {memory}, {first['system']}  "
     yield f"Python {first['python']}, {first['compiler']}, SIMD path {first['simd']}  "
@@ -122,8 +140,11 @@ def losers_part(suites: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
         yield ""
 
 
-def suite_part(name: str, document: dict[str, Any], folder: Path) -> Iterator[str]:
+def suite_part(name: str, document: dict[str, Any], folder: Path, apart: str = "") -> Iterator[str]:
+    """`apart`: what to say before the table."""
     yield f"## {name}\n"
+    if apart:
+        yield apart
     yield f"![{name}](results/{name}.svg)\n"
     yield "| task | zvcore best | median | times as fast as the best peer | of the limit | all others, times as slow |"
     yield "|---|---|---|---|---|---|"

@@ -116,6 +116,20 @@ def test_what_is_lost_stands_first_with_the_reason_and_noise_has_a_table_of_its_
     assert [line.split(" | ")[1] for line in near.splitlines() if line.startswith("| zarr2")] == ["noise", "even"]
 
 
+def test_a_suite_that_was_measured_on_another_machine_says_so(tmp_path: Path) -> None:
+    times = {who: {"best": 1.0, "median": 1.0} for who in ("zvcore", "peer")}
+    for name in ("codecs", "n5", "zarr3"):
+        write(tmp_path / "results", name, [{"task": "any", "times": times}])
+    other = {**MACHINE, "simd": "avx2"}
+    assert other != MACHINE
+    place = tmp_path / "results" / "n5.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "machine": other}))
+    report.write_report(tmp_path / "results", tmp_path / "RESULTS.md")
+    text = (tmp_path / "RESULTS.md").read_text()
+    said = [part.partition("\n")[0] for part in text.split("\n## ") if "Measured apart from the others" in part]
+    assert said == ["n5"]
+
+
 def test_peers_that_are_close_or_faster_are_in_question_and_lack_turns() -> None:
     times = {"zvcore": [1.0, 2.0], "close": [1.05], "faster": [0.5], "slower": [1.2], "memcpy": [0.1], "inplace": [0.9]}
     assert in_question(times) == ["zvcore", "close", "faster"]
