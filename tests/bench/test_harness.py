@@ -120,8 +120,7 @@ def test_a_suite_that_was_measured_on_another_machine_says_so(tmp_path: Path) ->
     times = {who: {"best": 1.0, "median": 1.0} for who in ("zvcore", "peer")}
     for name in ("codecs", "n5", "zarr3"):
         write(tmp_path / "results", name, [{"task": "any", "times": times}])
-    other = {**MACHINE, "simd": "avx2"}
-    assert other != MACHINE
+    other = {**MACHINE, "simd": "avx512"}
     place = tmp_path / "results" / "n5.json"
     place.write_text(json.dumps({**json.loads(place.read_text()), "machine": other}))
     report.write_report(tmp_path / "results", tmp_path / "RESULTS.md")
