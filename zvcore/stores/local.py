@@ -464,6 +464,8 @@ class LocalStore(Store):
         return FileLock(files.join(self._folder, key), key, timeout, self._make_folder)
 
     def lock_all(self, keys: builtins.list[str]) -> AbstractContextManager[None]:
+        if keys:
+            self._refuse_if_read_only(keys[0])
         return FileLocks([files.join(self._folder, key) for key in keys], keys, self._make_folder)
 
     # --- the store itself

@@ -1,4 +1,7 @@
-"""Lock files taken and removed many at once, for `locks.py`, which says what they are."""
+"""Lock files taken and removed many at once, for `locks.py`, which says what they are and what `held` is.
+
+Each of these is one call, between whose parts no signal's handler and no other thread's fork comes in Python.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdlib cimport free, malloc
@@ -11,24 +14,36 @@ cdef extern from "zv_locks.h" nogil:
     int zv_let_lock_go(const char *path, int *descriptor)
 
 
+cdef int check(list paths, int[::1] descriptors) except -1:
+    cdef bytes path
+    if len(descriptors) != len(paths):
+        raise ValueError(f"{len(paths)} lock files and {len(descriptors)} descriptors")
+    for path in paths:
+        if path is None:
+            raise TypeError("a lock file without a path")
+    return 0
+
+
 cdef const char **c_paths(list paths) except NULL:
     cdef const char **found = <const char **> malloc((len(paths) + 1) * sizeof(char *))
-    cdef bytes path
+    cdef Py_ssize_t i
     if found == NULL:
         raise MemoryError
-    for i, path in enumerate(paths):
-        found[i] = PyBytes_AS_STRING(path)
+    for i in range(len(paths)):
+        found[i] = PyBytes_AS_STRING(paths[i])
     return found
 
 
-def take(list paths not None, int[::1] descriptors not None):
-    """Take the locks of these lock files, in this order, until one is not to be had at once: how many were taken.
+def take(list paths not None, int[::1] descriptors not None, Py_ssize_t first, dict held not None, thread):
+    """Take the locks of these lock files, from the `first` on, until one is not to be had at once: how many are held.
 
-    `descriptors`, which are -1, become those of the open files, each at once.
+    `descriptors`, which are -1, become those of the open files, each at once; `held` gets the path of each, with the
+    thread and the descriptor.
     """
-    cdef Py_ssize_t taken = 0, count = len(paths)
-    if len(descriptors) != count:
-        raise ValueError(f"{count} lock files and {len(descriptors)} descriptors")
+    cdef Py_ssize_t i, taken = first, count = len(paths)
+    check(paths, descriptors)
+    if not 0 <= first <= count:
+        raise ValueError(f"lock file {first} of {count}")
     cdef const char **names = c_paths(paths)
     with nogil:
         while taken < count:
@@ -36,19 +51,37 @@ def take(list paths not None, int[::1] descriptors not None):
             if descriptors[taken] < 0:
                 break
             taken += 1
-    free(names)
+    try:
+        for i in range(first, taken):
+            held[paths[i]] = (thread, descriptors[i])
+    except BaseException:
+        for i in range(first, taken):
+            held.pop(paths[i], None)
+        with nogil:
+            for i in range(first, taken):
+                zv_let_lock_go(names[i], &descriptors[i])
+        raise
+    finally:
+        free(names)
     return taken
 
 
-def let_go(list paths not None, int[::1] descriptors not None):
-    """Remove these lock files and give up their locks, of which all descriptors become -1. OSError for the first that
-    could not be removed.
+def let_go(list paths not None, int[::1] descriptors not None, dict held not None):
+    """Remove those of these lock files that are `held`, there and in the file system, and give up their locks; all
+    descriptors become -1. OSError for the first that could not be removed.
     """
     cdef Py_ssize_t i, failing = 0, count = len(paths)
     cdef int failed = 0, one
-    if len(descriptors) != count:
-        raise ValueError(f"{count} lock files and {len(descriptors)} descriptors")
+    check(paths, descriptors)
     cdef const char **names = c_paths(paths)
+    # Before the files go: from then on another thread may enter itself.
+    for i in range(count):
+        if descriptors[i] >= 0:
+            entry = held.get(paths[i])
+            if entry is not None and entry[1] == descriptors[i]:
+                del held[paths[i]]
+            else:
+                descriptors[i] = -1  # a forked child leaves its parent's block
     with nogil:
         for i in range(count):
             one = zv_let_lock_go(names[i], &descriptors[i])

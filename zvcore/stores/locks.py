@@ -1,7 +1,7 @@
 """Locks on objects that are files: between threads, and between processes that do not know of each other.
 
 The lock of `a/b` is `flock` on the file `a/.b.zvlock`, made when needed and removed after use. A process that dies lets
-go of its locks; the next process takes over its lock file, and repairs what is noted there (`unfinished.py`).
+go of its locks; the next process takes over its lock file, and repairs what is noted there (`partial_writes.py`).
 """
 
 from __future__ import annotations
@@ -32,18 +32,21 @@ _log = Log("stores")
 
 # Which locks this process holds, and which thread took them: path of the lock file -> (thread, descriptor).
 held_locks: dict[bytes, tuple[int, int]] = {}
-# Every descriptor of a lock file, held or waited for. Those of many that are being taken or given up stand in arrays.
+# Every descriptor of a lock file, held or waited for. Those of many objects stand in arrays, with -1 for none yet.
 _descriptors: set[int] = set()
-_changing: dict[int, array[int]] = {}
+_many: dict[int, array[int]] = {}
 
 
 def _close_after_fork() -> None:
     # A child shares its parent's locks through the inherited descriptors, and would keep them past the parent's death.
-    for descriptor in {*_descriptors, *(one for many in _changing.values() for one in many if one >= 0)}:
-        os.close(descriptor)
+    left = {*_descriptors, *(one for many in _many.values() for one in many if one >= 0)}
     _descriptors.clear()
-    _changing.clear()
+    _many.clear()
     held_locks.clear()
+    for descriptor in left:
+        # What another thread opened while the process was copied may stand in the memory and not be open here.
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _let_go(descriptor: int) -> None:
@@ -75,7 +78,7 @@ class FileLock:
         self._key = key
         self._timeout = timeout
         self._make_folder = make_folder
-        self._descriptor = -1
+        self.descriptor = -1
 
     def __enter__(self) -> None:
         if (held := held_locks.get(self._path)) is not None and held[0] == threading.get_ident():
@@ -89,7 +92,7 @@ class FileLock:
                 if self._is_current(descriptor):
                     mend(self._path, descriptor)
                     held_locks[self._path] = (threading.get_ident(), descriptor)
-                    self._descriptor = descriptor
+                    self.descriptor = descriptor
                     return
             except BaseException:
                 _let_go(descriptor)
@@ -99,7 +102,7 @@ class FileLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor, self.descriptor = self.descriptor, -1
         if held_locks.get(self._path, (0, -1))[1] != descriptor:
             return  # a forked child leaves its parent's block
         # Before the file goes: from then on another thread may enter itself.
@@ -179,67 +182,43 @@ class FileLocks:
         self._keys = keys
         self._make_folder = make_folder
         self._paths = [lock_path(path) for path in paths]
-        self._descriptors: list[int] = []
+        self._descriptors = array("i", [-1]) * len(paths)
 
     def __enter__(self) -> None:
         mine = threading.get_ident()
         for path, key in zip(self._paths, self._keys, strict=True):
             if (held := held_locks.get(path)) is not None and held[0] == mine:
                 raise RuntimeError(f"{key}: this thread holds the lock already")
+        number = 0
         try:
-            while len(self._descriptors) < len(self._paths):
-                self._take_free()
-                number = len(self._descriptors)
+            _many[id(self)] = self._descriptors
+            while number < len(self._paths):
+                # Those that nobody holds, up to the first that takes more than that.
+                number = lock_files.take(self._paths, self._descriptors, number, held_locks, mine)
                 if number < len(self._paths):
-                    one = FileLock(self._objects[number], self._keys[number], None, self._make_folder)
-                    one.__enter__()
-                    self._descriptors.append(held_locks[self._paths[number]][1])
+                    self._wait(number)
+                    number += 1
         except BaseException:
             self.__exit__(None, None, None)
             raise
 
-    def _take_free(self) -> None:
-        """Those that nobody holds, up to the first that takes more than that."""
-        first = len(self._descriptors)
-        paths = self._paths[first:]
-        descriptors = array("i", [-1]) * len(paths)
-        _changing[id(descriptors)] = descriptors
+    def _wait(self, number: int) -> None:
+        one = FileLock(self._objects[number], self._keys[number], None, self._make_folder)
         try:
-            taken = lock_files.take(paths, descriptors)
-            mine = threading.get_ident()
-            found = descriptors[:taken].tolist()
-            _descriptors.update(found)
-            held_locks.update(zip(paths, [(mine, descriptor) for descriptor in found], strict=False))
-            self._descriptors += found
-        except BaseException:
-            for path in paths:
-                held_locks.pop(path, None)
-            _descriptors.difference_update(descriptors)
-            lock_files.let_go(paths, descriptors)
-            raise
+            one.__enter__()
         finally:
-            del _changing[id(descriptors)]
+            # An interrupt may come when it has been taken.
+            self._descriptors[number] = one.descriptor
+            _descriptors.discard(one.descriptor)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        held, self._descriptors = self._descriptors, []
-        paths, mine = [], []
-        for path, descriptor in zip(self._paths, held, strict=False):
-            # A forked child that leaves its parent's block holds none.
-            if held_locks.get(path, (0, -1))[1] == descriptor:
-                paths.append(path)
-                mine.append(descriptor)
-        descriptors = array("i", mine)
-        _changing[id(descriptors)] = descriptors
+        # One call, so that an interrupt finds all of them held or none.
         try:
-            _descriptors.difference_update(mine)
-            # Before the files go: from then on another thread may enter itself.
-            for path in paths:
-                del held_locks[path]
-            lock_files.let_go(paths, descriptors)
+            lock_files.let_go(self._paths, self._descriptors, held_locks)
         finally:
-            del _changing[id(descriptors)]
+            _many.pop(id(self), None)
 
 
 def remove_stale_lock(path: bytes) -> bool:

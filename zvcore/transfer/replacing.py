@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,13 +47,13 @@ def replace(assignment: Assignment, rows: Rows, steps: Steps) -> None:
 
 def _replace_window(assignment: Assignment, window: list[Group], steps: Steps) -> None:
     """Replace these objects at once, or in parts if the process may not have as many open files."""
-    before = steps.before
+    before, written = steps.before, copy(steps.written)
     try:
         replace_groups(assignment, window, steps)
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE) or len(window) == 1:
             raise
-        steps.before = before
+        steps.before, steps.written = before, written
         middle = len(window) // 2
         _replace_window(assignment, window[:middle], steps)
         _replace_window(assignment, window[middle:], steps)
@@ -65,18 +66,21 @@ def replace_groups(assignment: Assignment, groups: list[Group], steps: Steps, co
     """
     left = groups
     after = steps.before + _count(groups)
+    # Without what an attempt has stored that is done again: it counts once.
+    written = copy(steps.written)
     for attempt in again(left[0].key, on=CHANGED):
-        steps.before = after - _count(left)
+        steps.before, steps.written = after - _count(left), copy(written)
         with attempt, assignment.layout.store.edit_all([group.key for group in left]) as edits:
             for group in left:
                 group.found = UNKNOWN
             if complete is not None:
                 complete(left, edits)
             left = _pack(assignment, left, steps)
+            written = copy(steps.written)
             failed: list[Group] = []
             for batch, keep in _batches(assignment, left, edits):
                 failed += _replace_batch(assignment, batch, edits, steps, keep)
-            left = failed
+            left, written = failed, copy(steps.written)
             if left:
                 raise changed(left[0].key, "")
 
