@@ -199,10 +199,11 @@ store-emulators: $(stamps)/installed $(stamps)/group-test
 	$(py) tests/stores/emulators.py $(ARGS)
 
 # A source distribution, installed on each Python that is found.
+PYTHONS ?= 3.11 3.12 3.13
 pythons: $(stamps)/system $(stamps)/group-wheel
 	rm -rf dist
 	$(py) -m build --sdist --no-isolation --outdir dist
-	.ci/pythons dist/*.tar.gz
+	.ci/pythons dist/*.tar.gz $(PYTHONS)
 
 # The sanitized modules lie in build/sanitize/site. The tests run in a copy, where they cannot meet the others by mistake.
 kind := $(CURDIR)/build/sanitize
