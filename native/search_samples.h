@@ -147,7 +147,8 @@ static void zv_forget(const zv_block *block, const BYTE *place, const BYTE *stop
 
 /* Whether three of the bytes that say little are as in the sample of the last match. */
 static int zv_is_as_before(const BYTE *ip, U32 back, const BYTE *anchor, const BYTE *first) {
-    /* Behind no other byte, it would be the match before that. */
+    /* Behind no other byte, it would be the match before that. And zstd has room for a sequence for each four bytes, which
+     * three and the one before them are. */
     return ip > anchor && (size_t) back - 1 < (size_t) (ip - first) &&
            !((MEM_readLE32(ip) ^ MEM_readLE32(ip - back)) << 8);
 }
@@ -166,8 +167,8 @@ zv_search_samples(ZSTD_MatchState_t *ms, SeqStore_t *sequences, U32 rep[ZSTD_REP
     const BYTE *const first = base + lowest;
     const BYTE *const end = src + length;
     zv_block const block = {table, ms->hashTable, bits, ms->cParams.hashLog, lowest, base, first, src, end, samples};
-    int const looks_back = samples.run >= ZV_LONG_RUN;
-    /* Two places inside of each match are noted too. */
+    int const looks_back = size > ZV_LONG_RUN && samples.run >= ZV_LONG_RUN;
+    /* In matches of short samples another place or two are noted. */
     const BYTE *const last = end - HASH_READ_SIZE - 4;
     size_t const begun = (size_t) (sequences->sequences - sequences->sequencesStart);
     const BYTE *stop = src + ZV_PIECE;
@@ -196,7 +197,7 @@ zv_search_samples(ZSTD_MatchState_t *ms, SeqStore_t *sequences, U32 rep[ZSTD_REP
             const BYTE *const compared = ZSTD_selectAddr(index, lowest, match, nothing);
             U64 const other = MEM_readLE64(compared) ^ MEM_readLE64(ip);
             /* Five bytes. */
-            if (other << 24 || compared != match) {
+            if (other << 24 || index < lowest) {
                 /* The longer nothing is found, the fewer places are looked at, as ever. */
                 ip += size + (((size_t) (ip - anchor) >> 8) & ~(size - 1));
                 continue;

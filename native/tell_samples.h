@@ -63,7 +63,7 @@ static int zv_are_parts(const zv_looks *looks, int size) {
     return 0;
 }
 
-/* What a sample's bytes say, from the two behind those that say little, or the only one. */
+/* What a sample's bytes say, from the two before those that say little, or the only one. */
 typedef struct {
     int above, below;
 } zv_telling;
@@ -72,7 +72,7 @@ static U32 zv_value(const BYTE *sample, zv_telling telling) {
     return (U32) sample[telling.above] << 8 | sample[telling.below];
 }
 
-/* Whether the bytes behind those that say little are what images' noise is: no text, no counters, no larger samples. */
+/* Whether the bytes before those that say little are what images' noise is: no text, no counters, no larger samples. */
 static int zv_samples_are_noise(const zv_looks *looks, zv_samples samples) {
     int const size = samples.size, last = samples.plain + size - 1;
     zv_telling const telling = {last % size, (size - samples.run > 1 ? last + size - 1 : last) % size};
@@ -135,7 +135,7 @@ static zv_samples zv_tell_samples(const BYTE *src, size_t size) {
     U64 const ones = 0x0101010101010101, tops = 0x80 * ones;
     U64 same_two = 0, same_eight = 0;
     U32 empty = 0, repeated = 0, of_first, of_second, most = 0;
-    /* Two more samples than are counted are seen. */
+    /* Two more samples than are counted are seen: of no block that is asked about are they too many. */
     if (looks.apart < (ZV_LOOK + 2) * ZV_WIDEST) return found;
     for (int i = 0; i < ZV_LOOKS; i++) {
         U64 const one = MEM_readLE64(src + i * looks.apart), other = MEM_readLE64(src + i * looks.apart + 8);

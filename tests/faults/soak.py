@@ -80,12 +80,12 @@ def work(folder: Path, worker: int, workers: int, seconds: float, ready: Any, an
     try:
         # On a busy machine processes take long to start; the time begins when all are there.
         ready.wait(PATIENCE)
-        answers.put((worker, soak(folder, worker, workers, time.time() + seconds), None))
+        answers.put((worker, soak(folder, worker, workers, seconds), None))
     except BaseException:
         answers.put((worker, None, traceback.format_exc()))
 
 
-def soak(folder: Path, worker: int, workers: int, end: float) -> dict[str, Any]:
+def soak(folder: Path, worker: int, workers: int, seconds: float) -> dict[str, Any]:
     chance = random.Random(worker)
     arrays, kv = open_all(folder), ShardedStore(folder / "values", SPEC, mode="r+")
     cells = {number: cells_of(number, workers) for number in range(workers)}
@@ -93,7 +93,9 @@ def soak(folder: Path, worker: int, workers: int, end: float) -> dict[str, Any]:
     seen: dict[Any, int] = {}
     counts = {"writes": 0, "reads": 0}
     value = 0
-    while time.time() < end:
+    # Opening may take as long, where much else runs.
+    end = time.monotonic() + seconds
+    while not counts["writes"] or time.monotonic() < end:
         name = chance.choice([*KINDS, "values", "attributes"])
         value += 1
         other = chance.randrange(workers)
