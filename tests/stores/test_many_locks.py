@@ -302,8 +302,9 @@ def test_interrupts_while_they_are_given_up_do_not_keep_them(store: LocalStore) 
     )  # fmt: skip
     interrupted, left = map(int, done.split())
     assert interrupted
-    # The interpreter itself looks for signals where the method begins, before anything in it.
-    assert left <= 0.02 * interrupted
+    # The interpreter itself looks for signals where the method begins, before anything in it: that is one of some 200
+    # at this moment. Where the locks were forgotten one by one it was one of eight.
+    assert left <= 0.05 * interrupted
 
 
 def test_a_store_that_is_read_only_takes_none(store: LocalStore) -> None:

@@ -1,6 +1,7 @@
 """Lock files taken and removed many at once, for `locks.py`, which says what they are and what `held` is.
 
-Each of these is one call, between whose parts no signal's handler and no other thread's fork comes in Python.
+Each of these is one call, in which no signal's handler runs: an interrupt finds all that was taken told in `held`, or
+all that was let go forgotten. Another thread may fork meanwhile; its child looks at the descriptors.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
