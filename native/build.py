@@ -105,6 +105,9 @@ MOVE_TO_FRONT = """            register UChar  rtmp;
             yy[0] = rtmp;
             j = ryy_j - &(yy[0]);
 """
+# For blosc_lz4.c, which has another way for planes of shuffled values.
+LZ4_OUTPUT = "(char *)dest, (size_t)maxout, "
+PLANE = "(doshuffle || (dobitshuffle && typesize > 1))"
 LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
 
 LIBRARIES = (
@@ -300,11 +303,15 @@ LIBRARIES = (
             *("-DHAVE_LZ4", "-DHAVE_ZSTD", "-DHAVE_ZLIB", "-DHAVE_SNAPPY"),
             *(("-DSHUFFLE_SSE2_ENABLED", "-DSHUFFLE_AVX2_ENABLED") if X86 else ()),
         ),
-        ours=("blosc_zstd.c",),
+        ours=("blosc_zstd.c", "blosc_lz4.c"),
+        changes=(Change("blosc.c", f"{LZ4_OUTPUT}accel)", f"{LZ4_OUTPUT}{PLANE} ? -accel : accel)"),),
         flags_of={
             # c-blosc looks at the processor before it calls what needs AVX2.
             "*-avx2.c": ("-mavx2",),
-            "blosc.c": ("-DZSTD_decompress=zv_blosc_zstd_decompress",),
+            "blosc.c": (
+                "-DZSTD_decompress=zv_blosc_zstd_decompress",
+                "-DLZ4_compress_fast=zv_blosc_lz4_compress",
+            ),
         },
         uses=("liblz4", "libzstd", "zlib", "snappy"),
         links=("-pthread",),
