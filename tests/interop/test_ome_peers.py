@@ -46,28 +46,30 @@ image = nz.to_ngff_image(data, dims=["z", "y", "x"], scale={"z": 2.0, "y": 0.5, 
                          translation={"z": 0.0, "y": 10.0, "x": 20.0}, axes_units=dict.fromkeys("zyx", "micrometer"))
 nz.to_ngff_zarr(path, nz.to_multiscales(image, scale_factors=[2], chunks=32), version=version)
 """
-# What ome-zarr-py and ngff-zarr see.
+# What ome-zarr-py and ngff-zarr see of each path.
 LOOK = """
 import hashlib, json, sys, numpy as np, ngff_zarr as nz
 from ome_zarr.io import parse_url
 from ome_zarr.reader import Reader
-path = sys.argv[1]
-nodes = []
-for node in Reader(parse_url(path, mode="r"))():
-    if node.data:
-        meta = node.metadata
-        nodes.append({
-            "levels": [[list(one.shape), hashlib.sha256(np.asarray(one).tobytes()).hexdigest()] for one in node.data],
-            "scales": [[one["scale"] for one in level if one["type"] == "scale"][0]
-                       for level in meta["coordinateTransformations"]],
-            "channels": meta.get("channel_names") or meta.get("name"),
-            "colors": sorted(map(str, meta.get("color", {}).items())) if isinstance(meta.get("color"), dict) else None,
-        })
-found = nz.from_ngff_zarr(path)
-images = [[list(image.dims), {k: float(v) for k, v in image.scale.items()},
-           {k: float(v) for k, v in image.translation.items()}, list(image.data.shape), image.axes_units]
-          for image in found.images]
-print(json.dumps({"ome-zarr-py": nodes, "ngff-zarr": images}))
+def look(path):
+    nodes = []
+    for node in Reader(parse_url(path, mode="r"))():
+        if node.data:
+            meta = node.metadata
+            nodes.append({
+                "levels": [[list(one.shape), hashlib.sha256(np.asarray(one).tobytes()).hexdigest()]
+                           for one in node.data],
+                "scales": [[one["scale"] for one in level if one["type"] == "scale"][0]
+                           for level in meta["coordinateTransformations"]],
+                "channels": meta.get("channel_names") or meta.get("name"),
+                "colors": sorted(map(str, meta["color"].items())) if isinstance(meta.get("color"), dict) else None,
+            })
+    found = nz.from_ngff_zarr(path)
+    images = [[list(image.dims), {k: float(v) for k, v in image.scale.items()},
+               {k: float(v) for k, v in image.translation.items()}, list(image.data.shape), image.axes_units]
+              for image in found.images]
+    return {"ome-zarr-py": nodes, "ngff-zarr": images}
+print(json.dumps([look(path) for path in sys.argv[1:]]))
 """
 
 
@@ -81,10 +83,10 @@ def test_readers_see_the_same_image_in_both_versions(tmp_path: Path, writer: str
     # ngff-zarr writes this to the groups of its levels, where it says nothing.
     assert all("'_ARRAY_DIMENSIONS'" in loss.what for loss in report.losses), report.losses
     zvcore.convert(tmp_path / "b.zarr", tmp_path / "c.zarr", format=FORMATS[version])
-    seen = ask("images", LOOK, tmp_path / "a.zarr")
+    seen, migrated, back = ask("images", LOOK, *(tmp_path / f"{name}.zarr" for name in "abc"))
     assert len(seen["ome-zarr-py"]) == (2 if writer == "ome-zarr-py" else 1) and len(seen["ngff-zarr"]) > 1
-    assert ask("images", LOOK, tmp_path / "b.zarr") == seen
-    assert ask("images", LOOK, tmp_path / "c.zarr") == seen
+    assert migrated == seen
+    assert back == seen
 
 
 WRITE_DATASET = """
