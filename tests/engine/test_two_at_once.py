@@ -11,7 +11,11 @@ import pytest
 
 import zvcore
 from tests.codecs.tables import CORRUPT, OK, SPACE, capsule
+from zvcore import codecs
+from zvcore.codecs import CodecChain
+from zvcore.engine import Keys, Sources, fetch_sound
 from zvcore.errors import CorruptDataError
+from zvcore.stores import LocalStore
 from zvcore.testing.codecs import WITH_PLAIN
 
 if TYPE_CHECKING:
@@ -222,3 +226,47 @@ def test_gzip_of_others_is_read_next_to_ours(tmp_path, format):
         file.write_bytes(data[:header] + members)
     for threads in (1, 2):
         assert np.array_equal(zvcore.open(path).read(threads=threads), VALUES)
+
+
+def forms(value: bytes) -> list[bytes]:
+    """A value as one member, and as two, of which the end of the stream says the size of only the last."""
+    half = len(value) // 2
+    return [gzip.compress(value, 6), gzip.compress(value[:half], 1) + gzip.compress(value[half:], 9)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sizes_known", [False, True])
+@pytest.mark.parametrize("layout", ["one object", "an object each"])
+def test_byte_strings_of_gzip_are_decoded_two_at_a_time(
+    tmp_path: Path, threads: int, sizes_known: bool, layout: str
+) -> None:
+    """Where their sizes are not known, the ends of their streams say them: which may lie."""
+    rng = np.random.default_rng(9)
+    values = [bytes(rng.integers(0, rng.integers(2, 200), rng.integers(0, 3000), "u1")) for _ in range(300)]
+    # More than is decoded in advance.
+    values[17] = bytes(5 << 20)
+    stored = [forms(value)[row % 3 == 0] for row, value in enumerate(values)]
+    broken = {40: stored[40][:-1], 41: stored[41][:-4] + b"\1\0\0\0", 90: b"", 121: stored[121][:-5] + b"?" * 5}
+    store = LocalStore(tmp_path)
+    for bad in ({}, broken):
+        streams = [bad.get(row, stream) for row, stream in enumerate(stored)]
+        sources = laid_down(store, streams, together=layout == "one object")
+        expected = np.array([*map(len, values)], np.uint64) if sizes_known else None
+        chain = CodecChain((codecs.get("gzip"),))
+        found, faults = fetch_sound(store, sources, chain, count=len(values), expected=expected, threads=threads)
+        assert sorted(row for row, _ in faults) == sorted(bad)
+        assert all(isinstance(error, CorruptDataError) for _, error in faults)
+        assert [None if one is None else bytes(one) for one in found] == [
+            None if row in bad else value for row, value in enumerate(values)
+        ]
+
+
+def laid_down(store: LocalStore, streams: list[bytes], *, together: bool) -> Sources:
+    lengths = np.array([*map(len, streams)], np.uint64)
+    if together:
+        store.put("all", b"".join(streams))
+        offsets = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.uint64)
+        return Sources(Keys.of(["all"]), np.zeros(len(streams), np.int32), offsets, lengths)
+    for row, stream in enumerate(streams):
+        store.put(str(row), stream)
+    return Sources(Keys.of([str(row) for row in range(len(streams))]))

@@ -106,6 +106,27 @@ def test_ids_of_indexes_in_any_order_are_listed_once_each_in_order() -> None:
     assert kv.shard_ids(0).tolist() == [id for one in entries for id in sorted(id for id, _, _ in one)]
 
 
+def test_ids_of_many_shards_are_listed_together_and_what_is_wrong_with_one_is_said(tmp_path: Path) -> None:
+    values = sample(900)
+    write_sharded(tmp_path, ShardingSpec(0, "murmurhash3_x86_128", 4, 7, "gzip", "gzip"), values)
+    spec = ShardingSpec(0, "murmurhash3_x86_128", 4, 7, "gzip", "gzip")
+    assert len([*tmp_path.glob("*.shard")]) > 70
+    kv = ShardedStore(tmp_path, spec)
+    assert kv.ids().tolist() == sorted(values)
+    assert kv.ids().tolist() == sorted(id for shard in range(128) for id in kv.shard_ids(shard).tolist())
+    (tmp_path / "05.shard").write_bytes(bytes(spec.index_size))  # one without values
+    some = kv.shard_ids(6)
+    assert kv.ids().tolist() == sorted({*values} - {id for id in values if spec.place(id)[0] == 5})
+    damaged = bytearray((tmp_path / "06.shard").read_bytes())
+    offset, size = next((a, b - a) for a, b in struct.iter_unpack("<QQ", damaged[: spec.index_size]) if a != b)
+    damaged[spec.index_size + offset + size // 2] ^= 0xFF
+    settle()
+    (tmp_path / "06.shard").write_bytes(damaged)
+    with pytest.raises(CorruptDataError, match=r"06\.shard") as caught:
+        kv.ids()
+    assert len(some) and caught.value.offset == spec.index_size + offset
+
+
 def test_what_is_missing(kv: ShardedStore) -> None:
     for absent in (5, BIG):
         assert absent not in kv

@@ -328,10 +328,10 @@ cdef bint decodes_two(const Stages *stages) noexcept nogil:
 
 cdef uint64_t size_ahead(const Stages *stages, const zv_codec *table, const Bytes *stored,
                          uint64_t size) noexcept nogil:
-    """How much the codec that encoded last will give for a chunk of this size; ZV_SIZE_UNKNOWN if that is not known, or
-    is more than is decoded ahead.
+    """How much the codec that encoded last will give for a chunk of this size, if it is known; ZV_SIZE_UNKNOWN if what
+    it gives is not, or is more than is decoded ahead.
     """
-    if stages.count > 1:
+    if stages.count > 1 or size == ZV_SIZE_UNKNOWN:
         size = ZV_SIZE_UNKNOWN
         if table.decoded_hint != NULL:
             size = table.decoded_hint(table.cfg, stored.data, stored.size)

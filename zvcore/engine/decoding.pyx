@@ -65,9 +65,11 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
 
 
 cdef bint gains_by_two(Chunks chunks) noexcept nogil:
+    return chunks.form.chunk_nbytes <= MOST_AHEAD and any_decodes_two(chunks)
+
+
+cdef bint any_decodes_two(Chunks chunks) noexcept nogil:
     cdef int chain
-    if chunks.form.chunk_nbytes > MOST_AHEAD:
-        return False
     for chain in range(chunks.prepared.chains.count):
         if decodes_two(chunks.prepared.chains.stages[chain]):
             return True
@@ -85,11 +87,11 @@ cdef int load_two(Slot *slot, Stored stored, const int64_t *two, uint64_t most, 
 
 
 cdef void decode_ahead(Slot *slot, Chunks chunks, const int64_t *two, const Bytes *stored) noexcept nogil:
-    cdef int chain = chain_of(chunks, two[0]), i
     cdef Block block
     cdef Bytes inner[2]
     cdef uint64_t sizes[2]
-    if chain_of(chunks, two[1]) != chain or not decodes_two(slot.runner.chains[chain]):
+    cdef int i
+    if not decodes_two(slot.runner.chains[chain_of(chunks, two[0])]):
         return
     for i in range(2):
         if stored[i].data == NULL:
@@ -99,7 +101,15 @@ cdef void decode_ahead(Slot *slot, Chunks chunks, const int64_t *two, const Byte
         if chunks.form.edge == FRAMED_EDGE and open_frame(slot, chunks.form, two[i], &inner[i], &block) != 0:
             return
         sizes[i] = block.nbytes
-    decode_two_ahead(&slot.runner, chain, inner, sizes)
+    decode_ahead_of_sizes(slot, chunks, two, inner, sizes)
+
+
+cdef void decode_ahead_of_sizes(Slot *slot, Chunks chunks, const int64_t *two, const Bytes *stored,
+                                const uint64_t *sizes) noexcept nogil:
+    cdef int chain = chain_of(chunks, two[0])
+    if (chain_of(chunks, two[1]) == chain and decodes_two(slot.runner.chains[chain])
+            and stored[0].data != NULL and stored[1].data != NULL):
+        decode_two_ahead(&slot.runner, chain, stored, sizes)
 
 
 cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,

@@ -13,6 +13,7 @@ from zvcore.engine.slots cimport Slot
 cdef class Receiver:
     cdef Chunks chunks
     cdef uint64_t most                  # how large a stored chunk may be
+    cdef uint64_t most_of_two           # and each of two that are in memory at the same time
     cdef int joined                     # how many neighbours it may take at once; 0: none
 
     # Where the bytes of a chunk can be read to as they are, if there are `room` of them; NULL: nowhere.

@@ -6,14 +6,15 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
-from zvcore.codecs.abi cimport ZV_NOMEM
+from zvcore.codecs.abi cimport ZV_NOMEM, ZV_SIZE_UNKNOWN
 from zvcore.codecs.failures cimport RAISED
-from zvcore.codecs.running cimport Bytes, Wanted, at_most, decode_chain, exactly, forget_ahead
+from zvcore.codecs.running cimport MOST_AHEAD, Bytes, Wanted, at_most, decode_chain, exactly, forget_ahead
 from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.decoding cimport (
-    decode_ahead, gains_by_two, load_two, place_as_stored, read_block, read_joined, stored_limit,
+    any_decodes_two, decode_ahead, decode_ahead_of_sizes, gains_by_two, load_two, place_as_stored, read_block,
+    read_joined, stored_limit,
 )
 from zvcore.engine.failures cimport (
     CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, TOO_LARGE_FAILURE, Failure,
@@ -97,6 +98,16 @@ cdef class IntoItems(Receiver):
 @cython.final
 cdef class IntoBuffers(Receiver):
     """Chunks are decoded, each on its own."""
+
+    cdef bint in_twos(self) noexcept nogil:
+        return any_decodes_two(self.chunks)
+
+    cdef void expect(self, Slot *slot, const int64_t *two, const Bytes *stored) noexcept nogil:
+        cdef uint64_t[2] sizes
+        cdef int i
+        for i in range(2):
+            sizes[i] = self.expected[two[i]] if self.expected != NULL else ZV_SIZE_UNKNOWN
+        decode_ahead_of_sizes(slot, self.chunks, two, stored, sizes)
 
     cdef int receive(self, Slot *slot, int64_t chunk, Bytes stored) noexcept nogil:
         cdef int chain = chain_of(self.chunks, chunk)
@@ -193,7 +204,7 @@ cdef class Reading(Task):
         two[0] = self.only_chunk(item)
         two[1] = self.only_chunk(item + 1)
         # What cannot be loaded is read on its own, which says why.
-        if two[0] < 0 or two[1] < 0 or load_two(slot, self.stored, two, self.receiver.most, found) != 0:
+        if two[0] < 0 or two[1] < 0 or load_two(slot, self.stored, two, self.receiver.most_of_two, found) != 0:
             return -1 if self.run(slot, item) != 0 else self.run(slot, item + 1)
         self.receiver.expect(slot, two, found)
         for k in range(2):
@@ -297,7 +308,7 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
     receiver.items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
     if chunks.count == 0:
         return
-    receiver.most = stored_limit(nbytes)
+    receiver.most = receiver.most_of_two = stored_limit(nbytes)
     receiver.joined = joinable(chunks.form, selection, &receiver.items.target)
     if not is_small(chunks.count, nbytes, SMALL_TO_DECODE):
         # As it is stored, or several small ones; and between two codecs, and decoded.
@@ -329,6 +340,7 @@ def fetch_chunks(Chunks chunks not None, Work work not None, expected=None, max_
         receiver.expected = &view[0]
     receiver.ceiling = <uint64_t> 1 << 31 if max_size is None else max_size
     receiver.most = stored_limit(receiver.ceiling)
+    receiver.most_of_two = min(receiver.most, <uint64_t> MOST_AHEAD)
     read_into(receiver, chunks, 1 if chunks.count < FEW else work.threads_for(0), work, noted)
     if noted is not None:
         for row in range(noted.count):

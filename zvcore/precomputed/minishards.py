@@ -6,6 +6,7 @@ most as many values as bytes, apart from empty ones: this bounds what is unpacke
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed._minishard import Minishard
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
 
-__all__ = ["each_table", "most_entries", "stored_minishards"]
+__all__ = ["LISTED_BYTES", "each_table", "listed_at_once", "most_entries", "stored_minishards"]
 
 U64 = npt.NDArray[np.uint64]
 
@@ -33,7 +34,8 @@ ENTRY = 24
 _EMPTY_VALUES = 1 << 16
 # From this many minishard indices on, the engine's threads decode them.
 _BATCH_FROM = 8
-_LISTED_BYTES = 16 << 20
+# Stored bytes of indices that are in memory at once.
+LISTED_BYTES = 16 << 20
 # What is read at once of a shard index.
 _INDEX_PIECE = 1 << 20
 
@@ -48,6 +50,9 @@ def stored_minishards(reader: ShardReader, file: ShardFile) -> tuple[npt.NDArray
 
     A large shard index is read in pieces: it may be mostly empty.
     """
+    if file.index is not None:
+        used = np.flatnonzero(file.index[:, 0] != file.index[:, 1])
+        return used, file.index[used]
     numbers, entries = [], []
     for first, piece in _index_pieces(reader, file):
         used = np.flatnonzero(piece[:, 0] != piece[:, 1])
@@ -57,10 +62,7 @@ def stored_minishards(reader: ShardReader, file: ShardFile) -> tuple[npt.NDArray
 
 
 def _index_pieces(reader: ShardReader, file: ShardFile) -> Iterator[tuple[int, U64]]:
-    """(number of the first minishard, entries) of the shard index."""
-    if file.index is not None:
-        yield 0, file.index
-        return
+    """(number of the first minishard, entries) of a shard index that is not in memory."""
     size = reader.spec.index_size
     stamp = file.stamp if file.key == file.data_key else None
     for at in range(0, size, _INDEX_PIECE):
@@ -86,7 +88,7 @@ def each_table(
     """
     most = most_entries(file)
     room = most - known
-    for first, last in pieces_of(ranges[:, 1], _LISTED_BYTES):
+    for first, last in pieces_of(ranges[:, 1], LISTED_BYTES):
         # Indexes for which there is no room left are not even read.
         decoded, wrong = _decoded(reader, file, ranges[first:last], room, threads) if room > 0 else ({}, {})
         for row, number in enumerate(numbers[first:last]):
@@ -108,16 +110,28 @@ def each_table(
             yield number, table
 
 
-def listed_at_once(reader: ShardReader, file: ShardFile, ranges: U64, threads: int | None) -> U64 | None:
-    """The ids of the minishards whose indices lie at `ranges`, without a table of each; None if that cannot be done."""
-    most = most_entries(file)
-    if len(ranges) < _BATCH_FROM or int(ranges[:, 1].sum()) > _LISTED_BYTES:
+def listed_at_once(
+    reader: ShardReader, files: Sequence[ShardFile], ranges: Sequence[U64], threads: int | None
+) -> list[U64] | None:
+    """The ids of each of these files, whose minishards' indices lie at its `ranges`, without a table of each minishard;
+    None if that cannot be done.
+    """
+    counts = [len(own) for own in ranges]
+    if sum(counts) < _BATCH_FROM:
         return None
+    # Alone, a file's indices could be larger; then they are listed one by one.
+    most = min(ENTRY * most_entries(file) // max(1, count) for file, count in zip(files, counts, strict=True))
     try:
-        indexes = _fetched(reader, file, ranges, max(ENTRY, ENTRY * most // len(ranges)), threads)
+        indexes = _fetched(reader, files, ranges, max(ENTRY, most), threads)
     except ZvcoreError:
         return None
-    return listed_ids(indexes, most)
+    found = []
+    for file, first, last in zip(files, accumulate(counts[:-1], initial=0), accumulate(counts), strict=True):
+        ids = listed_ids(indexes.select(range(first, last)), most_entries(file))
+        if ids is None:
+            return None
+        found.append(ids)
+    return found
 
 
 def _decoded(
@@ -139,7 +153,7 @@ def _decoded(
 
 def _decode(reader: ShardReader, file: ShardFile, ranges: U64, most: int, threads: int | None) -> Sequence[Any]:
     if len(ranges) >= _BATCH_FROM:
-        return [value for value in iter(_fetched(reader, file, ranges, most, threads)) if value is not None]
+        return [value for value in iter(_fetched(reader, [file], [ranges], most, threads)) if value is not None]
     stored = reader.store.get_ranges(file.data_key, [(a, b) for a, b in ranges.tolist()], stamp=file.stamp)
     if stored is None:
         raise ConflictError("the object was removed while it was being read", key=file.data_key)
@@ -147,8 +161,16 @@ def _decode(reader: ShardReader, file: ShardFile, ranges: U64, most: int, thread
     return stored if codec is None else [codec.decode(data, max_size=most) for data in stored]
 
 
-def _fetched(reader: ShardReader, file: ShardFile, ranges: U64, most: int, threads: int | None) -> Buffers:
-    """The decoded indices at these places, each of at most so many bytes."""
-    offsets, sizes = np.ascontiguousarray(ranges[:, 0]), np.ascontiguousarray(ranges[:, 1])
-    sources = Sources(Keys.of([file.data_key]), np.zeros(len(ranges), np.int32), offsets, sizes, stamps=[file.stamp])
+def _fetched(
+    reader: ShardReader, files: Sequence[ShardFile], ranges: Sequence[U64], most: int, threads: int | None
+) -> Buffers:
+    """The decoded indices at these places in each of the files, each index of at most so many bytes."""
+    every = np.concatenate(ranges)
+    sources = Sources(
+        Keys.of([file.data_key for file in files]),
+        np.repeat(np.arange(len(files), dtype=np.int32), [len(own) for own in ranges]),
+        np.ascontiguousarray(every[:, 0]),
+        np.ascontiguousarray(every[:, 1]),
+        stamps=[file.stamp for file in files],
+    )
     return fetch(reader.store, sources, reader.index_chain, max_size=most, threads=threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -17,7 +18,8 @@ from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import ABSENT, Sources
 from zvcore.precomputed._minishard import Minishard, find_many, place
-from zvcore.precomputed.minishards import each_table, listed_at_once, stored_minishards
+from zvcore.precomputed.external_sort import pieces_of
+from zvcore.precomputed.minishards import LISTED_BYTES, each_table, listed_at_once, stored_minishards
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.indexes import Indexes, index_cache
 
@@ -35,6 +37,8 @@ U64 = npt.NDArray[np.uint64]
 
 # A shard index up to this size is read as a whole, a larger one entry by entry.
 WHOLE_INDEX_BYTES = 64 << 10
+# Whose ids are listed together.
+_SHARDS_AT_ONCE = 64
 _KNOWN_FILES = 4096
 
 T = TypeVar("T")
@@ -326,11 +330,31 @@ class ShardReader:
     def ids(self, file: ShardFile, threads: int | None = None) -> U64:
         """The ids of a shard, minishard by minishard."""
         _, ranges = self.ranges(file)
-        listed = listed_at_once(self, file, ranges, threads)
-        if listed is not None:
-            return listed
+        if int(ranges[:, 1].sum()) <= LISTED_BYTES:
+            listed = listed_at_once(self, [file], [ranges], threads)
+            if listed is not None:
+                return listed[0]
         # One by one, which says what is wrong and where.
         return np.concatenate([np.empty(0, np.uint64), *(table.ids for _, table in self.all_tables(file, threads))])
+
+    def each_shards_ids(self, threads: int | None = None) -> Iterator[U64]:
+        """The ids of each shard, minishard by minishard. The indices of many small shards are read at once."""
+        shards = self.shards()
+        at_once = max(1, min(_SHARDS_AT_ONCE, LISTED_BYTES // self.spec.index_size))
+        for first in range(0, len(shards), at_once):
+            some = shards[first : first + at_once]
+            yield from steadily(partial(self._ids_of, some, threads), self.store.root)
+
+    def _ids_of(self, shards: Sequence[int], threads: int | None) -> list[U64]:
+        files = [file for file in self.store.each(self.file, shards) if file is not None]
+        ranges = [self.ranges(file)[1] for file in files]
+        found: list[U64] = []
+        for first, last in pieces_of(np.array([own[:, 1].sum() for own in ranges], np.uint64), LISTED_BYTES):
+            listed = None
+            if last - first > 1:
+                listed = listed_at_once(self, files[first:last], ranges[first:last], threads)
+            found += [self.ids(file, threads) for file in files[first:last]] if listed is None else listed
+        return found
 
     def all_tables(self, file: ShardFile, threads: int | None = None) -> Iterator[tuple[int, Minishard]]:
         """Every minishard of a shard that is not empty, in order. Not kept: listing pushes nothing out of the cache."""

@@ -228,8 +228,7 @@ class ShardedStore(Mapping[int, bytes]):
 
     def ids(self) -> U64:
         """All ids, in ascending order. Reads every index and no value."""
-        found = [steadily(partial(self.shard_ids, shard), self.store.root) for shard in self._reader.shards()]
-        ids = np.concatenate([np.empty(0, np.uint64), *found])
+        ids = np.concatenate([np.empty(0, np.uint64), *self._reader.each_shards_ids(self.threads)])
         ids.sort()
         twice = np.flatnonzero(ids[1:] == ids[:-1])
         if len(twice):
