@@ -61,6 +61,12 @@ class Library:
     licence: str = "LICENSE"
 
 
+COUNT_LENGTHS = """for (len = 0; len <= max_codeword_len; len++)
+		len_counts[len] = 0;
+	for (sym = 0; sym < num_syms; sym++)
+		len_counts[lens[sym]]++;"""
+SORT_BY_LENGTHS = "for (sym = 0; sym < num_syms; sym++)\n\t\tsorted_syms[offsets[lens[sym]]++] = sym;"
+SKIP_UNUSED = "sorted_syms += offsets[0];"
 DEFLATE_HEADER = '#include "deflate_constants.h"'
 NEAR_COPY = "if (UNALIGNED_ACCESS_IS_FAST && offset >= WORDBYTES)"
 FIRST_DECODER = "#define FUNCNAME deflate_decompress_default"
@@ -126,7 +132,22 @@ LIBRARIES = (
         },
         ours=("small_deflate.c",),
         changes=(
-            Change("lib/deflate_decompress.c", DEFLATE_HEADER, f'{DEFLATE_HEADER}\n#include "copy_match.h"'),
+            Change(
+                "lib/deflate_decompress.c",
+                DEFLATE_HEADER,
+                f'{DEFLATE_HEADER}\n#include "copy_match.h"\n#include "sort_lengths.h"',
+            ),
+            Change(
+                "lib/deflate_decompress.c",
+                COUNT_LENGTHS,
+                "zv_count_lengths(lens, num_syms, max_codeword_len, len_counts);",
+            ),
+            Change(
+                "lib/deflate_decompress.c",
+                SORT_BY_LENGTHS,
+                "zv_sort_by_lengths(lens, num_syms, offsets, max_codeword_len, sorted_syms);",
+            ),
+            Change("lib/deflate_decompress.c", SKIP_UNUSED, "sorted_syms += offsets[1];"),
             Change("lib/deflate_decompress.c", "(5 * WORDBYTES) - 1)", "ZV_WRITTEN_AFTER_MATCH)"),
             Change(
                 "lib/decompress_template.h",
