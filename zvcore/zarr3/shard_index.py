@@ -214,13 +214,15 @@ class ShardIndexForm:
             general[..., 0] = np.asarray(offsets, np.uint64).reshape(self.chunks)
             general[..., 1] = np.asarray(lengths, np.uint64).reshape(self.chunks)
             return self.codecs.encode(general)
-        entries = np.empty((self.count, 2), "<u8" if self.endian == "little" else ">u8")
+        # An index of millions of entries is in memory twice at most: here and as it is given back.
+        size = 16 * self.count
+        raw = np.empty(size + 4 * self.checksums, np.uint8)
+        entries = raw[:size].view("<u8" if self.endian == "little" else ">u8").reshape(-1, 2)
         entries[:, 0] = offsets
         entries[:, 1] = lengths
-        raw = entries.tobytes()
-        for _ in range(self.checksums):
-            raw += crc32c(raw).to_bytes(4, "little")
-        return raw
+        for end in range(size, len(raw), 4):
+            raw[end : end + 4].view("<u4")[0] = crc32c(raw[:end])
+        return raw.tobytes()
 
 
 def index_of(
