@@ -13,7 +13,7 @@ import zvcore
 from tests.codecs.tables import CORRUPT, OK, SPACE, capsule
 from zvcore import codecs
 from zvcore.codecs import CodecChain
-from zvcore.engine import Keys, Sources, fetch_sound
+from zvcore.engine import Keys, Sources, fetch, fetch_sound
 from zvcore.errors import CorruptDataError
 from zvcore.stores import LocalStore
 from zvcore.testing.codecs import WITH_PLAIN
@@ -259,6 +259,19 @@ def test_byte_strings_of_gzip_are_decoded_two_at_a_time(
         assert [None if one is None else bytes(one) for one in found] == [
             None if row in bad else value for row, value in enumerate(values)
         ]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_of_byte_strings_whose_sizes_are_known_most_come_two_at_a_time(use_table, tmp_path, together):
+    fake = Paired()
+    use_table(fake.table())
+    values = [bytes([row]) * (row + 1) for row in range(100)]
+    store = LocalStore(tmp_path)
+    sources = laid_down(store, [b"\x11" + value for value in values], together=together)
+    sizes = np.array([*map(len, values)], np.uint64)
+    found = fetch(store, sources, CodecChain((codecs.get("fake"),)), count=len(values), expected=sizes, threads=2)
+    assert [bytes(one) for one in found if one is not None] == values
+    assert len(fake.together) > len(fake.alone)
 
 
 def laid_down(store: LocalStore, streams: list[bytes], *, together: bool) -> Sources:

@@ -108,8 +108,8 @@ def test_ids_of_indexes_in_any_order_are_listed_once_each_in_order() -> None:
 
 def test_ids_of_many_shards_are_listed_together_and_what_is_wrong_with_one_is_said(tmp_path: Path) -> None:
     values = sample(900)
-    write_sharded(tmp_path, ShardingSpec(0, "murmurhash3_x86_128", 4, 7, "gzip", "gzip"), values)
     spec = ShardingSpec(0, "murmurhash3_x86_128", 4, 7, "gzip", "gzip")
+    write_sharded(tmp_path, spec, values)
     assert len([*tmp_path.glob("*.shard")]) > 70
     kv = ShardedStore(tmp_path, spec)
     assert kv.ids().tolist() == sorted(values)

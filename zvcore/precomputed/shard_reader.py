@@ -329,7 +329,10 @@ class ShardReader:
 
     def ids(self, file: ShardFile, threads: int | None = None) -> U64:
         """The ids of a shard, minishard by minishard."""
-        _, ranges = self.ranges(file)
+        return self._ids_within(file, self.ranges(file)[1], threads)
+
+    def _ids_within(self, file: ShardFile, ranges: U64, threads: int | None) -> U64:
+        """The ids of a shard whose minishards' indices lie at `ranges`."""
         if int(ranges[:, 1].sum()) <= LISTED_BYTES:
             listed = listed_at_once(self, [file], [ranges], threads)
             if listed is not None:
@@ -350,10 +353,11 @@ class ShardReader:
         ranges = [self.ranges(file)[1] for file in files]
         found: list[U64] = []
         for first, last in pieces_of(np.array([own[:, 1].sum() for own in ranges], np.uint64), LISTED_BYTES):
-            listed = None
-            if last - first > 1:
-                listed = listed_at_once(self, files[first:last], ranges[first:last], threads)
-            found += [self.ids(file, threads) for file in files[first:last]] if listed is None else listed
+            some, own = files[first:last], ranges[first:last]
+            listed = listed_at_once(self, some, own, threads) if len(some) > 1 else None
+            if listed is None:
+                listed = [self._ids_within(file, at, threads) for file, at in zip(some, own, strict=True)]
+            found += listed
         return found
 
     def all_tables(self, file: ShardFile, threads: int | None = None) -> Iterator[tuple[int, Minishard]]:
