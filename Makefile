@@ -16,7 +16,7 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 compiled := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: docs native structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
+.PHONY: docs native modules structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       the tests of what is written here, in two minutes (ARGS="-k codec -x" goes to pytest)'
@@ -78,6 +78,7 @@ $(stamps)/modules-$(content): $(stamps)/system $(linked)
 	$(py) setup.py -q build_ext --inplace
 	rm -f $(stamps)/modules*
 	touch $@
+modules: $(stamps)/modules-$(content)
 
 $(stamps)/installed: pyproject.toml setup.py zvcore/_version.py $(stamps)/modules-$(content)
 	ZVCORE_PREBUILT=1 $(py) -m pip install -q --no-build-isolation --no-deps --editable .
