@@ -341,8 +341,7 @@ class Outcome:
     """What one or more units of a conversion did.
 
     bytes_in   stored bytes read from the source
-    bytes_out  stored bytes written to the destination; of shards that are remote, or written part by part,
-               without the indexes
+    bytes_out  stored bytes written to the destination; of shards that are remote, without the indexes
     values     bytes of values, not compressed
     copied     chunks that were taken over as they are stored
     encoded    chunks that were decoded and re-encoded

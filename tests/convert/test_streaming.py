@@ -62,6 +62,7 @@ def test_volumes(tmp_path, shape, sharding):
         )  # fmt: skip
         assert report.verified and not report.problems
         found.append(files(target))
+        assert report.bytes_out == sum(len(data) for name, data in found[-1].items() if name.endswith(".shard"))
     assert found[0] == found[1] == found[2]
     path = {"driver": "file", "path": str(tmp_path / "1")}
     theirs = tensorstore.open({"driver": "neuroglancer_precomputed", "kvstore": path}).result()
@@ -84,6 +85,9 @@ def test_encoded_again(tmp_path, codec):
                 verify=True, **options,
             )  # fmt: skip
             assert report.verified and report.encoded and not report.problems
+            stored = files(tmp_path / f"{format}-{memory}").items()
+            # Zarr's chunks lie in c/, the scales of a volume have names of their own.
+            assert report.bytes_out == sum(len(data) for name, data in stored if "/" in name and "json" not in name)
         whole, parts = (zvcore.open(tmp_path / f"{format}-{memory}") for memory in (1 << 30, 8 * 4096))
         if format == "precomputed":
             assert files(tmp_path / f"{format}-{1 << 30}") == files(tmp_path / f"{format}-{8 * 4096}")

@@ -174,16 +174,18 @@ class Copying:
         begin = next(first, None)
         if begin is None:
             return
-        corner = [start // extent for (start, _), extent in zip(begin, self.target.chunks, strict=True)]
-        key = layout.chunk_name(tuple(corner))
+        corner = np.array([start // extent for (start, _), extent in zip(begin, self.target.chunks, strict=True)])
+        key = layout.chunk_name(tuple(corner.tolist()))
         placement = layout.placement
         assert isinstance(placement, Streamed)
+        nbytes = 0
         with placement.stream(key) as add:
             for part in placement.stream_boxes(key, self.part) or self._parts(boxes):
                 positions, encoded = self._encoded(part, threads, outcome)
                 outcome.empty += int((encoded.chunks.sizes == ABSENT).sum())
-                outcome.bytes_out += encoded.chunks.nbytes
+                nbytes += encoded.chunks.nbytes
                 add(positions, encoded.chunks)
+        outcome.bytes_out += placement.stored_nbytes(corner[np.newaxis], nbytes)
 
     def _parts(self, boxes: Iterable[Box]) -> Iterator[Box]:
         """What is decoded at once."""
