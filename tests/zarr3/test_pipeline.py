@@ -478,3 +478,60 @@ def test_reads_within_one_chunk_are_put_together_once(tmp_path, monkeypatch, sha
     assert not array[50:52, 1:3].any()
     array[50:52, 1:3] = 5
     assert (array[50:52, 1:3] == 5).all()
+
+
+def assigned(where: str, key: object, value: object, **options: object) -> np.ndarray:
+    """What an array of 4 by 4 zeros is after an assignment to `array[...]`, `array.oindex[...]` and so on."""
+    array = zarr.create_array({}, shape=(4, 4), dtype="i4", **options)
+    assert zvcore.zarr3.explain(array)["native"]
+    (getattr(array, where) if where else array)[key] = value
+    return np.asarray(array[...])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"chunks": (4, 4)},
+        {"chunks": (2, 2)},
+        {"chunks": (2, 2), "shards": (4, 4)},
+        {"chunks": (3, 2), "zarr_format": 2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(4, 1), (1, 4), (4,), (1, 1), (1,), (), (1, 1, 4)], ids=str)
+def test_values_are_repeated_as_numpy_repeats_them(options, shape):
+    value = np.arange(1, 1 + int(np.prod(shape)), dtype="i4").reshape(shape)
+    everywhere = np.zeros((4, 4), "i4")
+    everywhere[...] = value
+    np.testing.assert_array_equal(assigned("", ..., value, **options), everywhere)
+    if value.ndim < 3:
+        np.testing.assert_array_equal(assigned("blocks", slice(None), value, **options), everywhere)
+    for where, key in (("", np.s_[1:3]), ("", np.s_[::2, 1:]), ("oindex", np.s_[[0, 3], :])):
+        mirror, plain = np.zeros((4, 4), "i4"), key
+        fitting = value[tuple(slice(0, 2 if n == 4 and axis == value.ndim - 2 else n)
+                              for axis, n in enumerate(value.shape))]  # fmt: skip
+        if key == np.s_[::2, 1:] and fitting.shape[-1:] == (4,):
+            fitting = fitting[..., 1:]
+        mirror[plain] = fitting
+        np.testing.assert_array_equal(assigned(where, key, fitting, **options), mirror)
+
+
+@pytest.mark.parametrize(
+    "options", [{"chunks": (4, 4)}, {"chunks": (2, 2)}, {"chunks": (2, 2), "shards": (4, 4)}], ids=str
+)
+def test_values_that_do_not_fit(options):
+    """Too few are an error before anything is written; of too many the first are taken, as zarr-python does."""
+    array = zarr.create_array({}, shape=(4, 4), dtype="i4", **options)
+    array[...] = 9
+    for key, shape in ((..., (3, 4)), (..., (4, 3)), (np.s_[1:4], (2, 4)), (np.s_[2], (3,))):
+        with pytest.raises(ValueError, match="broadcast"):
+            array[key] = np.ones(shape, "i4")
+        assert (array[...] == 9).all()
+    array[1:3] = np.arange(12, dtype="i4").reshape(3, 4)
+    np.testing.assert_array_equal(array[...], [[9] * 4, [0, 1, 2, 3], [4, 5, 6, 7], [9] * 4])
+
+
+def test_a_short_text_fills_a_selection_of_longer_ones():
+    array = zarr.create_array({}, shape=(4, 4), dtype="U5", chunks=(4, 4), shards=(4, 4), fill_value="")
+    array.oindex[[0], [1, 3]] = "q"
+    assert array[0].tolist() == ["", "q", "", "q"]

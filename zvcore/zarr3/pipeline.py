@@ -168,9 +168,8 @@ class CodecPipeline(AbstractPipeline):
             if values.dtype != layout.form.dtype:
                 values = as_dtype(values, layout.form.dtype)
             try:
-                shape = None if values.shape == () else tuple(values.shape)
-                selection, key = self._understood(layout, batch, drop_axes, shape)
-                values = np.broadcast_to(values, selection.result_shape)
+                selection, key = self._understood(layout, batch, drop_axes, None)
+                values = _fitted(values, selection.result_shape)
                 if key is not None and all(item[4] for item in batch):
                     layout, selection = self._to_the_end(layout, key, selection)
             except _NotOurs:
@@ -465,6 +464,19 @@ def _reach(batch: list[Any]) -> tuple[int, ...]:
         stops = [int(one.stop) for one in outside]
         reach = [max(pair) for pair in zip(reach, stops, strict=True)] if reach else stops
     return tuple(reach)
+
+
+def _fitted(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """What numpy would assign to a region of this shape, or of too many values the first, as zarr-python takes them."""
+    first = max(values.ndim - len(shape), 0)
+    if all(extent == 1 for extent in values.shape[:first]):
+        values = values.reshape(values.shape[first:])
+    if values.ndim == len(shape):
+        values = values[(..., *map(slice, shape))]
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise ValueError(f"could not broadcast values of shape {values.shape} into a selection of {shape}") from None
 
 
 def _rows(target: Any, count: int) -> Any:
