@@ -215,6 +215,22 @@ def test_changing_a_shard_in_place(tmp_path, mode, codec):
     assert not (tmp_path / "c/0/0").exists()
 
 
+@pytest.mark.parametrize("mode", ["rewrite", "append", "inplace"])
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_a_shape_is_changed_in_every_write_mode(tmp_path, mode, location):
+    """Shards with their index at the start cannot be appended to, but what a resize cuts off does not come back."""
+    zvcore.create(
+        tmp_path, format="zarr3", shape=(8, 8), dtype="u1", chunks=(2, 4), shards=(8, 8), index_location=location
+    )[...] = 7
+    array = zvcore.open(tmp_path, "r+", write_mode=mode)
+    array.resize((5, 8))
+    array.resize((8, 8))
+    mirror = np.full((8, 8), 7)
+    mirror[5:] = 0
+    np.testing.assert_array_equal(array[...], mirror)
+    np.testing.assert_array_equal(zarr.open_array(tmp_path)[...], mirror)
+
+
 @pytest.mark.parametrize(
     ("data_type", "fill", "numpy_fill"),
     [

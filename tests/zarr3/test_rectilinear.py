@@ -179,6 +179,17 @@ def test_what_grows_gets_one_more_chunk_and_what_shrinks_loses_what_lies_outside
     assert (zvcore.open(tmp_path)[30:] == 5).all()
 
 
+@pytest.mark.parametrize("mode", ["rewrite", "append", "inplace"])
+def test_a_shape_is_changed_in_every_write_mode(tmp_path: Path, mode: Any) -> None:
+    made(tmp_path, chunks=(2, 7), shards=[[10, 20], 7], index_location="start")[...] = VALUES
+    array = zvcore.open(tmp_path, "r+", write_mode=mode)
+    array.resize((11, 21))
+    array.resize((30, 21))
+    mirror = np.zeros((30, 21), "u2")
+    mirror[:11] = VALUES[:11]
+    assert (array[...] == mirror).all()
+
+
 def test_dask_cuts_along_the_chunks(tmp_path: Path) -> None:
     array = made(tmp_path)
     array[...] = VALUES

@@ -62,8 +62,9 @@ class Zarr3Array(Array[Item]):
             threads=threads,
         )
 
-    def _lay_out(self, store: Store, metadata: ArrayMetadata) -> ChunkLayout | ShardLayout:
-        return layout_of(store, metadata, **self._options)
+    def _lay_out(self, store: Store, metadata: ArrayMetadata, **other: Any) -> ChunkLayout | ShardLayout:
+        """With this array's options, but for the `other` ones."""
+        return layout_of(store, metadata, **{**self._options, **other})
 
     @property
     def metadata(self) -> ArrayMetadata:
@@ -84,7 +85,8 @@ class Zarr3Array(Array[Item]):
         transfer.clear_cut_objects(self._layout, cut, shrunk, self._widened, self._work)
 
     def _widened(self, shape: tuple[int, ...]) -> Layout:
-        return self._lay_out(self._layout.store, self.metadata.resized(shape))
+        # What a resize has begun must end: by the one way to write that every shard can be written in.
+        return self._lay_out(self._layout.store, self.metadata.resized(shape), write_mode="rewrite")
 
     def _laid_out(self, content: dict[str, Any]) -> Layout:
         metadata = parse_document(content, DOCUMENT)

@@ -5,6 +5,7 @@ What is selected is read and written piece by piece (see `pieces`), each by the 
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from typing import TYPE_CHECKING, Any
@@ -40,8 +41,8 @@ class RectilinearArray(Zarr3Array[Item]):
 
     _layout: Any
 
-    def _lay_out(self, store: Store, metadata: ArrayMetadata) -> Any:
-        return Pieces(store, metadata, **self._options)
+    def _lay_out(self, store: Store, metadata: ArrayMetadata, **other: Any) -> Any:
+        return Pieces(store, metadata, **{**self._options, **other})
 
     @property
     def edges(self) -> tuple[list[tuple[int, int]], ...]:
@@ -258,6 +259,9 @@ class RectilinearArray(Zarr3Array[Item]):
 
     def _clear_outside(self, shrunk: list[int]) -> None:
         """Chunks outside of the array are removed; what one that its end cuts has behind it gets the fill value."""
+        # As in `Zarr3Array`, whatever the array is opened with.
+        rewriting = copy.copy(self)
+        rewriting._layout = self._lay_out(self.store, self.metadata, write_mode="rewrite")
         for key, position in [*self.metadata.stored(self.store)]:
             if any(i >= n for i, n in zip(position, self.grid, strict=True)):
                 self.store.delete(key)
@@ -265,7 +269,7 @@ class RectilinearArray(Zarr3Array[Item]):
             spans = [edges.span(i) for edges, i in zip(self._layout.edges, position, strict=True)]
             if any(stop > n for (_, stop), n in zip(spans, self.shape, strict=True)):
                 region = self._block_region(position)
-                self[region] = self[region]
+                rewriting[region] = self[region]
 
     def shard_writer(self, memory: int = 1 << 30) -> ShardWriter:
         raise self._layout.refusal()
