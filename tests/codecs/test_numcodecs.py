@@ -235,3 +235,18 @@ def test_without_numcodecs():
     first, second, third = done.stdout.splitlines()
     assert first == second == "the codec 'numcodecs.base64' needs numcodecs: pip install numcodecs"
     assert third.startswith("no installed codec is called 'other' in N5")
+
+
+@pytest.mark.parametrize("name", ["vlen-array", "vlen-bytes", "vlen-utf8"])
+def test_no_room_is_made_for_items_that_a_stream_cannot_hold(name):
+    """numcodecs makes an array of as many as the stream says: with the largest number, 32 GiB."""
+    codec = codecs.get(f"numcodecs.{name}", **({"dtype": "<i4"} if name == "vlen-array" else {}))
+    for count, rest in ((2**32 - 1, 44), (12, 44), (1, 3)):
+        stored = count.to_bytes(4, "little") + bytes(rest)
+        for decode in (codec.decode_buffer, codec.decode):
+            with pytest.raises(CorruptDataError, match="more items than it has room for"):
+                decode(stored)
+        with pytest.raises(CorruptDataError, match="more items than it has room for"):
+            codec.decode_array(stored, np.dtype(object), (6,))
+    items = codec.decode_buffer((11).to_bytes(4, "little") + bytes(44))
+    assert [len(item) for item in items] == [0] * 11

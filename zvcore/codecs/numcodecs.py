@@ -20,7 +20,7 @@ from zvcore.cached import cached_property
 from zvcore.codecs.base import Codec
 from zvcore.codecs.buffers import readable_bytes
 from zvcore.codecs.registry import find_plugin
-from zvcore.codecs.serializers import NUMBERS, decode_numbers
+from zvcore.codecs.serializers import COUNTED, NUMBERS, check_count, decode_numbers
 from zvcore.errors import (
     CodecConflictError,
     CodecNotFoundError,
@@ -140,8 +140,13 @@ class NumcodecsCodec(Codec):
         return readable_bytes(self._codec.encode(data))
 
     def _decode(self, data: memoryview, max_size: int) -> Any:
-        decoded = self._codec.decode(data)
+        decoded = self._decoded(self._codec, data)
         return decoded if isinstance(decoded, bytes) else readable_bytes(decoded)
+
+    def _decoded(self, codec: Any, stored: Any) -> Any:
+        if self.numcodecs_id in COUNTED:
+            check_count(self, stored)
+        return codec.decode(stored)
 
     # -- as numcodecs has it ---------------------------------------------------------------------------------------
 
@@ -159,7 +164,7 @@ class NumcodecsCodec(Codec):
     def decode_buffer(self, stored: Any) -> Any:
         """The opposite of `encode_buffer`: an array or bytes, whose type need not be that of the values."""
         try:
-            return self._codec.decode(stored)
+            return self._decoded(self._codec, stored)
         except (MemoryError, ZvcoreError):
             raise
         except Exception as error:
@@ -197,7 +202,7 @@ class NumcodecsCodec(Codec):
                 return decode_numbers(self.numcodecs_id, self, stored, dtype, shape)
             if self.kind == "array":
                 stored = np.ascontiguousarray(stored).view(self.encoded_form(dtype, shape)[0])
-            values = np.asarray(self.for_dtype(dtype)._codec.decode(stored))
+            values = np.asarray(self._decoded(self.for_dtype(dtype)._codec, stored))
         except (MemoryError, ZvcoreError):
             raise
         except Exception as error:

@@ -10,13 +10,26 @@ import numpy.typing as npt
 
 from zvcore.errors import CorruptDataError
 
-__all__ = ["NUMBERS", "decode_numbers"]
+__all__ = ["COUNTED", "NUMBERS", "check_count", "decode_numbers"]
+
+# Those that begin with the number of their items, of which each begins with its own length. Both have four bytes.
+COUNTED = frozenset(("vlen-array", "vlen-bytes", "vlen-utf8"))
 
 # What zfp calls the types of items, and how many bits a header has for the length of each axis.
 _ZFP_TYPES = {"i4": 1, "i8": 2, "f4": 3, "f8": 4}
 _ZFP_LENGTHS = {1: 48, 2: 24, 3: 16, 4: 12}
 # The most bytes that a block of 4 to the power of the rank takes, and those that are read ahead.
 _ZFP_BLOCK = 16658 // 8 + 8
+
+
+def check_count(codec: Any, stored: Any) -> None:
+    """Refuse a number of items that the bytes cannot hold: numcodecs makes room for as many before it looks at any."""
+    data = memoryview(stored).cast("B")
+    most = len(data) // 4 - 1
+    claimed = int.from_bytes(data[:4], "little")
+    if claimed > max(most, 0):
+        what = "the stream claims more items than it has room for"
+        raise CorruptDataError(what, codec=codec.name, expected=f"at most {max(most, 0)}", found=claimed)
 
 
 def decode_numbers(
