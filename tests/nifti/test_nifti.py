@@ -57,6 +57,20 @@ def test_scaled_values_are_those_that_nibabel_gives(tmp_path: Path, ending: str)
     assert found.dtype == expected.dtype and np.array_equal(found[...], expected)
 
 
+@pytest.mark.parametrize("dtype", ["u1", ">i4", "u8", "<f4", "f8", "c8", "c16"])
+def test_values_of_every_type_are_scaled_as_nibabel_does(tmp_path: Path, dtype: str) -> None:
+    """nibabel writes scales of whole numbers alone, and reads all of them."""
+    header = nibabel.Nifti1Header(endianness=">" if dtype[0] == ">" else "<")
+    header.set_data_dtype(dtype)
+    header.set_data_shape(VALUES.shape)
+    header["scl_slope"], header["scl_inter"], header["vox_offset"] = 0.1, 3, 352
+    (tmp_path / "a.nii").write_bytes(header.binaryblock + bytes(4) + VALUES.astype(dtype).tobytes(order="F"))
+    expected = np.asanyarray(nibabel.load(tmp_path / "a.nii").dataobj)
+    found = zvcore.open(tmp_path / "a.nii")
+    assert found.dtype == expected.dtype and np.array_equal(found[...], expected)
+    assert zvcore.verify(tmp_path / "a.nii").ok
+
+
 @pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
 def test_a_volume_is_converted_with_sizes_and_affine(tmp_path: Path, ending: str) -> None:
     path = make(tmp_path / f"a{ending}")

@@ -111,3 +111,16 @@ def test_entry_points_that_are_wrong(
     points(monkeypatch, *values)
     with pytest.raises(error, match=text):
         get_encoding("made_up")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [(1, 1, 1), (1, 64, 64), (2, 9, 17), (4, 64, 64)], ids=str)
+def test_noise_in_narrow_pictures(tmp_path: Path, dtype: Any, channels: int, size: tuple[int, int, int]) -> None:
+    """A line of a PNG has a byte of its own, which is much beside the few of a chunk at the end of a volume."""
+    volume = zvcore.create(
+        tmp_path, format="precomputed", shape=(*size, channels), dtype=dtype, chunks=size, encoding="png"
+    )
+    values = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, volume.shape).astype(dtype)
+    volume[...] = values
+    np.testing.assert_array_equal(zvcore.open(tmp_path)[0][...], values)

@@ -40,7 +40,9 @@ class ScaledValues:
         self.format, self.store, self.values, self.scale = format, store, values, scale
         self.source = source
         self.shape = values.shape
-        self.dtype: np.dtype[Any] = values.dtype.newbyteorder("=") if scale is None else np.dtype("f8")
+        stored = values.dtype.newbyteorder("=")
+        # Numbers of at least 64 bits, or pairs of them: a float of 32 bits stays one when it meets Python's floats.
+        self.dtype: np.dtype[Any] = stored if scale is None else np.result_type(stored, np.float64)
         self._flat = None if source is not None else BorrowedArray(
             FlatLayout(store, store.file or "", values), format=format, store=store
         )  # fmt: skip
@@ -54,7 +56,7 @@ class ScaledValues:
         if self.scale is None:
             return np.asarray(raw)
         slope, inter = self.scale
-        return np.asarray(raw) * slope + inter
+        return np.asarray(raw, self.dtype) * slope + inter
 
     def _unpacked(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
         assert self.source is not None

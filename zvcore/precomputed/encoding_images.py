@@ -42,7 +42,9 @@ class PictureChunk(Codec):
         planes = np.frombuffer(data, self._dtype)
         if planes.size != x * y * z * channels:
             raise ValueError(f"{len(data)} bytes are no chunk of shape {self.shape}")
-        return np.ascontiguousarray(np.moveaxis(planes.reshape(channels, y * z, x), 0, -1))
+        pixels = np.moveaxis(planes.reshape(channels, y * z * x), 0, -1)
+        # By way of one axis: of a single pixel numpy would keep the strides of planes, which libraries refuse.
+        return pixels.ravel().reshape(y * z, x, channels)
 
     def _check(self) -> None:
         if len(self.shape) != 4 or any(size < 1 for size in self.shape):
@@ -107,7 +109,12 @@ class PngChunk(PictureChunk):
 
     def _encode(self, data: memoryview) -> bytes:
         picture = self._picture(data).astype(self._dtype.newbyteorder("="), copy=False)
-        return bytes(imagecodecs.png_encode(picture[..., 0] if self.shape[3] == 1 else picture, level=self.level))
+        if self.shape[3] == 1:
+            picture = picture[..., 0]
+        # Noise becomes longer: by a byte for each line, what the pieces are wrapped in, and the headers. The library
+        # does not count the lines.
+        room = picture.nbytes + picture.shape[0] + picture.nbytes // 64 + 4096
+        return bytes(imagecodecs.png_encode(picture, level=self.level, out=bytearray(room)))
 
     def _decode(self, data: memoryview, max_size: int) -> bytes:
         height, width, channels, depth, palette, _ = png_header(data)
