@@ -137,3 +137,22 @@ def test_it_is_not_changed_and_written_as_a_whole(tmp_path: Path) -> None:
     assert not (tmp_path / "b.npy").exists()
     zvcore.convert(tmp_path / "a.npy", tmp_path / "b.npy", format="npy")
     assert np.array_equal(np.load(tmp_path / "b.npy"), VALUES)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_verify_looks_at_the_checksums_of_an_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: Any
+) -> None:
+    monkeypatch.setattr("zvcore.stores.zip_archive._PIECE", 1 << 16)
+    path = tmp_path / "a.npz"
+    save(path, x=VALUES, y=VALUES[:3])
+    assert zvcore.verify(path).ok
+    archive = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as entries:
+        at = entries.getinfo("y.npy").header_offset + entries.getinfo("y.npy").compress_size // 2
+    archive[at] ^= 4
+    path.write_bytes(archive)
+    report = zvcore.verify(path)
+    assert report.status == "damaged" and len(report.problems) == 1
+    assert "y" in report.problems[0].where.removeprefix(str(tmp_path)) and "crc32" in report.problems[0].what
+    assert main(["verify", str(path)]) == 1

@@ -29,6 +29,8 @@ Ranges: TypeAlias = "Sequence[tuple[int, int]]"
 
 # How many bytes of entries that had to be unpacked as a whole are kept.
 _UNPACKED = 64 << 20
+# How many bytes are read at once where all that is wanted of them is their checksum.
+_PIECE = 16 << 20
 
 _open: weakref.WeakValueDictionary[Hashable, Archive] = weakref.WeakValueDictionary()
 _opening = threading.Lock()
@@ -177,8 +179,19 @@ class Archive:
             assert isinstance(found, Entry)
             parts = self._old_parts(key, found, wanted, stamp)
         if ranges is None and isinstance(found, Entry) and found.method == STORED:
-            check(parts[0], found, self._path(key))
+            check(parts, found, self._path(key))
         return parts
+
+    def check(self, key: str) -> None:
+        """Look at the checksum of an object, of which a piece at a time is read."""
+        found = self.find(key)
+        if not isinstance(found, Entry) or found.method != STORED:
+            self.read(key, None)
+            return
+        check((part for at in range(0, found.size, _PIECE) for part in self._piece(key, at)), found, self._path(key))
+
+    def _piece(self, key: str, at: int) -> list[memoryview]:
+        return self.read(key, lambda size: [(min(at, size), max(0, min(_PIECE, size - at)))]) or []
 
     def _new_parts(self, key: str, wanted: Ranges) -> list[memoryview] | None:
         """Of an object that waits to be in the archive; None: it is in there."""
@@ -220,7 +233,7 @@ class Archive:
             return kept
         packed = self._bytes(self._begin(key, entry, stamp), entry.stored, stamp)
         data = unpacked(packed, entry, self._path(key))
-        check(data, entry, self._path(key))
+        check([data], entry, self._path(key))
         with self.guard:
             if stamp == self._stamp and len(data) <= _UNPACKED:
                 self._unpacked_bytes += len(data) - len(self._unpacked.pop(key, b""))

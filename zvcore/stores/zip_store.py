@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import changed
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from zvcore.stores.zip_archive import Ranges
 
 __all__ = ["ZipStore", "open_zip"]
+
+_Found = TypeVar("_Found")
 
 
 def open_zip(address: str, mode: str, options: dict[str, Any]) -> Store:
@@ -106,12 +108,16 @@ class ZipStore(Store):
         self, key: str, ranges: Callable[[int], Ranges] | None, stamp: Stamp | None
     ) -> builtins.list[memoryview] | None:
         """`ranges` are said when the object's size is known, which may be another each time; None: all of it."""
+        return self._twice(key, stamp, lambda full: self._archive.read(full, ranges))
+
+    def _twice(self, key: str, stamp: Stamp | None, read: Callable[[str], _Found]) -> _Found:
+        """What `read` makes of the object's whole name, once more where the archive has become another one."""
         full = self._full(key)
         for last in (False, True):
             if stamp is not None and stamp != self._archive.stamp(full):
                 raise changed(key, stamp)
             try:
-                return self._archive.read(full, ranges)
+                return read(full)
             except (ConflictError, CorruptDataError):
                 # The file may be another one by now.
                 if last:
@@ -215,9 +221,13 @@ class ZipStore(Store):
         """Objects whose bytes are not those that the archive's checksums are of."""
         for key in self.list():
             try:
-                self.get(key)
+                self.check(key)
             except ZvcoreError as error:
                 yield error
+
+    def check(self, key: str) -> None:
+        """Look at the checksum of an object, which no read of a part does."""
+        self._twice(key, None, self._archive.check)
 
 
 def _again(folder: Store, name: str, read_only: bool, prefix: str) -> ZipStore:

@@ -241,9 +241,11 @@ def unpacked(packed: Buffer, entry: Entry, where: str) -> bytes:
     return data
 
 
-def check(data: Buffer, entry: Entry, where: str) -> None:
-    """The checksum of a whole entry."""
-    found = zlib.crc32(data)
+def check(parts: Iterable[Buffer], entry: Entry, where: str) -> None:
+    """The checksum of an entry, all of which the parts are together."""
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part, found)
     if found != entry.crc:
         raise CorruptDataError(
             "an entry of the archive has another checksum than its directory says", key=where, codec="crc32",

@@ -472,7 +472,9 @@ def _fitted(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any
     if all(extent == 1 for extent in values.shape[:first]):
         values = values.reshape(values.shape[first:])
     if values.ndim == len(shape):
-        values = values[(..., *map(slice, shape))]
+        # With the ellipsis, a value without axes stays an array.
+        key: tuple[Any, ...] = (..., *map(slice, shape))
+        values = values[key]
     try:
         return np.broadcast_to(values, shape)
     except ValueError:
