@@ -17,6 +17,7 @@ import zvcore
 import zvcore.report
 import zvcore.zvf as zvf
 from tests.examples import some
+from zvcore import codecs
 from zvcore.commands import cli
 from zvcore.kernels import crc32c
 from zvcore.precomputed import ShardedStore, ShardingSpec
@@ -533,3 +534,27 @@ def test_a_document_that_cannot_be_repaired(
     for more in ([], ["--out", str(tmp_path / "out")]):
         assert cli.main(["repair", str(tmp_path / "data"), *more]) == 1
         assert "remains: info: $.data_type" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("codec", [None, "zstd"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "zarr3"},
+        {"format": "zarr3", "shards": (8,)},
+        {"format": "zarr2"},
+        {"format": "zarr2", "endian": "big"},
+    ],
+    ids=str,
+)
+def test_numbers_that_are_no_characters_are_found(tmp_path, options, codec):
+    array = zvcore.create(tmp_path, shape=(8,), dtype="U2", chunks=(2,), codec=codec, **options)
+    array[...] = "a\U0010ffff"
+    assert zvcore.verify(tmp_path).ok
+    numbers = np.array([97, 0x10FFFF, 0x110000, 0], ">u4" if "endian" in options else "<u4").tobytes()
+    stored = numbers if codec is None else codecs.get(codec).encode(numbers)
+    array.write_encoded((1,), stored)
+    array.write_encoded((2,), stored[:7])
+    report = zvcore.verify(tmp_path)
+    assert [problem.chunk for problem in report.problems] == [(1,), (2,)] and report.status == "damaged"
+    assert report.problems[0].what.startswith("texts hold a number that is no character")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
+import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +16,12 @@ from zvcore.care.checking import WrongSizeError, first_bad
 from zvcore.care.walking import objects
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, fetch_sound
+from zvcore.errors import CorruptDataError
 from zvcore.layout import Sources
 from zvcore.report import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from zvcore.care.walking import Grid
     from zvcore.errors import ZvcoreError
@@ -130,11 +133,26 @@ class ChunkChecker(ObjectChecker):
         values, bad = fetch_sound(
             self.store, sources, chain, count=len(positions), expected=expected, threads=self.threads
         )
-        if self.nbytes is None and not self.fast:
+        if self.fast:
+            return bad
+        if self.nbytes is None:
             for row, value in enumerate(values):
                 if value is not None:
                     self.layout.decode_values(value, tuple(positions[row].tolist()))
+        elif self.layout.form.dtype.kind == "U":
+            bad = sorted([*bad, *self._no_texts(values)], key=operator.itemgetter(0))
         return bad
+
+    def _no_texts(self, values: Sequence[Any]) -> Iterator[tuple[int, ZvcoreError]]:
+        """Chunks with numbers that are no characters: whoever shows them gets an error of Python itself."""
+        number = np.dtype("u4")
+        if self.layout.form.swapped:
+            number = number.newbyteorder()
+        for row, value in enumerate(values):
+            if value is not None and (numbers := np.frombuffer(value, number)).max(initial=0) > sys.maxunicode:
+                at = int(np.argmax(numbers > sys.maxunicode))
+                what = "texts hold a number that is no character"
+                yield row, CorruptDataError(what, expected=f"at most {sys.maxunicode:#x}", found=f"{numbers[at]:#x}")
 
     def _sized(self, sources: Sources, count: int) -> None:
         """Sizes that are known before anything is decoded."""
