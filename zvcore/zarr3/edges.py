@@ -106,10 +106,14 @@ class Edges:
         """How many chunks there are, also behind the array."""
         return self.runs[-1].first + self.runs[-1].chunks
 
-    def resized(self, length: int) -> Edges:
-        """The same chunks for another length; one more where they end before it, as zarr-python has it."""
+    def resized(self, length: int, step: int = 1) -> Edges:
+        """The same chunks for another length; one more where they end before it, as zarr-python has it.
+
+        `step` is what the extents are multiples of: the new chunk may reach over the array's end.
+        """
         runs = [(run.extent, run.chunks) for run in self.runs]
-        return Edges(runs if length <= self.stop else [*runs, (length - self.stop, 1)], length)
+        missing = -(-(length - self.stop) // step) * step
+        return Edges(runs if missing <= 0 else [*runs, (missing, 1)], length)
 
     def run_of(self, index: int) -> Run:
         """The run in which an item lies."""

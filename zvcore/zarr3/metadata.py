@@ -189,7 +189,12 @@ class ArrayMetadata:
 
     def resized(self, shape: Sequence[int]) -> ArrayMetadata:
         if self.edges is not None:
-            edges = tuple(one.resized(n) for one, n in zip(self.edges, shape, strict=True))
+            steps = dict.fromkeys(range(len(shape)), 1)
+            if self.pipeline.sharding is not None:
+                steps.update(zip(self.pipeline.axes, self.pipeline.sharding.chunk_shape, strict=True))
+            edges = tuple(
+                one.resized(n, steps[axis]) for axis, (one, n) in enumerate(zip(self.edges, shape, strict=True))
+            )
             said = ("rectilinear", {"kind": "inline", "chunk_shapes": [one.dump() for one in edges]})
             document = {**self.document, "shape": [int(n) for n in shape], "chunk_grid": GRID.dump(said)}
             return replace(self, shape=tuple(shape), edges=edges, document=document)
