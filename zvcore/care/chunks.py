@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from zvcore.care.walking import Grid
+    from zvcore.engine import Buffers
     from zvcore.errors import ZvcoreError
     from zvcore.layout import Layout
     from zvcore.report import Report
@@ -143,7 +144,7 @@ class ChunkChecker(ObjectChecker):
             bad = sorted([*bad, *self._no_texts(values)], key=operator.itemgetter(0))
         return bad
 
-    def _no_texts(self, values: Sequence[Any]) -> Iterator[tuple[int, ZvcoreError]]:
+    def _no_texts(self, values: Buffers) -> Iterator[tuple[int, ZvcoreError]]:
         """Chunks with numbers that are no characters: whoever shows them gets an error of Python itself."""
         number = np.dtype("u4")
         if self.layout.form.swapped:

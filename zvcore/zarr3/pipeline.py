@@ -168,7 +168,9 @@ class CodecPipeline(AbstractPipeline):
             if values.dtype != layout.form.dtype:
                 values = as_dtype(values, layout.form.dtype)
             try:
-                selection, key = self._understood(layout, batch, drop_axes, None)
+                # Chunks come in their order: where the last one ends with the values, they are as many as are wanted.
+                fits = values.shape if _reach(batch[-1:]) == values.shape else None
+                selection, key = self._understood(layout, batch, drop_axes, fits)
                 values = _fitted(values, selection.result_shape)
                 if key is not None and all(item[4] for item in batch):
                     layout, selection = self._to_the_end(layout, key, selection)
@@ -290,6 +292,8 @@ class CodecPipeline(AbstractPipeline):
         outside = outside if isinstance(outside, tuple) else (outside,)
         if shape is None:
             shape = _reach(batch)
+        if shape is None:
+            raise _NotOurs("an unusual output selection")
         position = self._place(getter.path)[1]
         extents = self.metadata.chunk_shape
         key: list[Any] = []
@@ -454,13 +458,13 @@ def _is_integer(one: Any) -> bool:
     return isinstance(one, (int, np.integer)) and not isinstance(one, bool)
 
 
-def _reach(batch: list[Any]) -> tuple[int, ...]:
-    """The shape of the region that a batch writes one value to: as far as its output selections go."""
+def _reach(batch: list[Any]) -> tuple[int, ...] | None:
+    """The shape of the region that a batch is of: as far as its output selections go. None where they are no slices."""
     reach: list[int] = []
     for item in batch:
         outside = item[3] if isinstance(item[3], tuple) else (item[3],)
         if not all(isinstance(one, slice) and one.stop is not None for one in outside):
-            raise _NotOurs("an unusual output selection")
+            return None
         stops = [int(one.stop) for one in outside]
         reach = [max(pair) for pair in zip(reach, stops, strict=True)] if reach else stops
     return tuple(reach)
