@@ -531,6 +531,7 @@ def test_values_that_do_not_fit(options):
     np.testing.assert_array_equal(array[...], [[9] * 4, [0, 1, 2, 3], [4, 5, 6, 7], [9] * 4])
 
 
+@pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 def test_a_short_text_fills_a_selection_of_longer_ones():
     array = zarr.create_array({}, shape=(4, 4), dtype="U5", chunks=(4, 4), shards=(4, 4), fill_value="")
     array.oindex[[0], [1, 3]] = "q"
