@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -188,3 +189,21 @@ def test_sizes_without_a_unit_are_not_made_millimeters(tmp_path: Path) -> None:
     assert np.allclose(back.affine, AFFINE) and np.allclose(back.header.get_zooms(), image.header.get_zooms())
     zvcore.convert(make(tmp_path / "mm.nii"), tmp_path / "again.nii")
     assert nibabel.load(tmp_path / "again.nii").header.get_xyzt_units()[0] == "mm"
+
+
+def test_verify_looks_at_the_end_of_a_stream(tmp_path: Path) -> None:
+    """Where a stream is cut behind its values, its checksum is gone: gzip itself refuses it."""
+    stored = make(tmp_path / "a.nii.gz").read_bytes()
+    other = bytearray(stored)
+    other[-6] ^= 1
+    more = gzip.compress(b"more")
+    wrong = [stored[:-cut] for cut in range(1, 10)] + [bytes(other), stored + b"garbage", stored + more[:-3]]
+    for data, sound in [(one, False) for one in wrong] + [(stored, True), (stored + more + bytes(700_000), True)]:
+        (tmp_path / "b.nii.gz").write_bytes(data)
+        assert zvcore.verify(tmp_path / "b.nii.gz").ok == sound
+        try:
+            gzip.decompress(data)
+        except (EOFError, OSError, zlib.error):
+            assert not sound
+        else:
+            assert sound

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
+from zvcore.borrowed.reading import ReadLayout
 from zvcore.borrowed.stored import StoredLayout
 from zvcore.boxes import box_of, count_of, slices
 from zvcore.care.describing import unread
@@ -132,6 +133,11 @@ def _read_all(path: str, array: Array, threads: int | None, report: Report) -> N
                 report.add(path, f"{_TOLD} parts of it cannot be read: the rest was not looked at")
                 return
     report.count("chunks", math.prod(array.grid))
+    if not told and isinstance(array.layout, ReadLayout):
+        try:
+            array.layout.check_rest()
+        except ZvcoreError as error:
+            report.tell(_problem(error, path, array))
 
 
 def _read_stored(path: str, array: Array, layout: StoredLayout, threads: int | None, report: Report) -> None:

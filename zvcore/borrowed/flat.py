@@ -16,6 +16,7 @@ from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError
 from zvcore.exchange.virtual import Piece, Virtual
 from zvcore.layout import Sources
 from zvcore.stores.single_file import SingleFileStore
+from zvcore.stores.zip_store import ZipStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +83,11 @@ class FlatLayout(ReadLayout):
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.key
+
+    def check_rest(self) -> None:
+        # All of what is compressed has been unpacked, and its checksum seen.
+        if isinstance(self.store, ZipStore) and not self.store.is_packed(self.key):
+            self.store.check(self.key)
 
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         if self.store.stamp(self.key) != self.stamp:

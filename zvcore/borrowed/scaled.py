@@ -58,6 +58,10 @@ class ScaledValues:
         slope, inter = self.scale
         return np.asarray(raw, self.dtype) * slope + inter
 
+    def check_rest(self) -> None:
+        if self.source is not None:
+            self.source.check_end()
+
     def _unpacked(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
         assert self.source is not None
         start = self.values.start + int(

@@ -47,6 +47,13 @@ class Unpacked:
             )  # fmt: skip
         return bytes(found)
 
+    def check_end(self) -> None:
+        """Unpack what no read came to, so that the checksum of each member is seen, and what lies behind the last."""
+        with self._guard:
+            begin = self._marks[-1][1] if self._now is None else self._now[1]
+            for _ in self._from(begin):
+                pass
+
     def _from(self, start: int) -> Any:
         """(place, bytes) of what is unpacked, in order, the first of them at or before `start`."""
         mark = self._marks[bisect_right([out for _, out, _ in self._marks], start) - 1]
@@ -61,17 +68,17 @@ class Unpacked:
                 into += len(waiting)
             if not waiting and not unpacker.eof:
                 self._now = None
-                return
+                raise CorruptDataError("the gzip stream is cut off: it has no end", key=self.key, offset=into)
             try:
                 data = unpacker.decompress(waiting, _OUT)
             except zlib.error as error:
                 self._now = None
                 raise CorruptDataError(f"the gzip stream is damaged ({error})", key=self.key, offset=into) from error
             if unpacker.eof:
-                # Several members may follow each other.
-                rest = unpacker.unused_data
+                # Several members may follow each other, and padding the last one.
+                rest = unpacker.unused_data.lstrip(b"\0")
                 unpacker = zlib.decompressobj(31)
-                into -= len(rest)
+                into = into - len(rest) if rest else self._behind_padding(into)
                 if not rest and not self._stored(into):
                     self._now = None
                     yield out, data
@@ -81,6 +88,15 @@ class Unpacked:
             if out - self._marks[-1][1] >= _APART:
                 self._marks.append((into, out, unpacker.copy()))
             yield place, data
+
+    def _behind_padding(self, at: int) -> int:
+        """Where something else than zeros comes, or the end."""
+        while data := self._stored(at):
+            rest = data.lstrip(b"\0")
+            at += len(data) - len(rest)
+            if rest:
+                break
+        return at
 
     def _stored(self, at: int) -> bytes:
         data = self.store.get(self.key, at, _STEP)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import BinaryIO
 
-    from zvcore.format import Care
     from zvcore.images.whole import WholeImage
     from zvcore.report import Report
     from zvcore.stores import Store
@@ -33,11 +32,6 @@ class Npy(ReadOnlyFormat):
         from zvcore.npy.reading import read
 
         return read(store)
-
-    def care(self) -> Care:
-        from zvcore.npy.care import NpyCare
-
-        return NpyCare(self)
 
     def write_image(self, file: BinaryIO, image: WholeImage, options: Mapping[str, Any]) -> Report:
         from zvcore.npy.writing import write_npy
