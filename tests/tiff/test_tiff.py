@@ -231,6 +231,37 @@ def test_a_tile_that_is_cut_off_is_told_with_its_place(tmp_path: Path, compressi
     assert caught.value.offset == offset
 
 
+CUT = {
+    "plain": {"metadata": None}, "imagej": {"imagej": True}, "shaped": {}, "ome": {"ome": True},
+    "bigtiff": {"bigtiff": True, "metadata": None}, "big-endian": {"byteorder": ">", "metadata": None},
+    "zlib": {"compression": "zlib"}, "tiles": {"tile": (64, 64), "metadata": None},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CUT)
+def test_pages_are_not_missing_without_a_word(tmp_path: Path, kind: str) -> None:
+    """Where a directory leads nowhere, tifffile shows the pages before it as if they were all."""
+    path = tmp_path / ("a.ome.tif" if kind == "ome" else "a.tif")
+    tifffile.imwrite(path, VALUES, photometric="minisblack", **CUT[kind])
+    whole = path.read_bytes()
+    assert zvcore.verify(path).ok
+    half = len(whole) // 2
+    for data in (whole[:-900], whole[:half], whole[:half] + b"1234567" + whole[half:], whole[:3000] + whole[3007:]):
+        path.write_bytes(data)
+        assert zvcore.verify(path).status == "damaged"
+        assert main(["convert", str(path), str(tmp_path / "copy"), "--format", "zarr3", "--overwrite"]) == 1
+
+
+def test_the_words_of_an_image_are_not_missing_without_a_word(tmp_path: Path) -> None:
+    """They lie at the end of the file; tifffile leaves out what it cannot read of them."""
+    path = tmp_path / "a.ome.tif"
+    tifffile.imwrite(path, VALUES, photometric="minisblack", metadata={"axes": "ZYX", "PhysicalSizeX": 0.5})
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptDataError, match="what tag 270 says lies behind the end of this TIFF"):
+        zvcore.open(path)
+    assert zvcore.verify(path).status == "damaged"
+
+
 @pytest.mark.parametrize("bigtiff", [False, True])
 def test_directories_that_lead_in_a_circle_are_refused(tmp_path: Path, bigtiff: bool) -> None:
     """tifffile would follow them for ever, page by page, as long as there is memory."""

@@ -4,33 +4,72 @@ from __future__ import annotations
 
 from typing import Any
 
-from zvcore.errors import MetadataError
+import numpy as np
 
-__all__ = ["refuse_circles"]
+from zvcore.errors import CorruptDataError, MetadataError
+
+__all__ = ["check_chain"]
 
 # More tags than any program writes: tifffile takes such a directory for the end of the chain.
 _MOST_TAGS = 4096
+# How many bytes an item of each type takes; of types that nobody knows, none.
+_SIZES = np.array([0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8], np.uint64)
+# How a tag lies by the size of offsets. Other forms, such as that of NDPI, have more than this.
+_TAGS = {
+    (4, 12): [("code", "u2"), ("type", "u2"), ("count", "u4"), ("value", "u4")],
+    (8, 20): [("code", "u2"), ("type", "u2"), ("count", "u8"), ("value", "u8")],
+}
 
 
-def refuse_circles(file: Any, key: str) -> None:
-    """MetadataError if the chain leads back into itself: tifffile would follow it for ever, and keep what it finds."""
+def check_chain(file: Any, key: str) -> None:
+    """That the chain comes to its end, as one that a whole file has.
+
+    tifffile follows a circle for ever, and keeps what it finds. What leads nowhere it takes for the end: of a file that
+    was cut off, the pages behind would be missing without a word.
+    """
     form, handle = file.tiff, file.filehandle
     order = "little" if file.byteorder == "<" else "big"
     at = file.pages.first.offset
-    seen = set()
-    while 0 < at < handle.size:
+    seen: set[int] = set()
+    while at:
+        if at in seen:
+            raise MetadataError("the directories of this TIFF lead in a circle", key=key, found=at)
+        if at >= handle.size:
+            raise CorruptDataError(
+                f"the directory behind the first {len(seen)} lies behind the end of this TIFF, which was cut off",
+                key=key, offset=at, expected=f"an offset below {handle.size}, or 0", found=at,
+            )  # fmt: skip
         seen.add(at)
         handle.seek(at)
         tags = _number(handle, form.tagnosize, order)
-        if tags > _MOST_TAGS:
-            return
-        handle.seek(at + form.tagnosize + tags * form.tagsize)
-        after = _number(handle, form.offsetsize, order)
-        if after in seen:
-            raise MetadataError("the directories of this TIFF lead in a circle", key=key, offset=at, found=after)
-        at = after
+        end = at + form.tagnosize + tags * form.tagsize + form.offsetsize
+        if not 0 < tags <= _MOST_TAGS or end > handle.size:
+            raise CorruptDataError(
+                f"what should be directory {len(seen)} of this TIFF is none", key=key, offset=at,
+                expected=f"1 to {_MOST_TAGS} tags in the file", found=tags,
+            )  # fmt: skip
+        _check_values(handle.read(tags * form.tagsize), form, file.byteorder, handle.size, key)
+        at = _number(handle, form.offsetsize, order)
+
+
+def _check_values(raw: bytes, form: Any, byteorder: Any, size: int, key: str) -> None:
+    """That what the tags of a directory say lies in the file: tifffile leaves out what does not, such as all words."""
+    lies = _TAGS.get((form.offsetsize, form.tagsize))
+    if lies is None:
+        return
+    tags = np.frombuffer(raw, np.dtype(lies).newbyteorder(byteorder))
+    sizes = _SIZES[np.minimum(tags["type"], len(_SIZES) - 1)] * (tags["type"] < len(_SIZES))
+    # Of a wild number of items as a float, which cannot overflow.
+    nbytes = tags["count"].astype(np.float64) * sizes
+    outside = (nbytes > form.offsetsize) & (tags["value"] + nbytes > size)
+    if outside.any():
+        tag = tags[int(np.argmax(outside))]
+        raise CorruptDataError(
+            f"what tag {tag['code']} says lies behind the end of this TIFF, which was cut off", key=key,
+            offset=int(tag["value"]), expected=f"at most {size} bytes", found=int(nbytes[np.argmax(outside)]),
+        )  # fmt: skip
 
 
 def _number(handle: Any, size: int, order: Any) -> int:
-    """A number in the file; what lies behind its end is 0."""
+    """A number in the file."""
     return int.from_bytes(handle.read(size), order)

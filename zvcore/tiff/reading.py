@@ -14,7 +14,7 @@ from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.images import Image, Level
 from zvcore.stores.single_file import SingleFileStore
 from zvcore.tiff.chunks import stored_layout
-from zvcore.tiff.directories import refuse_circles
+from zvcore.tiff.directories import check_chain
 from zvcore.tiff.segments import Segments
 from zvcore.tiff.words import Words, words_of
 
@@ -38,7 +38,7 @@ def read(store: Store) -> Any:
     with reading(store.root, _TITLE):
         # Other files that this one names are not opened.
         file = tifffile.TiffFile(stream(store), _multifile=False)
-        refuse_circles(file, store.root)
+        check_chain(file, store.root)
         series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
         if not series:
             raise UnsupportedError("there is no image in this TIFF", key=store.root)
