@@ -207,3 +207,20 @@ def test_verify_looks_at_the_end_of_a_stream(tmp_path: Path) -> None:
             assert not sound
         else:
             assert sound
+
+
+@pytest.mark.parametrize("to", ["a.zarr", "b.nii.gz"])
+def test_what_a_header_says_and_is_not_carried_is_named(tmp_path: Path, to: str) -> None:
+    image = nibabel.Nifti1Image(VALUES, AFFINE)
+    nibabel.save(image, tmp_path / "a.nii.gz")
+    assert not zvcore.convert(tmp_path / "a.nii.gz", tmp_path / to).losses
+    image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", b"precious"))
+    image.header["aux_file"], image.header["cal_max"] = b"aux", 5
+    image.set_qform(np.diag([1.0, 2, 3, 1]), code=1)
+    nibabel.save(image, tmp_path / "a.nii.gz")
+    report = zvcore.convert(tmp_path / "a.nii.gz", tmp_path / to, overwrite=True)
+    named = {problem.what.partition(" is not known")[0] for problem in report.losses}
+    qform = "the affine of the header's qform, which is another one than that of its sform"
+    assert named == {"the header's aux_file", "the header's cal_max", "an extension of the header", qform}
+    with pytest.raises(UnsupportedError):
+        zvcore.convert(tmp_path / "a.nii.gz", tmp_path / to, overwrite=True, strict=True)

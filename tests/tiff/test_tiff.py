@@ -292,3 +292,60 @@ def test_levels_cannot_be_added_to_a_tiff_which_is_said(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", np.zeros((40, 50), "u1"))
     with pytest.raises(UnsupportedError, match="TIFF is read here, and not written"):
         zvcore.downsample(tmp_path / "a.tif", levels=1)
+
+
+def losses(path: Path, **options: Any) -> list[str]:
+    tifffile.imwrite(path, VALUES, photometric="minisblack", **options)
+    found = zvcore.convert(path, path.with_suffix(".zarr"), format="zarr3", overwrite=True).losses
+    if found:
+        with pytest.raises(UnsupportedError):
+            zvcore.convert(path, path.with_suffix(".zarr"), format="zarr3", overwrite=True, strict=True)
+    return [problem.what.partition(" is not known")[0] for problem in found]
+
+
+def test_tags_that_are_not_carried_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tags = [(65000, 2, 0, "abc", True), (315, 2, 0, "me", True)]
+    named = ["the tag 306 (DateTime)", "the tag 315 (Artist)", "the tag 65000"]
+    assert losses(path, metadata=None, extratags=tags, datetime=True, software="x") == named
+    for options in KINDS.values():
+        assert not losses(path, **options)
+
+
+def test_a_description_is_carried(tmp_path: Path) -> None:
+    for metadata in ({}, {"metadata": None}):
+        assert not losses(tmp_path / "a.tif", description="precious words", **metadata)
+        assert zvcore.open(tmp_path / "a.zarr").attrs["description"] == "precious words"
+    assert not losses(tmp_path / "a.tif")
+    assert "description" not in zvcore.open(tmp_path / "a.zarr").attrs
+
+
+def test_words_of_imagej_and_ome_that_are_not_carried_are_named(tmp_path: Path) -> None:
+    told = {"axes": "ZYX", "unit": "um", "spacing": 2.0}
+    assert not losses(tmp_path / "a.tif", imagej=True, metadata=told)
+    assert losses(tmp_path / "a.tif", imagej=True, metadata={**told, "Info": "hello"}) == ["Info of ImageJ"]
+    told = {"axes": "CYX", "PhysicalSizeX": 0.5, "Channel": {"Name": list("abcdefg")}}
+    assert not losses(tmp_path / "a.ome.tif", metadata=told)
+    more = {"Channel": {"Name": list("abcdefg"), "Color": [1] * 7}, "Description": "hi"}
+    named = ["Description of OME", "Color of OME's Channel"]
+    assert losses(tmp_path / "a.ome.tif", metadata={**told, **more}) == named
+
+
+def test_a_stack_of_imagej_with_one_directory_is_read_whole_or_refused(tmp_path: Path) -> None:
+    """So ImageJ writes what is larger than 4 GiB."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, VALUES, imagej=True)
+    with tifffile.TiffFile(path) as file:
+        page, form, begin = file.pages.first, file.tiff, file.pages.first.dataoffsets[0]
+    data = bytearray(path.read_bytes()[: begin + VALUES.nbytes])
+    end = page.offset + form.tagnosize + form.tagsize * len(page.tags)
+    data[end : end + form.offsetsize] = bytes(form.offsetsize)
+    path.write_bytes(data)
+    assert zvcore.verify(path).ok
+    assert np.array_equal(zvcore.open(path)[...], VALUES)
+    path.write_bytes(data[:-1])
+    with pytest.raises(CorruptDataError, match="planes"):
+        zvcore.open(path)
+    # One plane alone, with the words of the stack that it was in.
+    path.write_bytes(data[: begin + VALUES[0].nbytes])
+    assert np.array_equal(zvcore.open(path)[...], VALUES[0])

@@ -48,6 +48,8 @@ def whole_image(node: Any, region: Sequence[Any] | None = None) -> WholeImage:
         image.name, _channels(image.words), _attributes(node, first, image),
     )  # fmt: skip
     whole.losses += [f"that the axis {names[axis]!r} runs backwards has no place in such a file" for axis in backwards]
+    for untold in (image.untold, *(level.untold for level in image.levels)):
+        whole.losses += [f"{what} is not known, and is not carried" for what in untold]
     for name in node.children() if not isinstance(node, Array) else ():
         if all(name != level.path for level in image.levels):
             whole.losses.append(f"the member {name!r} has no place in such a file")

@@ -47,7 +47,11 @@ def read(store: Store) -> BorrowedArray:
     labels = [bytes(one).rstrip(b"\0 ").decode("latin-1") for one in header["label"][: max(0, int(header["nlabl"]))]]
     attrs = {"labels": labels, "space_group": int(header["ispg"])}
     axes = _axes(header, len(layout.shape))
-    return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE})
+    between = _extended(header, store.file)
+    untold = [f"the extended header ({between} bytes)"] if between else []
+    return BorrowedArray(
+        layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE}, untold=untold
+    )
 
 
 def _extended(header: Any, key: str) -> int:

@@ -17,6 +17,7 @@ from zvcore.borrowed.scaled import ScaledValues
 from zvcore.borrowed.unpacking import Unpacked
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.images import Axis
+from zvcore.nifti.untold import untold_of
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
@@ -45,6 +46,8 @@ def read(store: Store) -> BorrowedArray:
             "intent": list(map(_text, header.get_intent()[::2])),
         }  # fmt: skip
         axes = _axes(header, len(values.shape))
+        end = int(header.sizeof_hdr)
+        untold = untold_of(header, extended=values.start > end + 4 and head[end] != 0)
     check_items(store.file, values.dtype)
     # Colours are never scaled, the standard says.
     plain = slope is None or (slope, inter) == (1, 0) or values.dtype.names is not None
@@ -55,7 +58,9 @@ def read(store: Store) -> BorrowedArray:
         blocks = ScaledValues(_FORMAT, store, values, source, scale)
         chunk = slabs(values.shape, blocks.dtype.itemsize, range(len(values.shape))[::-1])
         layout = BlockLayout(store.root, blocks, chunk, order="F")
-    return BorrowedArray(layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE})
+    return BorrowedArray(
+        layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE}, untold=untold
+    )
 
 
 def _header(head: bytes, key: str) -> Any:

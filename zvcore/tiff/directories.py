@@ -8,7 +8,7 @@ import numpy as np
 
 from zvcore.errors import CorruptDataError, MetadataError
 
-__all__ = ["check_chain"]
+__all__ = ["check_chain", "check_planes"]
 
 # More tags than any program writes: tifffile takes such a directory for the end of the chain.
 _MOST_TAGS = 4096
@@ -50,6 +50,23 @@ def check_chain(file: Any, key: str) -> None:
             )  # fmt: skip
         _check_values(handle.read(tags * form.tagsize), form, file.byteorder, handle.size, key)
         at = _number(handle, form.offsetsize, order)
+
+
+def check_planes(file: Any, key: str) -> None:
+    """An error where planes are missing that have no directories: of stacks beyond 4 GiB, ImageJ gives the first plane
+    one, and the others follow its values. tifffile takes a stack that does not fit into the file for one plane.
+    """
+    if not file.is_imagej or file.pages.is_multipage:
+        return
+    page, count = file.pages.first, (file.imagej_metadata or {}).get("images", 1)
+    # One plane that a program took out of a stack keeps the words, and nothing follows its values.
+    begin = page.dataoffsets[0] if page.is_final and page.dataoffsets else 0
+    there = file.filehandle.size - begin
+    if page.offset < begin and isinstance(count, int) and page.nbytes < there < count * page.nbytes:
+        raise CorruptDataError(
+            "the file is too short for the planes that it tells of", key=key, offset=begin,
+            expected=f"{count * page.nbytes} bytes", found=f"{there} bytes",
+        )  # fmt: skip
 
 
 def _check_values(raw: bytes, form: Any, byteorder: Any, size: int, key: str) -> None:

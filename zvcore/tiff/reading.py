@@ -14,7 +14,7 @@ from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.images import Image, Level
 from zvcore.stores.single_file import SingleFileStore
 from zvcore.tiff.chunks import stored_layout
-from zvcore.tiff.directories import check_chain
+from zvcore.tiff.directories import check_chain, check_planes
 from zvcore.tiff.segments import Segments
 from zvcore.tiff.words import Words, words_of
 
@@ -39,10 +39,11 @@ def read(store: Store) -> Any:
         # Other files that this one names are not opened.
         file = tifffile.TiffFile(stream(store), _multifile=False)
         check_chain(file, store.root)
+        check_planes(file, store.root)
         series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
         if not series:
             raise UnsupportedError("there is no image in this TIFF", key=store.root)
-        words = words_of(file, len(series))
+        words = words_of(file, series)
     parts = [part for part in store.inside.split("/") if part]
     if not parts and len(series) > 1:
         members = {str(n): partial(_series, one, words[n], store.within(str(n))) for n, one in enumerate(series)}
@@ -74,7 +75,7 @@ def _series(series: Any, words: Words, place: SingleFileStore) -> Any:
 
 def _image(words: Words, node: BorrowedGroup) -> Image:
     levels = [Level(name, node[name], node[name].axes) for name in node]
-    return Image("", levels, name=words.name, convention=_TITLE, words=words.ome)
+    return Image("", levels, name=words.name, convention=_TITLE, words=words.ome, untold=tuple(words.untold))
 
 
 def _level(levels: Sequence[Any], number: int, words: Words, place: SingleFileStore) -> BorrowedArray:
@@ -85,7 +86,9 @@ def _level(levels: Sequence[Any], number: int, words: Words, place: SingleFileSt
     if len(levels) > 1:
         return BorrowedArray(layout, format=_FORMAT, store=place, axes=axes, whole=own)
     image = {"name": words.name, "convention": _TITLE, "words": words.ome} if words.describe_an_image else None
-    return BorrowedArray(layout, format=_FORMAT, store=place, axes=axes, whole=own, attrs=words.attrs, image=image)
+    return BorrowedArray(
+        layout, format=_FORMAT, store=place, axes=axes, whole=own, attrs=words.attrs, image=image, untold=words.untold
+    )
 
 
 def _layout(level: Any, place: SingleFileStore) -> tuple[Layout, tuple[int, ...] | None]:

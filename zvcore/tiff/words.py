@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 from zvcore.documents.xml import local_name, parse_xml
 from zvcore.errors import ZvcoreError
 from zvcore.images import Axis
+from zvcore.tiff.untold import untold_in_imagej, untold_in_ome, untold_in_tags
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zvcore.images import Axes
 
 __all__ = ["Words", "words_of"]
@@ -22,9 +25,15 @@ _UNITS = {"micron": "micrometer", "\\u00B5m": "micrometer", "um": "micrometer", 
 
 @dataclass
 class Words:
-    """What is said of one series: sizes by the letters of axes, with their units; names of channels."""
+    """What is said of one series: sizes by the letters of axes, with their units; names of channels.
+
+    description  what the image is described by, in words of nobody's format
+    untold       what is not understood
+    """
 
     name: str | None = None
+    description: str | None = None
+    untold: list[str] = field(default_factory=list)
     sizes: dict[str, tuple[float, str | None]] = field(default_factory=dict)
     channels: list[str | None] = field(default_factory=list)
 
@@ -33,6 +42,8 @@ class Words:
         found: dict[str, Any] = {} if self.name is None else {"name": self.name}
         if any(self.channels):
             found["channel_names"] = self.channels
+        if self.description is not None:
+            found["description"] = self.description
         return found
 
     @property
@@ -64,15 +75,30 @@ class Words:
         return tuple(axes)
 
 
-def words_of(file: Any, count: int) -> list[Words]:
-    """Of each series; of what cannot be understood, nothing."""
+def words_of(file: Any, series: Sequence[Any]) -> list[Words]:
+    """Of each series; of what cannot be understood, that it is not."""
+    words = _understood(file, len(series))
+    for one, of in zip(series, words, strict=True):
+        of.untold += untold_in_tags(one.keyframe)
+        text = one.keyframe.description
+        if text and not (file.is_ome or file.is_imagej or _is_shape(text)):
+            of.description = text
+    return words
+
+
+def _understood(file: Any, count: int) -> list[Words]:
     text = file.ome_metadata if file.is_ome else None
     if text is not None:
         found = _of_ome(text)
-        return found if len(found) == count else [Words() for _ in range(count)]
+        return found if len(found) == count else [Words(untold=["what OME says"]) for _ in range(count)]
     if file.is_imagej:
         return [_of_imagej(file) for _ in range(count)]
     return [Words() for _ in range(count)]
+
+
+def _is_shape(text: str) -> bool:
+    """Whether it is what tifffile notes there of the shape of values."""
+    return (text.startswith("{") and '"shape":' in text) or text.startswith("shape=(")
 
 
 def _of_ome(text: str) -> list[Words]:
@@ -88,6 +114,8 @@ def _of_ome(text: str) -> list[Words]:
         for pixels in [one for one in image if local_name(one) == "Pixels"][:1]:
             _take_pixels(words, pixels)
         found.append(words)
+    for words in found[:1]:
+        words.untold += untold_in_ome(root)
     return found
 
 
@@ -119,6 +147,7 @@ def _of_imagej(file: Any) -> Words:
     step = _number(told.get("finterval"))
     if step is not None:
         words.sizes["T"] = step, "second"
+    words.untold += untold_in_imagej(told)
     return words
 
 
