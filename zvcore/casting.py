@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["as_dtype"]
+__all__ = ["as_dtype", "in_native_order"]
 
 
 def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -19,6 +19,11 @@ def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]
     """
     if dtype.kind not in "mM" or values.dtype.kind != dtype.kind:
         return values.astype(dtype)
-    native = np.empty(values.shape, dtype.newbyteorder("="))
+    native = np.empty(values.shape, in_native_order(dtype))
     native[...] = values
     return native if dtype.isnative else native.byteswap().view(dtype)
+
+
+def in_native_order(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The same items in the byte order of this machine. Texts of any length have none, and numpy fails if asked."""
+    return dtype if dtype.kind == "T" else dtype.newbyteorder("=")

@@ -247,6 +247,11 @@ def test_cat_has_a_limit_and_says_what_it_left_out(data: Path, capfd: pytest.Cap
     assert out.split() == ["400", "401", "402", "600", "601", "602"] and err == ""
 
 
+def test_texts_of_any_length_have_no_bytes_to_print(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(2,), dtype="string", chunks=(2,))[...] = "abc"
+    assert "items of any length have no bytes" in run(capfd, "cat", tmp_path / "a", "--raw", status=2)[1]
+
+
 def test_json_is_whole_or_refused(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out, err = run(capfd, "cat", "--json", data / "plain.zarr", status=2)
     assert out == "" and "--limit 0 prints all" in err

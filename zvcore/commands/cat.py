@@ -62,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
         array = open_array(options.path)
     region = chosen_region(options, array)
     if options.raw:
+        if array.dtype.hasobject:
+            raise UsageError("items of any length have no bytes of their own; without --raw they are printed")
         for values in slabs(array, region, options.threads):
             sys.stdout.buffer.write(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
         sys.stdout.flush()

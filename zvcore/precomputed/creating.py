@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs, documents
+from zvcore.casting import in_native_order
 from zvcore.choices import AUTO, Auto
 from zvcore.documents.members import Integer, Items, Place, Text
 from zvcore.errors import MetadataError, UnsupportedError
@@ -82,7 +83,7 @@ def create_volume(
     """
     store = open_store(path, "w")
     # Volumes say the name of a type, and no order of bytes: theirs is little-endian.
-    kind = np.dtype(dtype).newbyteorder("=")
+    kind = in_native_order(np.dtype(dtype))
     if kind.name not in DATA_TYPES:
         raise MetadataError("volumes do not hold this data type", expected=", ".join(DATA_TYPES), found=kind)
     if fill_value not in (AUTO, 0, None):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.casting import in_native_order
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.errors import UnsupportedError
@@ -158,7 +159,7 @@ class RectilinearArray(Zarr3Array[Item]):
         target = np.asarray(out)
         if target.shape != whole.result_shape:
             raise ValueError(f"out has shape {target.shape}, the region {whole.result_shape}")
-        if self.dtype not in (target.dtype, target.dtype.newbyteorder("=")):
+        if self.dtype not in (target.dtype, in_native_order(target.dtype)):
             raise ValueError(f"out has dtype {target.dtype}, the array {self.dtype}")
         if not target.flags.writeable:
             raise ValueError("out is read-only")
