@@ -213,3 +213,42 @@ def test_an_array_alone_needs_a_destination(tmp_path):
     assert list(zvcore.open(tmp_path / "dst")) == ["0", "1"]
     with pytest.raises(TypeError, match="only with a destination"):
         zvcore.downsample(tmp_path / "dst", chunks=(2, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "method"),
+    [("U3", None), ("S3", "mode"), ("string", None), ("complex64", "mean"), ("M8[s]", "mode"), ("float16", "mode"),
+     ("V3", None), ([("a", "u1")], "mode"), (bytes, None)],
+)  # fmt: skip
+def test_levels_that_cannot_be_made_are_refused_before_anything_is_removed(tmp_path, dtype, method):
+    src = zvcore.create(tmp_path / "src", format="zarr3", shape=(8, 8), dtype=dtype, chunks=(4, 4))
+    stored(tmp_path / "dst", np.arange(6, dtype="u1"), "zarr3", chunks=(3,))
+    asked = {"format": "zarr3", "levels": 1, "method": method, "overwrite": True}
+    for ask in (zvcore.plan, zvcore.convert):
+        with pytest.raises(UnsupportedError, match=f"no {method or 'mean'} is made of values of"):
+            ask(src, tmp_path / "dst", **asked)
+        assert zvcore.open(tmp_path / "dst")[...].tolist() == [*range(6)]
+    assert zvcore.verify(tmp_path / "dst").ok
+
+
+def test_a_pyramid_stays_sound_when_a_level_more_cannot_be_made(tmp_path):
+    src = stored(tmp_path / "src", np.zeros((8, 8), "float16"), "zarr3", chunks=(4, 4))
+    zvcore.convert(src, tmp_path / "dst", format="zarr3", levels=1)
+    with pytest.raises(UnsupportedError, match="no mode is made"):
+        zvcore.downsample(tmp_path / "dst", levels=1, method="mode")
+    assert zvcore.verify(tmp_path / "dst").ok
+    assert list(zvcore.open(tmp_path / "dst")) == ["0", "1"]
+
+
+def test_levels_coarser_along_four_axes_are_refused_before_anything_is_written(tmp_path):
+    src = stored(tmp_path / "src", np.zeros((4, 4, 4, 4), "u1"), "zarr3", chunks=(2, 2, 2, 2))
+    with pytest.raises(UnsupportedError, match="three axes at most"):
+        zvcore.convert(src, tmp_path / "dst", format="zarr3", levels=1, factors=(2, 2, 2, 2))
+    assert not (tmp_path / "dst").exists()
+
+
+def test_booleans_that_are_any_byte_are_true_alike(tmp_path):
+    src = zvcore.create(tmp_path / "src", format="zarr3", shape=(6,), dtype="bool", chunks=(6,), codec=None)
+    src.write_encoded((0,), bytes([0, 0, 1, 2, 3, 4]))
+    report = zvcore.convert(src, tmp_path / "dst", format="zarr3", levels=1, factors=(6,), verify=True)
+    assert report.verified and zvcore.open(tmp_path / "dst/1")[...].tolist() == [True]

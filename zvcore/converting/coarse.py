@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zvcore.boxes import Box
     from zvcore.converting.view import View
 
-__all__ = ["CoarseView", "Factors", "downsampled"]
+__all__ = ["CoarseView", "Factors", "check_downsampling", "downsampled"]
 
 Factors = tuple[int, ...]
 
@@ -31,21 +31,29 @@ Factors = tuple[int, ...]
 _SLICE_BYTES = 1 << 20
 
 
+def check_downsampling(dtype: np.dtype[Any], factors: Factors, method: str) -> None:
+    """Refuse levels that cannot be made, which is asked before anything is written."""
+    if dtype.kind not in "iubf" or (method == "mode" and dtype.kind == "f"):
+        raise UnsupportedError(f"no {method} is made of values of {dtype}")
+    if sum(factor > 1 for factor in factors) > 3:
+        raise UnsupportedError("a level is coarser along three axes at most", found=factors)
+
+
 def downsampled(values: npt.NDArray[Any], factors: Factors, method: str, threads: int = 1) -> npt.NDArray[Any]:
     """A coarser version of an array. Boxes at its end are smaller where a factor does not divide its length."""
     if math.prod(factors) == 1:
         return values
     dtype = values.dtype
-    if dtype.kind not in "iubf" or (method == "mode" and dtype.kind == "f"):
-        raise UnsupportedError(f"no {method} is made of values of {dtype}")
+    check_downsampling(dtype, factors, method)
     if dtype.kind == "b":
         method = "mode"
+        if values.size and values.view(np.uint8).max() > 1:
+            # Other programs may have stored any byte but 0 for what is true: as the most frequent value it is one.
+            values = values.view(np.uint8) != 0
     order = "F" if values.flags.f_contiguous and not values.flags.c_contiguous else "C"
     if order == "F":
         return downsampled(values.T, factors[::-1], method, threads).T
     moved = [axis for axis, factor in enumerate(factors) if factor > 1]
-    if len(moved) > 3:
-        raise UnsupportedError("a level is coarser along three axes at most", found=factors)
     rest = [axis for axis in range(values.ndim) if axis not in moved]
     # Axes beside those that are made coarser: behind the others where they are the slowest already.
     while len(moved) < 3 and rest:

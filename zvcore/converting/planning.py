@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.converting.asked import Asked
 from zvcore.converting.carrying import Carrying
+from zvcore.converting.coarse import check_downsampling
 from zvcore.converting.drafts import Draft, DraftArray, DraftFolder, DraftImage
 from zvcore.converting.geometry import seen
 from zvcore.converting.sources import Beside, Folder, Leaf, Node, Pyramid
@@ -157,7 +158,7 @@ def _draft_image(carrying: Carrying, node: Pyramid, request: Request) -> None:
         carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
         carrying.notes(leaf.path, options)
         levels.append(_level(below + name, options, view, attrs=carrying.level(node.path, leaf)))
-    made = _coarser_levels(request, last, axes, shapes, kind)
+    made = _coarser_levels(request, last, axes, shapes, kind, method)
     levels.extend(_level(below + name, *one) for name, one in zip(names[len(views) :], made, strict=True))
     node = replace(node, words=_shown_words(node, region))
     image = carrying.image(node, names, axes, node.method or (method if shapes else None))
@@ -203,11 +204,12 @@ def _coarser_shapes(
 
 
 def _coarser_levels(
-    request: Request, view: View, axes: list[Axes], shapes: Sequence[tuple[Any, Any]], kind: str | None
+    request: Request, view: View, axes: list[Axes], shapes: Sequence[tuple[Any, Any]], kind: str | None, method: str
 ) -> list[tuple[dict[str, Any], None, tuple[int, ...]]]:
     """(options, no view, factors) of the levels above a view; their axes are added to those of the levels below."""
     found = []
     for shape, factors in shapes:
+        check_downsampling(view.value_dtype, factors, method)
         axes.append(coarser(axes[-1], factors))
         place = _place(request, axes[-1], axes[0], kind, shape)
         found.append((request.exchange.array_options(view, request.target, place), None, factors))
@@ -239,7 +241,7 @@ def draft_levels(node: Pyramid, request: Request) -> Draft:
     method = request.method or node.method_of_ours or ("mode" if node.labels else "mean")
     shapes = _coarser_shapes(request, array.shape, axes[-1], view.order)
     paths = exchange.level_names([*(leaf.path for leaf in node.levels), *[None] * len(shapes)])
-    made = _coarser_levels(request, view, axes, shapes, node.kind)
+    made = _coarser_levels(request, view, axes, shapes, node.kind, method)
     levels = [_level(path, *one) for path, one in zip(paths[len(node.levels) :], made, strict=True)]
     draft = Draft(request.target.format)
     for what in node.untold:
