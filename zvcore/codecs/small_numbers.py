@@ -13,7 +13,7 @@ from zvcore.errors import UnsupportedError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["FLOATS", "INTEGERS", "kind_of", "limits_of", "small_number"]
+__all__ = ["FLOATS", "INTEGERS", "kind_of", "limits_of", "limits_of_floats", "small_number"]
 
 FLOATS = (
     "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
@@ -54,3 +54,16 @@ def limits_of(dtype: np.dtype[Any]) -> tuple[int, int]:
         return int(limits.min), int(limits.max)
     bits = int(dtype.name.removeprefix("u").removeprefix("int"))
     return (0, 2**bits - 1) if dtype.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def limits_of_floats(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the largest finite one of floats. Of those beyond 64 bits, that is infinite as Python has it."""
+    import numpy as np
+
+    if dtype.isbuiltin != 2:
+        numpys = np.finfo(dtype)
+        return float(numpys.min), float(numpys.max)
+    import ml_dtypes
+
+    limits = ml_dtypes.finfo(dtype)
+    return float(limits.min), float(limits.max)

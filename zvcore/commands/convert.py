@@ -49,7 +49,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     pyramid_options(parser, "how many coarser levels to add")
     parser.add_argument("--region", metavar="REGION", help='a part of SRC, as inside a[...]: "0:512,0:512,:"')
     parser.add_argument("--at", metavar="PLACE", help="a part of SRC in its own coordinates: 1030:1040nm,2050:2060,110")
-    parser.add_argument("--dtype", metavar="TYPE", help="another data type, such as uint8")
+    parser.add_argument("--dtype", type=dtype, metavar="TYPE", help="another data type, such as uint8")
     parser.add_argument("--clip", action="store_true", help="values that it cannot hold become the nearest ones it can")
     parser.add_argument(
         "--set", dest="options", action="append", default=[], type=setting, metavar="KEY=VALUE",
@@ -208,6 +208,17 @@ def tell(options: argparse.Namespace, report: Any) -> int:
 
 
 # --- what the options say
+
+
+def dtype(text: str) -> Any:
+    import argparse
+
+    from zvcore.converting.casts import item_type
+
+    try:
+        return item_type(text)
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def sizes(text: str) -> tuple[int, ...]:

@@ -7,11 +7,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from zvcore import opening
 from zvcore.borrowed.wrapping import as_array
 from zvcore.converting.asked import Asked
+from zvcore.converting.casts import item_type
 from zvcore.converting.converting import Converting
 from zvcore.converting.lacking import lacking
 from zvcore.converting.lines import lines_of
@@ -270,7 +269,7 @@ def _conversion(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[
     )
     said = {name: given[name] for name in ("ome", "voxel_size", "unit", "axes", "channels", "name")}
     request = Request(
-        target, given["region"], None if dtype is None else np.dtype(dtype), given["clip"], given["levels"] or 0,
+        target, given["region"], None if dtype is None else item_type(dtype), given["clip"], given["levels"] or 0,
         given["method"], _lengths(given["factors"]), given["image"], Asked.of(**said),
     )  # fmt: skip
     store = _destination(to_there, given)

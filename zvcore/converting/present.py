@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.boxes import count_of
+from zvcore.converting.casts import cast
 from zvcore.converting.coarse import CoarseView
-from zvcore.converting.view import cast
 from zvcore.errors import UnsupportedError
 
 if TYPE_CHECKING:

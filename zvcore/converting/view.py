@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zvcore import transfer
 from zvcore.boxes import Box
-from zvcore.codecs.small_numbers import kind_of, limits_of
+from zvcore.converting.casts import cast, check_cast
 from zvcore.engine.fetching import reachable
 from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
@@ -100,7 +100,7 @@ class View:
     start   where the box begins, along each axis of the array
     shape   of the view
     order   the memory order of what is read: that in which the destination's chunks lie
-    dtype   what values are cast to; None: as they are
+    dtype   what values are cast to (see `cast`); None: as they are
     clip    whether values that the dtype cannot hold become the nearest that it can, instead of an error
     """
 
@@ -170,46 +170,6 @@ class View:
         return cast(values, self.dtype, self.clip, box)
 
 
-def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], clip: bool, box: Box = ()) -> npt.NDArray[Any]:
-    """Values as another dtype. Fractions are rounded to the nearest whole number, halves to the even one.
-
-    Unless `clip`, whole numbers that the dtype cannot hold, and NaN for a dtype of whole numbers, raise OverflowError.
-    """
-    kind = kind_of(values.dtype)
-    if kind_of(dtype) not in "iu" or kind not in "iuf":
-        return values.astype(dtype)
-    least, most = limits_of(dtype)
-    if kind in "iu":
-        own_least, own_most = limits_of(values.dtype)
-        if own_least >= least and own_most <= most:
-            return values.astype(dtype)
-        if values.dtype.isbuiltin == 2:
-            values = values.astype("i1" if kind == "i" else "u1")
-        # Comparisons of Python numbers with numpy's are exact.
-        low, high = values < max(least, own_least), values > min(most, own_most)
-        bad = (low if own_least < least else np.False_) | (high if own_most > most else np.False_)
-    else:
-        values = np.rint(values.astype("f4") if values.dtype.isbuiltin == 2 else values)
-        # The largest whole number of 64 bits is no float; the next power of two is one.
-        low, high = values < float(least), values >= float(most + 1)
-        bad = low | high | np.isnan(values)
-    if not bad.any():
-        return values.astype(dtype)
-    if not clip:
-        where = tuple(int(n) for n in np.argwhere(bad)[0])
-        place = tuple(n + first for n, (first, _) in zip(where, box, strict=True)) if box else where
-        raise OverflowError(
-            f"the value {values[where]} at {place} does not fit into {dtype}; ask for clipping to take the nearest"
-        )
-    with np.errstate(invalid="ignore"):
-        answer = values.astype(dtype)
-    answer[low] = least
-    answer[high] = most
-    if kind == "f":
-        answer[np.isnan(values)] = 0
-    return answer
-
-
 def make_view(
     array: Array,
     format: Format,
@@ -231,6 +191,8 @@ def make_view(
     shape = tuple(1 if axis is None else lengths[axis] for axis in axes)
     start = tuple(first for first, _, _ in region)
     wanted = None if dtype is None or np.dtype(dtype) == array.dtype else np.dtype(dtype)
+    if wanted is not None:
+        check_cast(array.dtype, wanted)
     return View(array, axes, start, shape, order, wanted, clip)
 
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from zvcore.errors import MetadataError
 
 if TYPE_CHECKING:
@@ -98,11 +100,15 @@ def fill_value(view: View) -> Any:
     fill = view.array.fill_value
     if view.dtype is None or view.dtype == view.array.dtype:
         return fill
-    try:
-        cast = view.dtype.type(fill)
-        return cast if cast == fill else view.dtype.type(0)
-    except (OverflowError, ValueError, TypeError):
-        return view.dtype.type(0)
+    own, nothing = np.asarray(fill), np.zeros((), view.dtype)[()]
+    if own.dtype.kind == "c" and view.dtype.kind != "c":
+        if own.imag:
+            return nothing
+        own = own.real
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = own.astype(view.dtype)[()]
+    # NaN, and a time that is none, are not equal to themselves.
+    return cast if cast == own or (cast != cast and own != own) else nothing
 
 
 def advised_shards(view: View, chunks: Sequence[int]) -> tuple[int, ...]:
