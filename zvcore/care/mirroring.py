@@ -19,6 +19,7 @@ from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
 from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
+from zvcore.stores.overlap import are_same, overlap
 from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
@@ -78,10 +79,9 @@ def _opened(asked: MirrorQuestion) -> tuple[Store, Store]:
             from zvcore.stores.memory import MemoryStore
 
             target = MemoryStore()  # nothing is there yet, and a dry run makes nothing
-    if source.object_id("x") == target.object_id("x"):
+    if are_same(source, target):
         raise ValueError(f"{src} and {dst} are the same place")
-    here, there = f"{source.root.rstrip('/')}/", f"{target.root.rstrip('/')}/"
-    if source.file is None and (here.startswith(there) or there.startswith(here)):
+    if source.file is None and overlap(source, target):
         raise ValueError(f"one of {src} and {dst} lies in the other")
     return source, target
 

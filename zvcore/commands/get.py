@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from zvcore.commands import UsageError
     from zvcore.commands.files import check_name, put_bytes, write_region
     from zvcore.commands.terminal import open_array, reading, say
+    from zvcore.stores.overlap import are_same
 
     if (options.region is not None or options.at is not None) and (options.chunk or options.id):
         raise UsageError("a region, --chunk or --id: one of them")
@@ -48,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
             put_bytes(options.output, value(options.path, options.id, options.output, options.lod))
             return 0
         array = open_array(options.path)
+    if options.output != "-" and are_same(array.store, options.output):
+        raise UsageError(f"{options.output} is the file that is read: it would be replaced by a part of itself")
     if stored:
         put_bytes(options.output, chunk(array, options.chunk))
         return 0

@@ -182,12 +182,12 @@ def _integers(values: npt.NDArray[Any], dtype: np.dtype[Any], clip: bool, box: B
             values = values.astype("i1" if kind == "i" else "u1")
         # Comparisons of Python numbers with numpy's are exact.
         low, high = values < max(least, own_least), values > min(most, own_most)
-        bad = (low if own_least < least else np.False_) | (high if own_most > most else np.False_)
+        bad = np.asarray((low if own_least < least else np.False_) | (high if own_most > most else np.False_))
     else:
         values = np.asarray(np.rint(values.astype("f4") if values.dtype.isbuiltin == 2 else values))
         # The largest whole number of 64 bits is no float; the next power of two is one.
         low, high = values < float(least), values >= float(most + 1)
-        bad = low | high | np.isnan(values)
+        bad = np.asarray(low | high | np.isnan(values))
     if not bad.any():
         return values.astype(dtype)
     if not clip:

@@ -16,6 +16,7 @@ from zvcore.converting.lacking import lacking
 from zvcore.converting.lines import lines_of
 from zvcore.converting.naming import Chosen, chosen_format
 from zvcore.converting.one_piece import OnePiece
+from zvcore.converting.overlapping import refuse_overlap
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import is_table, rows_of, table_format
 from zvcore.converting.sharing import Sharing
@@ -244,6 +245,9 @@ def _in_one_piece(source: Any, to_there: Mapping[str, Any] | None, given: Mappin
     if table_format(format) is None:
         get_format(format)  # says what is wrong with its name
         store = _destination(to_there, given)
+    read = source.source if isinstance(source, Rows) else source.store
+    if read is not None:
+        refuse_overlap(read, os.fsdecode(given["dst"]) if store is None else store)
     fsync = chosen_durability(given["durability"], given["fsync"]) == "fsync"
     if what is None:
         what = replace(whole_image(source), threads=given["threads"])

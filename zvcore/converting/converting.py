@@ -13,6 +13,7 @@ from zvcore.converting.finished import record_finished, was_finished
 from zvcore.converting.journal import Journal
 from zvcore.converting.lacking import lacking
 from zvcore.converting.note import read_note
+from zvcore.converting.overlapping import refuse_overlap
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
 from zvcore.converting.skipping import convertible, refuse
 from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
@@ -119,14 +120,9 @@ class Converting(Conversion):
         return [node for node in self.nodes if arrays_of(node)]
 
     def _refuse_overlap(self) -> None:
-        target = self.store.root.rstrip("/")
         for node in self.nodes:
             for array in arrays_of(node):
-                root = array.store.root.rstrip("/")
-                if root == target or root.startswith(f"{target}/") or target.startswith(f"{root}/"):
-                    raise ConflictError(
-                        "source and destination are the same place, or one lies in the other", key=target
-                    )
+                refuse_overlap(array.store, self.store)
 
     def _refuse_unclear(self) -> None:
         images = [node for node in self.nodes if isinstance(node, Leaf | Pyramid)]

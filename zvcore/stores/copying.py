@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, NotFoundError
+from zvcore.stores.overlap import are_same, overlap
 
 if TYPE_CHECKING:
     from zvcore.stores.base import Store
@@ -30,8 +31,10 @@ def copy_object(source: Store, key: str, target: Store, to: str) -> int:
 
 def copy_all(source: Store, target: Store) -> int:
     """Copy everything into a store that has nothing yet; how many objects."""
-    if target.root == source.root:
+    if are_same(source, target):
         raise ValueError("a copy cannot be made where the original is; leave out= away to repair in place")
+    if overlap(source, target):
+        raise ValueError(f"a copy needs a place of its own: one of {source.root} and {target.root} lies in the other")
     if next(target.list(), None) is not None:
         raise ConflictError("something is here already; a copy needs a place of its own", key=target.root)
     count = 0
