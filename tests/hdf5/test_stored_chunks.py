@@ -12,7 +12,7 @@ import zarr
 import zvcore
 from zvcore.borrowed.blocks import BlockLayout
 from zvcore.borrowed.stored import StoredLayout
-from zvcore.errors import CorruptDataError, ZvcoreError
+from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -200,3 +200,43 @@ def test_more_kinds_of_chunks_than_the_engine_tells_apart(tmp_path: Path) -> Non
                 data = zlib.compress(data)
             made.write_direct_chunk((place,), data, filter_mask=place)
     assert zvcore.open(f"{tmp_path / 'a.h5'}:/x")[...].tolist() == [place % 256 for place in range(300)]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "v108", "v110", "latest"])
+@pytest.mark.parametrize("maxshape", [(4, None, 20), (4, 40, None), (None, 40, 20), (None, 40, None), None])
+@pytest.mark.parametrize("grown", [False, True], ids=["made", "grown"])
+def test_one_unlimited_axis_wherever_it_is(tmp_path: Path, libver: str, maxshape: Any, grown: bool) -> None:
+    """HDF5 2.0 tells permuted places of chunks if the only unlimited axis is not the first."""
+    data = np.arange(4 * 40 * 20, dtype="u2").reshape(4, 40, 20)
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
+        begun = data[:, :8, :8] if grown and maxshape else data
+        made = file.create_dataset("x", data=begun, maxshape=maxshape, chunks=(2, 8, 3))
+        if made.shape != data.shape:
+            made.resize(data.shape)
+            made[...] = data
+    place = f"{tmp_path}/a.h5:/x"
+    array = zvcore.open(place)
+    assert np.array_equal(array[...], data) and np.array_equal(array[1:3, 5:30, 7], data[1:3, 5:30, 7])
+    assert zvcore.convert(place, tmp_path / "out", format="zarr3", verify=True).ok
+    assert np.array_equal(zarr.open_array(tmp_path / "out", mode="r")[...], data)
+    if libver == "earliest" or maxshape is None or maxshape[0] is None:
+        assert isinstance(array.layout, StoredLayout)
+        assert len(zvcore.references(place)["refs"]) == 2 + 2 * 5 * 7
+        return
+    with pytest.raises(UnsupportedError, match="one axis is unlimited and not the first"):
+        zvcore.references(place)
+
+
+def test_a_chunk_beyond_what_a_data_set_may_grow_to_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    place = made(path, np.arange(64, dtype="u1"), chunks=(8,), compression="gzip", maxshape=(80,))
+    with h5py.File(path) as file:
+        info = file["x"].id.get_chunk_info(7)
+    assert info.chunk_offset == (56,)
+    raw = path.read_bytes()
+    entry = info.size.to_bytes(4, "little") + bytes(4) + (56).to_bytes(8, "little")
+    assert raw.count(entry) == 1
+    path.write_bytes(raw.replace(entry, entry[:8] + (800).to_bytes(8, "little")))
+    with pytest.raises(CorruptDataError, match="beyond what the data set may grow to"):
+        zvcore.open(place)[...]
+    assert not zvcore.verify(place).ok

@@ -11,7 +11,7 @@ import numpy as np
 import zvcore.codecs
 from zvcore.borrowed.file import library, reading
 from zvcore.borrowed.stored import ChunkIndex, StoredLayout
-from zvcore.errors import CodecNotFoundError, UnsupportedError
+from zvcore.errors import CodecNotFoundError, CorruptDataError, UnsupportedError
 from zvcore.exchange.virtual import Piece, Virtual
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def stored_layout(blocks: DatasetBlocks) -> StoredLayout | None:
         return None
     try:
         _refuse_other_items(blocks)
+        _refuse_untold_places(blocks)
         coders = _coders(dataset, blocks.name)
         codecs = [zvcore.codecs.from_zarr2(coder).for_dtype(blocks.dtype) for coder in coders]
     except (UnsupportedError, CodecNotFoundError):
@@ -52,6 +53,8 @@ def virtual_of(blocks: DatasetBlocks) -> Virtual:
     """The chunks of a data set; a contiguous one is a single chunk."""
     dataset = blocks.dataset
     _refuse_other_items(blocks)
+    if dataset.chunks:
+        _refuse_untold_places(blocks)
     coders = _coders(dataset, blocks.name)
     chunks = tuple(max(1, n) for n in dataset.chunks or dataset.shape)
     pieces = _chunked(blocks, len(coders)) if dataset.chunks else _contiguous(blocks)
@@ -76,6 +79,23 @@ def _refuse_other_items(blocks: DatasetBlocks) -> None:
         raise UnsupportedError(
             "items that are not stored as other formats store them", key=blocks.name, found=str(blocks.dtype)
         )
+
+
+def _refuse_untold_places(blocks: DatasetBlocks) -> None:
+    """UnsupportedError for chunks of which HDF5 2.0 tells permuted places, though it reads their values correctly.
+
+    It does so where the index is an extensible array, in which the unlimited axis comes first. Files do not tell which
+    version wrongs them, so that nothing can be put right here. Objects with a header of the first version are older
+    than that index.
+    """
+    h5py = library("h5py", "hdf5", _TITLE)
+    with reading(blocks.name, _TITLE):
+        unlimited = [axis for axis, most in enumerate(blocks.dataset.maxshape) if most is None]
+        if len(unlimited) == 1 and unlimited != [0] and h5py.h5o.get_info(blocks.dataset.id).hdr.version > 1:
+            raise UnsupportedError(
+                "HDF5 does not tell reliably where chunks are if one axis is unlimited and not the first",
+                key=blocks.name, found=blocks.dataset.maxshape,
+            )  # fmt: skip
 
 
 def _coders(dataset: Any, where: str) -> list[dict[str, Any]]:
@@ -107,12 +127,19 @@ def _index(blocks: DatasetBlocks, filters: int) -> ChunkIndex:
     found: list[tuple[int, int, int, int]] = []
     chunks, grid = dataset.chunks, [-(-n // m) for n, m in zip(blocks.shape, dataset.chunks, strict=True)]
     strides = [math.prod(grid[axis + 1 :]) for axis in range(len(grid))]
+    # What lies beyond the shape, but within what it may grow to, is left from a larger shape.
+    most = [math.inf if n is None else n for n in dataset.maxshape]
 
     def note(one: Any) -> None:
         place = [int(at) // n for at, n in zip(one.chunk_offset, chunks, strict=True)]
         if all(n < m for n, m in zip(place, grid, strict=True)):
             number = sum(n * stride for n, stride in zip(place, strides, strict=True))
             found.append((number, int(one.byte_offset), int(one.size), int(one.filter_mask)))
+        elif any(at >= n for at, n in zip(one.chunk_offset, most, strict=True)):
+            raise CorruptDataError(
+                "a chunk lies beyond what the data set may grow to",
+                key=blocks.name, expected=dataset.maxshape, found=tuple(one.chunk_offset),
+            )  # fmt: skip
 
     with reading(blocks.name, _TITLE):
         if hasattr(dataset.id, "chunk_iter"):
