@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from zvcore.format import Node
     from zvcore.stores import Store
 
-__all__ = ["Group"]
+__all__ = ["Group", "member_path"]
+
+
+def member_path(path: str) -> str:
+    """A path without the slashes around it. `...` and numbers, which arrays take, are refused in words."""
+    if not isinstance(path, str):
+        raise TypeError(f"a path is a str, not {type(path).__name__}")
+    return path.strip("/")
 
 
 class Group(Mapping[str, Any]):
@@ -42,7 +49,7 @@ class Group(Mapping[str, Any]):
     def __delitem__(self, path: str) -> None:
         """Remove a member with everything below it."""
         self._check_writable()
-        name = path.strip("/")
+        name = member_path(path)
         if not name:
             raise ValueError("a group cannot remove itself")
         if name not in self:

@@ -52,6 +52,17 @@ def test_groups_and_arrays_are_found_by_name(path: Path) -> None:
             zvcore.open(f"{path}:/{missing}")
 
 
+@pytest.mark.parametrize("key", [..., 0, np.s_[:2]])
+def test_a_group_that_is_indexed_like_an_array_says_what_it_takes(path: Path, key: Any) -> None:
+    groups = [zvcore.open(path)]
+    for format in ("zarr3", "zarr2", "n5"):
+        zvcore.open(path.parent / format, mode="w", format=format)
+        groups.append(zvcore.open(path.parent / format))
+    for group in groups:
+        with pytest.raises(TypeError, match="a path is a str"):
+            group[key]
+
+
 @pytest.mark.parametrize("format", ["zarr3", "n5", "precomputed"])
 def test_an_array_is_converted_with_its_sizes(path: Path, tmp_path: Path, format: str) -> None:
     report = zvcore.convert(f"{path}:/deep/packed", tmp_path / "out", format=format, verify=True)

@@ -9,7 +9,7 @@ from zvcore.array import Array
 from zvcore.documents.values import as_json
 from zvcore.errors import MetadataError, NotFoundError
 from zvcore.format import get_format
-from zvcore.group import Group
+from zvcore.group import Group, member_path
 from zvcore.images import Axis, Image, Level
 from zvcore.typed import Item
 
@@ -143,7 +143,7 @@ class BorrowedGroup(Group):
             self.kind = "image"
 
     def __getitem__(self, path: str) -> Any:
-        name, _, rest = path.strip("/").partition("/")
+        name, _, rest = member_path(path).partition("/")
         make = self._members.get(name)
         if make is None:
             raise NotFoundError("there is no such member", key=f"{self.store.root}:/{path.strip('/')}")

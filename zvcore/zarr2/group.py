@@ -8,7 +8,7 @@ from zvcore.cached import cached_property
 from zvcore.documents.above import groups_to
 from zvcore.errors import ConflictError, MetadataError, NotFoundError
 from zvcore.format import get_format
-from zvcore.group import Group
+from zvcore.group import Group, member_path
 from zvcore.zarr2.array import Zarr2Array, warn_if_misplaced
 from zvcore.zarr2.attributes import Attributes, AttributesFile
 from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, tell_above, warn_of_damage
@@ -85,7 +85,7 @@ class Zarr2Group(Group):
     # --- members
 
     def __getitem__(self, path: str) -> Any:
-        name = path.strip("/")
+        name = member_path(path)
         if not name:
             return self
         metadata = self._metadata(name)

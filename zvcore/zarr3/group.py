@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from zvcore.documents.above import groups_to
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
-from zvcore.group import Group
+from zvcore.group import Group, member_path
 from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import group_document
@@ -65,7 +65,7 @@ class Zarr3Group(Group):
         return self.metadata.consolidated if self.read_only else None
 
     def __getitem__(self, path: str) -> Any:
-        name = path.strip("/")
+        name = member_path(path)
         if not name:
             return self
         consolidated = self._consolidated
