@@ -13,7 +13,7 @@ __all__ = ["check_chain", "check_planes"]
 # More tags than any program writes: tifffile takes such a directory for the end of the chain.
 _MOST_TAGS = 4096
 # How many bytes an item of each type takes; of types that nobody knows, none.
-_SIZES = np.array([0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8], np.uint64)
+_SIZES = (0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8)
 # How a tag lies by the size of offsets. Other forms, such as that of NDPI, have more than this.
 _TAGS = {
     (4, 12): [("code", "u2"), ("type", "u2"), ("count", "u4"), ("value", "u4")],
@@ -75,7 +75,7 @@ def _check_values(raw: bytes, form: Any, byteorder: Any, size: int, key: str) ->
     if lies is None:
         return
     tags = np.frombuffer(raw, np.dtype(lies).newbyteorder(byteorder))
-    sizes = _SIZES[np.minimum(tags["type"], len(_SIZES) - 1)] * (tags["type"] < len(_SIZES))
+    sizes = np.array(_SIZES, np.uint64)[np.minimum(tags["type"], len(_SIZES) - 1)] * (tags["type"] < len(_SIZES))
     # Of a wild number of items as a float, which cannot overflow.
     nbytes = tags["count"].astype(np.float64) * sizes
     outside = (nbytes > form.offsetsize) & (tags["value"] + nbytes > size)
