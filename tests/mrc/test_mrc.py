@@ -11,7 +11,7 @@ import pytest
 
 import zvcore
 from zvcore.commands.cli import main
-from zvcore.errors import ZvcoreError
+from zvcore.errors import UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +53,22 @@ def test_a_volume_is_converted_with_its_sizes(tmp_path: Path) -> None:
     assert [loss.what for loss in report.losses] == ["the extended header (777 bytes) is not known, and is not carried"]
     axes = zvcore.formats()["zarr3"].read_image(zvcore.open(tmp_path / "out.zarr")).levels[0].axes
     assert np.allclose([axis.scale for axis in axes], (3.5, 2.5, 1.5)) and axes[0].unit == "angstrom"
+
+
+def test_what_the_header_says_besides_goes_along_or_is_named(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mrc")
+    zvcore.convert(path, tmp_path / "a.zarr", strict=True)
+    with mrcfile.open(path, mode="r+") as file:
+        file.nstart = (1, -2, 3)
+        file.header.cellb.alpha = 80
+        file.set_extended_header(np.zeros(64, "V8"))
+        file.header.exttyp = b"SERI"
+        assert np.array_equal(file.data, VALUES)
+    with pytest.raises(UnsupportedError, match=r"extended header \(512 bytes of the type SERI\)"):
+        zvcore.convert(path, tmp_path / "b.zarr", strict=True)
+    zvcore.convert(path, tmp_path / "b.zarr")
+    attrs = zvcore.open(tmp_path / "b.zarr/0").attrs
+    assert attrs["start"] == [1, -2, 3] and attrs["cell_angles"] == [80, 90, 90]
 
 
 def test_the_commands_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

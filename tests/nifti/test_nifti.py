@@ -13,7 +13,7 @@ import pytest
 
 import zvcore
 from zvcore.commands.cli import main
-from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,6 +114,61 @@ def test_several_members_of_gzip_are_one_stream(tmp_path: Path) -> None:
         gzip.compress(raw[:1000]) + gzip.compress(raw[1000:70000]) + gzip.compress(raw[70000:])
     )
     assert np.array_equal(zvcore.open(tmp_path / "b.nii.gz")[...], VALUES)
+
+
+@pytest.mark.parametrize("cut", [1, 4, 8, 9])
+def test_a_stream_of_gzip_that_is_cut_at_its_end_is_not_sound(tmp_path: Path, cut: int) -> None:
+    """All values may be there without it, but not the checksum that tells whether they are right."""
+    good = make(tmp_path / "a.nii.gz").read_bytes()
+    (tmp_path / "b.nii.gz").write_bytes(good[:-cut])
+    assert not zvcore.verify(tmp_path / "b.nii.gz").ok
+    with pytest.raises(CorruptDataError, match="cut off"):
+        zvcore.open(tmp_path / "b.nii.gz")[...]
+
+
+def test_what_follows_a_stream_of_gzip_is_another_one_or_zeros(tmp_path: Path) -> None:
+    raw = make(tmp_path / "a.nii").read_bytes()
+    good = gzip.compress(raw)
+    path = tmp_path / "b.nii.gz"
+    for behind in (bytes(1), bytes(600_000), bytes(20) + gzip.compress(bytes(3_000_000))):
+        path.write_bytes(good + behind)
+        assert zvcore.verify(path).ok and np.array_equal(zvcore.open(path)[...], VALUES)
+    for behind in (b"x", b"garbage" * 9, bytes(300_000) + b"garbage", gzip.compress(bytes(3_000_000))[:-1]):
+        path.write_bytes(good + behind)
+        assert not zvcore.verify(path).ok
+
+
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
+@pytest.mark.parametrize("kind", [nibabel.Nifti1Image, nibabel.Nifti2Image])
+def test_what_the_header_says_besides_goes_along_or_is_named(tmp_path: Path, ending: str, kind: Any) -> None:
+    image = kind(VALUES, np.eye(4))
+    said: dict[str, Any] = {"cal_max": 250.5, "cal_min": -2, "aux_file": "more.txt", "toffset": 3.5, "slice_code": 1}
+    if kind is nibabel.Nifti1Image:
+        said["db_name"] = "a study"
+    for name, value in said.items():
+        image.header[name] = value
+    nibabel.save(image, tmp_path / f"a{ending}")
+    source = zvcore.open(tmp_path / f"a{ending}")
+    assert {name: source.attrs.get(name) for name in said} == said
+    zvcore.convert(tmp_path / f"a{ending}", tmp_path / "a.zarr", strict=True)
+    attrs = zvcore.open(tmp_path / "a.zarr/0").attrs
+    assert {name: attrs.get(name) for name in said} == said
+    report = zvcore.convert(tmp_path / "a.zarr", tmp_path / "b.nii")
+    found = nibabel.load(tmp_path / "b.nii").header
+    assert found["cal_max"] == 250.5 and found["cal_min"] == -2 and found["aux_file"].item() == b"more.txt"
+    told = " ".join(loss.what for loss in report.losses)
+    assert "toffset" in told and "slice_code" in told and "cal_max" not in told and "aux_file" not in told
+
+
+@pytest.mark.parametrize("target", ["b.zarr", "b.tif"])
+def test_extensions_of_the_header_are_named_as_lost(tmp_path: Path, target: str) -> None:
+    image = nibabel.Nifti1Image(VALUES, np.eye(4))
+    image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", b"said by somebody"))
+    nibabel.save(image, tmp_path / "a.nii.gz")
+    with pytest.raises(UnsupportedError, match=r"extends the header .* code 6"):
+        zvcore.convert(tmp_path / "a.nii.gz", tmp_path / target, strict=True)
+    report = zvcore.convert(tmp_path / "a.nii.gz", tmp_path / target)
+    assert "what extends the header" in str(report)
 
 
 def test_the_commands_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,6 +276,6 @@ def test_what_a_header_says_and_is_not_carried_is_named(tmp_path: Path, to: str)
     report = zvcore.convert(tmp_path / "a.nii.gz", tmp_path / to, overwrite=True)
     named = {problem.what.partition(" is not known")[0] for problem in report.losses}
     qform = "the affine of the header's qform, which is another one than that of its sform"
-    assert named == {"the header's aux_file", "the header's cal_max", "an extension of the header", qform}
+    assert qform in named and len(named) == 2
     with pytest.raises(UnsupportedError):
         zvcore.convert(tmp_path / "a.nii.gz", tmp_path / to, overwrite=True, strict=True)

@@ -6,7 +6,7 @@ import math
 import os
 import threading
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,14 +42,6 @@ class Blocks(Protocol):
     parallel: bool
 
     def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]: ...
-
-
-@runtime_checkable
-class Ending(Protocol):
-    """Blocks of a stream that has an end."""
-
-    def check_rest(self) -> None:
-        """As `ReadLayout.check_rest`."""
 
 
 def block_shape(shape: Sequence[int], itemsize: int, own: Sequence[int] | None) -> tuple[int, ...]:
@@ -99,10 +91,6 @@ class BlockLayout(ReadLayout):
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.store.root
-
-    def check_rest(self) -> None:
-        if isinstance(self.blocks, Ending):
-            self.blocks.check_rest()
 
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         places = [tuple(place) for place in positions.tolist()]

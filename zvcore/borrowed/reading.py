@@ -31,7 +31,7 @@ class ReadLayout(Layout):
         self.fill_value = np.zeros((), native)[()]
 
     def check_rest(self) -> None:
-        """Look at what no read of values does, though it tells of damage: checksums and ends of what holds them."""
+        """Look at what no read of values does, though it tells of damage: the checksum of what holds them."""
 
     @property
     def placement(self) -> Placement:

@@ -58,10 +58,6 @@ class ScaledValues:
         slope, inter = self.scale
         return np.asarray(raw, self.dtype) * slope + inter
 
-    def check_rest(self) -> None:
-        if self.source is not None:
-            self.source.check_end()
-
     def _unpacked(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
         assert self.source is not None
         start = self.values.start + int(
@@ -72,4 +68,6 @@ class ScaledValues:
         data = self.source.read(start, length)
         if len(data) != length:
             raise CorruptDataError("the values are cut off", key=self.store.root, offset=start, expected=length)
+        if start + length == self.values.start + self.values.nbytes:
+            self.source.check_end()
         return np.frombuffer(data, self.values.dtype).reshape(shape, order="F")

@@ -45,13 +45,25 @@ def read(store: Store) -> BorrowedArray:
         store, store.file, Values(_HEAD + _extended(header, store.file), _shape(header, store.file), dtype)
     )
     labels = [bytes(one).rstrip(b"\0 ").decode("latin-1") for one in header["label"][: max(0, int(header["nlabl"]))]]
-    attrs = {"labels": labels, "space_group": int(header["ispg"])}
+    attrs = {"labels": labels, "space_group": int(header["ispg"]), **_of_the_cell(header)}
     axes = _axes(header, len(layout.shape))
-    between = _extended(header, store.file)
-    untold = [f"the extended header ({between} bytes)"] if between else []
     return BorrowedArray(
-        layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE}, untold=untold
-    )
+        layout, format=_FORMAT, store=store, attrs=attrs, axes=axes, image={"convention": _TITLE},
+        untold=_untold(header),
+    )  # fmt: skip
+
+
+def _of_the_cell(header: Any) -> dict[str, Any]:
+    """Where in its cell a volume begins, and angles of the cell that are not right ones."""
+    start = [int(header[f"n{name}start"]) for name in "xyz"]
+    angles = [float(header["cellb"][name]) for name in ("alpha", "beta", "gamma")]
+    found: dict[str, Any] = {"start": start} if any(start) else {}
+    return found if angles in ([0.0] * 3, [90.0] * 3) else {**found, "cell_angles": angles}
+
+
+def _untold(header: Any) -> tuple[str, ...]:
+    size, kind = int(header["nsymbt"]), bytes(header["exttyp"]).rstrip(b"\0 ").decode("latin-1")
+    return (f"the extended header ({size} bytes{f' of the type {kind}' if kind else ''})",) if size else ()
 
 
 def _extended(header: Any, key: str) -> int:

@@ -17,7 +17,7 @@ from zvcore.borrowed.scaled import ScaledValues
 from zvcore.borrowed.unpacking import Unpacked
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.images import Axis
-from zvcore.nifti.untold import untold_of
+from zvcore.nifti.fields import further_fields, header_extensions, second_affine
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
@@ -43,11 +43,10 @@ def read(store: Store) -> BorrowedArray:
         attrs = {
             "affine": header.get_best_affine().tolist(), "qform_code": int(header["qform_code"]),
             "sform_code": int(header["sform_code"]), "descrip": _text(header["descrip"]),
-            "intent": list(map(_text, header.get_intent()[::2])),
+            "intent": list(map(_text, header.get_intent()[::2])), **further_fields(header),
         }  # fmt: skip
         axes = _axes(header, len(values.shape))
-        end = int(header.sizeof_hdr)
-        untold = untold_of(header, extended=values.start > end + 4 and head[end] != 0)
+        untold = (*header_extensions(head, header), *second_affine(header))
     check_items(store.file, values.dtype)
     # Colours are never scaled, the standard says.
     plain = slope is None or (slope, inter) == (1, 0) or values.dtype.names is not None

@@ -13,6 +13,7 @@ from zvcore.borrowed.file import library
 from zvcore.documents.values import is_number
 from zvcore.errors import UnsupportedError
 from zvcore.images.slabs import slabs
+from zvcore.nifti.fields import SAYABLE, say_fields
 from zvcore.report import Report
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _SMALLEST, _LARGEST = 1e-18, 1e18
 _LONGEST_NAME = 16
 # Attributes that the header has a place for.
 _CODES = ("sform_code", "qform_code")
-_KEPT = ("affine", *_CODES, "descrip", "intent")
+_KEPT = ("affine", *_CODES, "descrip", "intent", *SAYABLE)
 
 
 def write_nifti(file: BinaryIO, image: WholeImage, *, packed: bool = False) -> Report:
@@ -126,6 +127,7 @@ def _header(image: WholeImage, axes: list[int | None], shape: list[int], dtype: 
     _place(header, image, sizes, offsets, report)
     _say_description(header, image.attrs.get("descrip"), report)
     _say_intent(header, image.attrs.get("intent"), report)
+    say_fields(header, image.attrs, report)
     return header
 
 
