@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["as_dtype", "in_native_order"]
+__all__ = ["as_dtype", "in_native_order", "is_held_by"]
 
 
 def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -27,3 +27,24 @@ def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]
 def in_native_order(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The same items in the byte order of this machine. Texts of any length have none, and numpy fails if asked."""
     return dtype if dtype.kind == "T" else dtype.newbyteorder("=")
+
+
+def is_held_by(dtype: np.dtype[Any], values: npt.NDArray[Any]) -> bool:
+    """Whether these numbers all stay what they are as `dtype`, which is one of numbers, too."""
+    # For numpy, integers of 64 bits are safe in floats of 64, which they are not.
+    if not values.size or (values.dtype.kind in (dtype.kind, "b") and np.can_cast(values.dtype, dtype)):
+        return True
+    if dtype.kind == "b":
+        return bool(np.isin(values, (0, 1)).all())
+    if dtype.kind == "f" and values.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return bool(np.array_equal(values.astype(dtype), values, equal_nan=True))
+    if values.dtype.kind == "f" and not (np.isfinite(values).all() and (values == np.floor(values)).all()):
+        return False
+    low, high = int(values.min()), int(values.max())
+    if dtype.kind == "f":
+        # Larger integers have gaps between them.
+        most = 1 << (np.finfo(dtype).nmant + 1)
+        return -most <= low and high <= most
+    limits = np.iinfo(dtype)
+    return limits.min <= low and high <= limits.max

@@ -365,3 +365,96 @@ def test_what_is_put_in_place_is_as_durable_as_the_store(
         parent = "v/0" if len(made) > 1 else "v"
         assert synced[-1:] == [parent] * fsync
         assert len(synced) == 5 * len(made) * fsync
+
+
+def pair(value: float) -> list[np.ndarray]:
+    return [np.full((2, 3), value, "f4"), np.full((2, 3), value + 1, "f4")]
+
+
+@pytest.mark.parametrize(
+    ("had", "new"),
+    [
+        (np.array([1, 2], "u1"), [300, -5]),
+        (np.array([1, 2], "i4"), [0.5, 2.7]),
+        (np.array([1, 2], "i8"), [2.0**63, 0]),
+        (np.array([1, 2], "i4"), [np.nan, 0]),
+        (np.array([True, False]), [5, 0]),
+        (np.array([1, 2], "f4"), [2**24 + 1, 0]),
+        (np.array([1, 2], "f4"), [0.1, 0]),
+        (np.array([1, 2], "f8"), [2**53 + 1, 0]),
+        (np.array([1, 2], "u1"), ["3", "4"]),
+        (np.ones((2, 3), "u1"), [[1], [2]]),
+    ],
+    ids=str,
+)
+def test_values_of_objects_that_the_store_cannot_hold_are_refused(tmp_path: Path, had: Any, new: Any) -> None:
+    points = np.ones((2, 3))
+    zvf.write_polylines(tmp_path / "l", pair(0), chunk_shape=(10,) * 3, object_attributes={"n": had})
+    zvf.write_points(tmp_path / "p", points, chunk_shape=(10,) * 3, object_ids=[0, 1], object_attributes={"n": had})
+    with pytest.raises(ValueError, match=r"object attribute 'n' .* in the store"):
+        zvf.write_polylines(tmp_path / "l", pair(1), object_attributes={"n": new}, append=True)
+    with pytest.raises(ValueError, match=r"object attribute 'n' .* in the store"):
+        zvf.write_points(tmp_path / "p", points, object_ids=[2, 3], object_attributes={"n": new}, append=True)
+    for name in "lp":
+        assert np.array_equal(zvf.open(tmp_path / name).level(0).object_attribute("n"), had)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "new"),
+    [
+        ("u1", [255, 0]),
+        ("i4", [-3.0, 2.0]),
+        ("?", [1, 0]),
+        ("f4", [2**24, 0.5]),
+        ("f8", [2**53, 1]),
+        ("f4", [np.nan, 1]),
+    ],
+)
+def test_values_of_objects_that_the_store_can_hold_are_taken(tmp_path: Path, dtype: str, new: list) -> None:
+    had = np.array([1, 0], dtype)
+    zvf.write_polylines(tmp_path / "s", pair(0), chunk_shape=(10,) * 3, object_attributes={"n": had})
+    zvf.write_polylines(tmp_path / "s", pair(1), object_attributes={"n": new}, append=True)
+    found = zvf.open(tmp_path / "s").level(0).object_attribute("n")
+    assert found.dtype == had.dtype and np.array_equal(found, np.array([1, 0, *new], dtype), equal_nan=dtype[0] == "f")
+
+
+def test_what_hangs_on_groups_is_kept_and_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    zvf.write_polylines(
+        path, pair(0), chunk_shape=(10,) * 3, groups={0: [0], 1: [1], 2: []},
+        group_attributes={"g": [1, 2, 3], "v": np.ones((3, 2), "f4")},
+    )  # fmt: skip
+    zvf.write_polylines(path, pair(1), append=True)
+    zvf.write_polylines(path, pair(2), groups={1: [4]}, append=True)
+    level = zvf.open(path).level(0)
+    assert level.group_attribute("g").tolist() == [1, 2, 3] and level.group_attribute_names() == ["g", "v"]
+    assert {number: ids.tolist() for number, ids in level.groups().items()} == {0: [0], 1: [1, 4]}
+    more = {"g": [30, 40], "v": np.zeros((2, 2))}
+    zvf.write_polylines(path, pair(3), groups={3: [6], 4: [7]}, group_attributes=more, append=True)
+    level = zvf.open(path).level(0)
+    assert level.group_attribute("g").tolist() == [1, 2, 3, 30, 40]
+    assert level.group_attribute("v").tolist() == [[1, 1]] * 3 + [[0, 0]] * 2
+    assert sorted(level.groups()) == [0, 1, 3, 4]
+    assert zvf.validate(path, level=5).ok
+
+
+@pytest.mark.parametrize(
+    ("groups", "attributes", "message"),
+    [
+        ({2: [2]}, {}, "'g', of which the new groups have no values"),
+        ({2: [2]}, {"h": [1]}, "'g', of which"),
+        ({2: [2]}, {"g": [1, 2]}, "'g' has 2 rows for the 1 groups from 2 on"),
+        ({}, {"g": [1, 2]}, "'g' has 2 rows for the 0 groups from 2 on"),
+        ({2: [2]}, {"g": [0.5]}, "'g' is float64 and int64 in the store"),
+        ({2: [2]}, {"g": [3], "h": [3]}, "'h' has 1 rows for the 3 groups from 0 on"),
+    ],
+)
+def test_what_hangs_on_groups_and_cannot_be_merged_is_refused(
+    tmp_path: Path, groups: dict, attributes: dict, message: str
+) -> None:
+    path = tmp_path / "s"
+    zvf.write_polylines(path, pair(0), chunk_shape=(10,) * 3, groups={0: [0], 1: [1]}, group_attributes={"g": [1, 2]})
+    with pytest.raises(ValueError, match=message):
+        zvf.write_polylines(path, pair(1), groups=groups, group_attributes=attributes, append=True)
+    level = zvf.open(path).level(0)
+    assert level.group_attribute("g").tolist() == [1, 2] and len(level.object_ids()) == 2

@@ -18,6 +18,7 @@ from zvcore.zvf.composing import compressor_codecs, level_attributes
 from zvcore.zvf.inputs import GivenAttribute
 from zvcore.zvf.linkwriting import LinkCollector
 from zvcore.zvf.manifests import ManifestTable
+from zvcore.zvf.merging import as_stored, merged_group_attributes, merged_groups
 from zvcore.zvf.repacking import shard_shape_for
 
 if TYPE_CHECKING:
@@ -356,15 +357,12 @@ class Assembler:
         ids = np.zeros(0, np.int64) if row_ids is None else row_ids
         for name, values in self._object_values(ids, given.object_attributes).items():
             builder.object_attribute(name, values)
-        groups: dict[int, Any] = {} if self.old is None else dict(self.old.level.groups())
-        for number, members in given.groups.items():
-            if int(number) < 0:
-                raise ValueError(f"group ids must be >= 0, got {number}")
-            groups[int(number)] = [*groups.get(int(number), ()), *members]
+        level = None if self.old is None else self.old.level
+        groups = merged_groups(level, given.groups)
         if groups:
             builder.groups(groups)
-        for name, values in given.group_attributes.items():
-            builder.object_attribute(name, np.asarray(values), "group_attributes")
+        for name, values in merged_group_attributes(level, groups, given.group_attributes).items():
+            builder.object_attribute(name, values, "group_attributes")
         arrays = ["vertices", *(["vertex_attributes"] if self.columns else [])]
         if row_ids is not None:
             arrays.append("object_index")
@@ -395,7 +393,7 @@ class Assembler:
                 continue
             old = had[name]
             whole = np.empty((len(row_ids), *old.shape[1:]), old.dtype)
-            whole[fresh] = new
+            whole[fresh] = as_stored(f"object attribute {name!r}", new, old)
             place = {int(number): row for row, number in enumerate(known.tolist())}
             whole[~fresh] = old[[place[number] for number in row_ids[~fresh].tolist()]]
             found[name] = whole[order]

@@ -244,6 +244,9 @@ class Level:
     def object_attribute_names(self) -> list[str]:
         return self._names("object_attributes")
 
+    def group_attribute_names(self) -> list[str]:
+        return self._names("group_attributes")
+
     def fragment_attribute_names(self) -> list[str]:
         return self._names("fragment_attributes")
 
