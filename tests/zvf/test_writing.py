@@ -458,3 +458,43 @@ def test_what_hangs_on_groups_and_cannot_be_merged_is_refused(
         zvf.write_polylines(path, pair(1), groups=groups, group_attributes=attributes, append=True)
     level = zvf.open(path).level(0)
     assert level.group_attribute("g").tolist() == [1, 2] and len(level.object_ids()) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_positions_are_appended_as_the_store_has_them(tmp_path: Path, dtype: str) -> None:
+    exact = np.array([[1000000.123456789, 2, 3], [1000001.5, 2, 3]])
+    other = "float64" if dtype == "float32" else "float32"
+    zvf.write_polylines(tmp_path / "l", [exact], chunk_shape=(1e7,) * 3, dtype=dtype)
+    zvf.write_points(tmp_path / "p", exact, chunk_shape=(1e7,) * 3, dtype=dtype)
+    for options in ({}, {"dtype": dtype}):
+        zvf.write_polylines(tmp_path / "l", [exact], append=True, **options)
+        zvf.write_points(tmp_path / "p", exact, append=True, **options)
+    with pytest.raises(ValueError, match=f"positions are {other} and {dtype} in the store"):
+        zvf.write_polylines(tmp_path / "l", [exact], append=True, dtype=other)
+    with pytest.raises(ValueError, match=f"positions are {other} and {dtype} in the store"):
+        zvf.write_points(tmp_path / "p", exact, append=True, dtype=other)
+    lines, points = (zvf.open(tmp_path / name).level(0).read().positions for name in "lp")
+    assert lines.dtype == points.dtype == dtype and len(lines) == len(points) == 6
+    assert np.array_equal(np.unique(lines[:, 0]), exact[:, 0].astype(dtype))
+    assert np.array_equal(np.unique(points[:, 0]), exact[:, 0].astype(dtype))
+
+
+def test_nothing_is_appended_below_coarser_levels(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    zvf.write_polylines(path, pair(0), chunk_shape=(10,) * 3)
+    zvf.write_polylines(path, pair(1), append=True)
+    zvf.write_coarser_level(path, every=2)
+    with pytest.raises(UnsupportedError, match="append before they are made"):
+        zvf.write_polylines(path, pair(2), append=True)
+    assert zvf.validate(path, level=5).ok
+    assert [len(level.object_ids()) for level in zvf.open(path)] == [4, 4]
+
+
+def test_flat_arrays_are_appended_as_the_store_has_them(tmp_path: Path) -> None:
+    exact = np.array([[1000000.123456789, 2, 3], [1000001.5, 2, 3]])
+    for dtype in ("f4", "f8"):
+        zvf.from_trx_arrays(tmp_path / dtype, exact.astype(dtype), [0, 2], chunk_shape=(1e7,) * 3)
+        for other in ("f4", "f8"):
+            zvf.from_trx_arrays(tmp_path / dtype, exact.astype(other), [0, 2], append=True)
+        level = zvf.open(tmp_path / dtype).level(0)
+        assert level.dtype == dtype and np.array_equal(level.read_object(2), exact.astype(dtype))

@@ -56,7 +56,8 @@ def from_trx_arrays(
         if len(values) != len(vertices):
             raise ValueError(f"{name!r} has {len(values)} rows for {len(vertices)} vertices")
     cuts = {name: _cut(values, bounds) for name, values in named.items()}
-    options.setdefault("dtype", vertices.dtype if vertices.dtype in (np.float32, np.float64) else "float32")
+    if not options.get("append"):
+        options.setdefault("dtype", vertices.dtype if vertices.dtype in (np.float32, np.float64) else "float32")
     return write_polylines(store_path, _cut(vertices, bounds), vertex_attributes=cuts or None, **options)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["Extent", "Job", "Wanted", "bins_per_chunk", "writing"]
+__all__ = ["Extent", "Job", "Wanted", "bins_per_chunk", "positions_dtype", "writing"]
 
 Corner = npt.NDArray[Any]
 
@@ -102,6 +102,17 @@ class Job:
     assembler: Assembler = field(init=False)
 
 
+def positions_dtype(path: str | os.PathLike[str] | Store, append: bool, asked: Any) -> np.dtype[Any]:
+    """The type of the positions to write: what is asked for, what the store has that is appended to, or float32."""
+    wanted = np.dtype(np.float32 if asked is None else asked).newbyteorder("=")
+    if not append:
+        return wanted
+    stored = VectorStore(open_store(path)).level(0).dtype.newbyteorder("=")
+    if asked is not None and wanted != stored:
+        raise ValueError(f"positions are {wanted} and {stored} in the store")
+    return stored
+
+
 @contextmanager
 def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
     """Where positions of so many coordinates go. The level and the root appear once the block ends without an error."""
@@ -147,6 +158,11 @@ def _shape_of(store: Store, wanted: Wanted, ndim: int) -> tuple[float, ...]:
         raise ValueError(f"the store's chunk_shape is {parent.chunk_shape}, not {tuple(shape)}")
     if wanted.geometry not in parent.geometry_types:
         raise ValueError(f"the store holds {', '.join(parent.geometry_types)}, not {wanted.geometry}")
+    if parent.levels[1:]:
+        raise UnsupportedError(
+            "a store with coarser levels, which would lack what is appended: append before they are made",
+            key=store.root, found=parent.levels,
+        )  # fmt: skip
     return parent.chunk_shape
 
 

@@ -18,7 +18,7 @@ from zvcore.errors import UnsupportedError
 from zvcore.stores import Store
 from zvcore.zvf.batches import cut_lines, cut_points
 from zvcore.zvf.inputs import Belongings, line_batches, point_batches
-from zvcore.zvf.jobs import Wanted, bins_per_chunk, writing
+from zvcore.zvf.jobs import Wanted, bins_per_chunk, positions_dtype, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ def write_points(
     fragment_attributes: Mapping[str, Mapping[tuple[int, ...], Any]] | None = None,
     groups: Mapping[int, Any] | None = None,
     group_attributes: Mapping[str, Any] | None = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
     backend: str | None = None,
     chunk_by_attribute: str | None = None,
     out_of_bounds: str | None = None,
@@ -56,12 +56,12 @@ def write_points(
     `positions` is an array of one row per point, or an iterable of such arrays; then `vertex_attributes` and
     `object_ids` are iterables of arrays of the same lengths. `out_of_bounds` says what happens to points outside
     `bounds`: "raise" (the default when bounds are given), "ignore" or "expand". With `append` the points go into a
-    store that exists.
+    store that exists. Positions are float32 unless `dtype` says float64, or, with `append`, what the store has.
     """
     _refuse(backend, chunk_by_attribute)
     belongings = Belongings.of(object_attributes, fragment_attributes, groups, group_attributes)
     owned = object_ids is not None or object_attributes is not None or groups is not None
-    batches = point_batches(positions, vertex_attributes, object_ids, np.dtype(dtype))
+    batches = point_batches(positions, vertex_attributes, object_ids, positions_dtype(store_path, append, dtype))
     first, batches = _peek(batches)
     if first is None:
         raise ValueError("Cannot write an empty set of points")
@@ -123,7 +123,7 @@ def write_polylines(
     fragment_attributes: Mapping[str, Mapping[tuple[int, ...], Any]] | None = None,
     groups: Mapping[int, Any] | None = None,
     group_attributes: Mapping[str, Any] | None = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
     geometry_type: str = "streamline",
     backend: str | None = None,
     chunk_by_attribute: str | None = None,
@@ -136,7 +136,8 @@ def write_polylines(
     """Write lines, each an array of one row per vertex, cut at the borders of chunks.
 
     `polylines` and the values of `vertex_attributes` may be any iterables; they are gone through once. Ids are 0, 1, 2,
-    ... unless `object_ids` gives others.
+    ... unless `object_ids` gives others. Positions are float32 unless `dtype` says float64, or, with `append`, what the
+    store has.
     """
     _refuse(backend, chunk_by_attribute)
     if out_of_bounds == "ignore":
@@ -146,7 +147,7 @@ def write_polylines(
     if geometry_type not in ("streamline", "polyline", "line"):
         raise ValueError(f"geometry_type is 'streamline' or 'polyline', not {geometry_type!r}")
     belongings = Belongings.of(object_attributes, fragment_attributes, groups, group_attributes)
-    batches = line_batches(polylines, vertex_attributes, object_ids, np.dtype(dtype))
+    batches = line_batches(polylines, vertex_attributes, object_ids, positions_dtype(store_path, append, dtype))
     first, batches = _peek(batches)
     if first is None:
         raise ValueError("Cannot write empty polyline list")
