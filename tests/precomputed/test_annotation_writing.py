@@ -271,6 +271,24 @@ def test_what_cannot_be_held_is_named(tmp_path: Path) -> None:
     assert any("'foo_bar'" in loss.what for loss in report.losses)
 
 
+@pytest.mark.parametrize("declared", [False, True])
+def test_values_that_float32_cannot_hold_are_refused_or_told(declared: bool) -> None:
+    def write(*parts: Any) -> Any:
+        batches = [{"point": np.zeros((len(part), 3)), "v": np.asarray(part)} for part in parts]
+        properties = {"v": {"type": "float32"}} if declared else {}
+        report = write_annotations(MemoryStore(), "point", iter(batches), dimensions=NM, properties=properties)
+        return [loss.where for loss in report.losses]
+
+    assert write([0.1, 1]) == write([0.5, 1], [0.1, 0.2], [0.3]) == ["v"]
+    assert write([0.5, np.nan, np.inf, 2.0**100]) == write(np.array([0.1], "f4")) == write(np.array([0.1], "f2")) == []
+    for bad in ([1e300, 1.0], [1.0, -1e300]):
+        with pytest.raises(ValueError, match=r"'v' of type float32 cannot hold -?1e\+300"):
+            write([0.5], bad)
+    if declared:
+        assert write([2**24 + 1, 1]) == write([1, 2], [-(2**60) - 1, 1]) == ["v"]
+        assert write([2**24, 1]) == write([1, 2], [-1, 1]) == []
+
+
 def test_a_set_that_is_there_is_replaced_only_if_that_is_wanted(tmp_path: Path) -> None:
     points = {"point": np.random.default_rng(0).random((2000, 3))}
     write_annotations(tmp_path, "point", points, dimensions=NM, limit=10)

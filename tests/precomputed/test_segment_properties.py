@@ -80,6 +80,8 @@ def test_what_cannot_be_held_is_named() -> None:
         write([1, 2, 3], [1, 1, 2])
     assert [loss.where for loss in write(np.array([2**40, 1, 2])).losses] == ["a"]
     assert [loss.where for loss in write(np.array([0.1, 1, 2])).losses] == ["a"]
+    assert [loss.where for loss in write(([2**24 + 1, 1, 2], {"data_type": "float32"})).losses] == ["a"]
+    assert not write(([2**24, 1, 2], {"data_type": "float32"})).losses
 
 
 def test_they_are_replaced_only_if_that_is_wanted(tmp_path: Path) -> None:

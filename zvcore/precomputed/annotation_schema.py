@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.casting import is_held_by
 from zvcore.documents.members import Place
 from zvcore.precomputed.annotation_boxes import bounds_of
 from zvcore.precomputed.annotation_info import GEOMETRY, PROPERTY_ID, AnnotationProperty
@@ -68,6 +69,8 @@ class Schema:
         self.form = RecordForm(type, len(self.dimensions), self.properties, self.relationships)
         # How far positions are from what they were.
         self.rounding = 0.0
+        # The columns whose values are not stored exactly.
+        self._inexact: set[str] = set()
         self.next_id: int | None = None if ID in columns else 0
 
     def _declared(self, columns: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, AnnotationProperty]:
@@ -88,7 +91,7 @@ class Schema:
             if "type" in declaration:
                 found[name] = _property(id, declaration)
             elif name in columns:
-                found[name] = _derived(id, name, columns[name], declaration, self.report)
+                found[name] = _derived(id, name, columns[name], declaration)
             else:
                 raise ValueError(f"there is no column of the property {name!r}")
         return found
@@ -110,7 +113,7 @@ class Schema:
         for name, one in self._by_column.items():
             if name not in columns:
                 raise ValueError(f"a batch has no column {name!r}")
-            typed[self.form.names[one.id]] = _values(name, columns[name], one)
+            typed[self.form.names[one.id]] = self._property_values(name, columns[name], one)
         unknown = columns.keys() - self._known
         if unknown:
             raise ValueError(f"a batch has the column {min(unknown)!r}, which others have not")
@@ -121,6 +124,13 @@ class Schema:
         if not whole.all():
             raise ValueError(f"annotation {ids[np.argmin(whole)]} lies nowhere: its positions are not finite numbers")
         return Block(ids, self.form.encode(typed, count), related), low, high
+
+    def _property_values(self, name: str, column: Any, one: AnnotationProperty) -> npt.NDArray[Any]:
+        given = _numbers(name, column, one)
+        values = _values(name, given, one)
+        if values.dtype.kind == "f" and not is_held_by(values.dtype, given):
+            self._inexact.add(name)
+        return values
 
     @property
     def _known(self) -> set[str]:
@@ -174,7 +184,10 @@ class Schema:
         return found
 
     def tell_losses(self) -> None:
-        """What became of positions."""
+        """What became of positions, and of the values of properties."""
+        for name in self._by_column:
+            if name in self._inexact:
+                self.report.lose(name, "the values are stored as float32, which is not exact")
         if self.rounding and np.isfinite(self.rounding):
             self.report.lose("positions", f"they are stored as float32, and changed by up to {self.rounding:.3g}")
 
@@ -201,14 +214,12 @@ def _property(id: str, declaration: Mapping[str, Any]) -> AnnotationProperty:
     return found
 
 
-def _derived(
-    id: str, name: str, column: Any, declaration: Mapping[str, Any], report: Report
-) -> AnnotationProperty:  # fmt: skip
+def _derived(id: str, name: str, column: Any, declaration: Mapping[str, Any]) -> AnnotationProperty:
     """The property that the values of a column make."""
     if not isinstance(column, Named):
         values = np.asarray(column)
         if values.dtype.kind not in "OUST":
-            return _property(id, {**declaration, "type": _type_of(name, values, report)})
+            return _property(id, {**declaration, "type": _type_of(name, values)})
         column = Named.of(values)
     if len(column.names) > _MOST_NAMES:
         raise ValueError(f"{name!r} has {len(column.names)} different texts, and a property is a number")
@@ -216,15 +227,13 @@ def _derived(
     return _property(id, {"enum_labels": column.names, **declaration, "type": type})
 
 
-def _type_of(name: str, values: npt.NDArray[Any], report: Report) -> str:
+def _type_of(name: str, values: npt.NDArray[Any]) -> str:
     dtype = values.dtype
     if values.ndim == 2 and dtype == np.uint8 and values.shape[1] in (3, 4):
         return "rgb" if values.shape[1] == 3 else "rgba"
     if values.ndim != 1:
         raise ValueError(f"the property {name!r} has the shape {values.shape}: only colours have several components")
     if dtype in _SMALLER:
-        if dtype.itemsize == 8 and values.size and (values.astype("f4") != values)[~np.isnan(values)].any():
-            report.lose(name, "the values are stored as float32, which is not exact")
         return _SMALLER[dtype]
     if dtype.kind not in "iu":
         raise ValueError(f"the property {name!r}: there is no type for values of {dtype}")
@@ -239,9 +248,8 @@ def _type_of(name: str, values: npt.NDArray[Any], report: Report) -> str:
     )
 
 
-def _values(name: str, column: Any, one: AnnotationProperty) -> npt.NDArray[Any]:
-    """The values of a column in the type of its property; ValueError for what it cannot hold."""
-    values = _numbers(name, column, one)
+def _values(name: str, values: npt.NDArray[Any], one: AnnotationProperty) -> npt.NDArray[Any]:
+    """Numbers in the type of a property, floats rounded; ValueError for what it cannot hold."""
     wanted = one.components
     if values.shape[1:] != (() if wanted == 1 else (wanted,)):
         raise ValueError(f"the property {name!r} of type {one.type} has {wanted} components, not {values.shape[1:]}")
@@ -251,7 +259,11 @@ def _values(name: str, column: Any, one: AnnotationProperty) -> npt.NDArray[Any]
         raise ValueError(f"the property {name!r} of type {one.type} cannot be {values.dtype}")
     if one.dtype.kind == "f":
         with np.errstate(over="ignore"):
-            return values.astype(one.dtype)
+            stored = values.astype(one.dtype)
+        beyond = np.isinf(stored) & np.isfinite(values)
+        if beyond.any():
+            raise ValueError(f"the property {name!r} of type {one.type} cannot hold {values[beyond][0]}")
+        return stored
     if values.size:
         limits = np.iinfo(one.dtype)
         low, high = values.min(), values.max()

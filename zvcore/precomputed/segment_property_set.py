@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.casting import is_held_by
 from zvcore.errors import ConflictError, MetadataError
 from zvcore.precomputed.annotation_source import Named, as_columns
 from zvcore.precomputed.ids import as_ids
@@ -222,8 +223,8 @@ def _numbers(name: str, values: npt.NDArray[Any], given: Mapping[str, Any], repo
             raise ValueError(f"the property {name!r} of type {dtype} cannot hold {values.min()} to {values.max()}")
     with np.errstate(over="ignore"):
         stored = values.astype(dtype)
-    if values.dtype == np.float64 and (stored != values).any():
-        if not np.isfinite(stored).all():
-            raise ValueError(f"the property {name!r} has values that float32 cannot hold")
+    if not np.isfinite(stored).all():
+        raise ValueError(f"the property {name!r} has values that float32 cannot hold")
+    if not is_held_by(dtype, values):
         report.lose(name, "the values are stored as float32, which is not exact")
     return {"id": name, **given, "type": "number", "data_type": dtype.name, "values": stored.tolist()}
