@@ -67,16 +67,17 @@ def test_lists_of_a_relationship_come_back_as_they_were(type: str, sharding: Any
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("number", [0, 1, -1])
 def test_cells_come_back(type: str, sharding: Any, count: int, number: int, tmp_path: Path) -> None:
-    found = made(tmp_path, type, count, sharding)
+    place, copy = tmp_path / "here", tmp_path / "out"
+    found = made(place, type, count, sharding)
     level = found.levels[number]
-    values = IndexValues(LocalStore(tmp_path), level)
+    values = IndexValues(LocalStore(place), level)
     cells = values.keys()
-    rewritten(tmp_path, level, cells[0], without_the_last(found.form))
-    rewritten(tmp_path, level, cells[-1], lambda data: b"broken")
-    assert not zvcore.verify(tmp_path).ok
-    zvcore.repair(tmp_path, tmp_path / "out")
-    check(tmp_path / "out")
-    assert sorted(zvcore.open(tmp_path / "out").in_box([0] * 3, [200] * 3)["id"].tolist()) == found.ids().tolist()
+    rewritten(place, level, cells[0], without_the_last(found.form))
+    rewritten(place, level, cells[-1], lambda data: b"broken")
+    assert not zvcore.verify(place).ok
+    zvcore.repair(place, copy)
+    check(copy)
+    assert sorted(zvcore.open(copy).in_box([0] * 3, [200] * 3)["id"].tolist()) == found.ids().tolist()
 
 
 @pytest.mark.parametrize("type", ["point", "ellipsoid"])

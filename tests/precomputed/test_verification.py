@@ -64,7 +64,13 @@ def damaged_value(folder: Path, id: int) -> None:
     (folder / name).write_bytes(data)
 
 
-def test_a_damaged_value_is_named_and_the_others_saved(tmp_path: Path) -> None:
+@pytest.fixture
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a copy can be made."""
+    return tmp_path_factory.mktemp("copy") / "new"
+
+
+def test_a_damaged_value_is_named_and_the_others_saved(tmp_path: Path, elsewhere: Path) -> None:
     write_sharded(tmp_path, SPEC, VALUES)
     damaged_value(tmp_path, 7)
     damaged_value(tmp_path, 20)
@@ -76,11 +82,10 @@ def test_a_damaged_value_is_named_and_the_others_saved(tmp_path: Path) -> None:
         assert (problem.where, problem.offset, problem.length) == (name, offset, size)
         assert "gzip" in problem.what
     original = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    copied = repair(tmp_path, tmp_path / "copy", spec=SPEC)
+    copied = repair(tmp_path, elsewhere, spec=SPEC)
     assert copied.counts["values dropped"] == 2
     want = {id: value for id, value in VALUES.items() if id not in (7, 20)}
-    assert slow_values(SPEC, tmp_path / "copy") == want
-    shutil.rmtree(tmp_path / "copy")
+    assert slow_values(SPEC, elsewhere) == want
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == original
     repaired = repair(tmp_path, spec=SPEC)
     assert not repaired.ok
@@ -157,7 +162,7 @@ BROKEN: dict[str, tuple[ShardingSpec, bytes, str, Any, bool, dict[int, bytes]]] 
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_can_be_wrong(tmp_path: Path, name: str) -> None:
+def test_what_can_be_wrong(tmp_path: Path, elsewhere: Path, name: str) -> None:
     spec, data, text, chunk, fatal, saved = BROKEN[name]
     put(tmp_path, "0.shard", data)
     report = verify(tmp_path, spec=spec)
@@ -167,13 +172,13 @@ def test_what_can_be_wrong(tmp_path: Path, name: str) -> None:
     assert problem.fatal == fatal
     assert report.ok == (not fatal)
     assert str(problem).startswith("0.shard")
-    repaired = repair(tmp_path, tmp_path / "new", spec=spec)
+    repaired = repair(tmp_path, elsewhere, spec=spec)
     assert repaired.problems == report.problems
     if fatal:
-        assert slow_values(spec, tmp_path / "new") == saved
-    kv = ShardedStore(tmp_path / "new", spec)
+        assert slow_values(spec, elsewhere) == saved
+    kv = ShardedStore(elsewhere, spec)
     assert dict(kv.items()) == saved
-    assert verify(tmp_path / "new", spec=spec).ok
+    assert verify(elsewhere, spec=spec).ok
     repair(tmp_path, spec=spec)
     assert verify(tmp_path, spec=spec).ok
     assert dict(ShardedStore(tmp_path, spec).items()) == saved
