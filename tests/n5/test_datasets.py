@@ -409,6 +409,17 @@ class TestResizing:
         array.resize((4,))
         assert array[...].tolist() == [1, 1, 1, 1]
 
+    @pytest.mark.parametrize("order", "FC")
+    def test_blocks_outside_are_not_among_those_that_are_read(self, order, tmp_path):
+        array = zvcore.create(tmp_path / "d", format="n5", shape=(8, 8), dtype="u1", chunks=(4, 4), order=order)
+        array[...] = 1
+        array.resize((4, 8), keep_blocks=True)
+        assert sorted(array.blocks()) == [(0, 0), (0, 1)]
+        assert [array.read_block(place).shape for place in array.blocks()] == [(4, 4), (4, 4)]
+        assert sum(path.is_file() for path in (tmp_path / "d").rglob("*")) == 5
+        array.resize((8, 8))
+        assert len(list(array.blocks())) == 4 and array[...].all()
+
     def test_others_see_it_after_a_refresh(self, tmp_path):
         array = zvcore.create(tmp_path / "d", format="n5", shape=(4,), dtype="u1", chunks=(2,))
         other = zvcore.open(tmp_path / "d")

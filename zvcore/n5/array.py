@@ -144,8 +144,11 @@ class N5Array(WithAttributes, Array[Item]):
             raise error.located(key=key, chunk=self._position(position))
 
     def blocks(self) -> Iterator[tuple[int, ...]]:
-        """The grid positions of all stored blocks, those outside the dataset's dimensions too."""
-        return (place for _, place in self._layout.stored_objects() if place is not None)
+        """The grid positions of all stored blocks, without those outside the dimensions: they have no values."""
+        grid = self.grid
+        for _, place in self._layout.stored_objects():
+            if place is not None and all(i < count for i, count in zip(place, grid, strict=True)):
+                yield place
 
     def read_block(self, position: Any) -> Any:
         """The values of one block, or None if it is not stored.
