@@ -121,6 +121,7 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
         (info(scale_key="a/../../x"), MetadataError, "leads out"),
         (info(scale_key="/etc"), MetadataError, "folder"),
         (info(scale_key="a\\b"), MetadataError, "folder"),
+        (info(scale_key="\ud800"), MetadataError, "not Unicode text"),
         (info(scale_key="gs://x/y"), UnsupportedError, "gs://x/y"),
         (info(scale_size=[70, 45]), MetadataError, "size"),
         (info(scale_size=[70, 45, 0]), MetadataError, "size"),

@@ -79,6 +79,11 @@ def resolve_key(key: Any, where: str | None) -> str:
     """A scale's folder relative to the volume's root, which it may not leave."""
     if not isinstance(key, str) or not key:
         raise MetadataError("a scale's key is not a string", key=where, found=repr(key))
+    try:
+        # As names of files that are not UTF-8 are shown.
+        key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise MetadataError("a scale's key is not Unicode text", key=where, found=ascii(key)) from None
     if "://" in key:
         raise UnsupportedError("the scale lies at another address; open the volume there", key=where, found=key)
     parts: list[str] = []
