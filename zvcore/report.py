@@ -108,8 +108,8 @@ class Problem:
 
     @property
     def damage(self) -> bool:
-        """Whether something is broken, and not merely odd, unfinished, or unreadable for zvcore."""
-        return self.fatal and self.status == "damaged"
+        """Whether something is broken, and not merely odd, unfinished, unreadable for zvcore, or out of its reach."""
+        return self.fatal and self.status == "damaged" and self.kind is not What.STORE
 
     @classmethod
     def of(cls, error: ZvcoreError, where: str = "", chunk: Any = None, kind: What | None = None) -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zvcore.care.refusals import refusal
 from zvcore.engine.fetching import StaleSourcesError
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 
@@ -41,10 +42,10 @@ def first_bad(
             found = decode(first, last)
         except (ConflictError, StaleSourcesError):
             raise
-        except ZvcoreError as error:
+        except (ZvcoreError, OSError) as error:
             if last - first <= 1:
                 side_by_side += 1
-                yield first, error
+                yield first, refusal(error)
             else:
                 middle = (first + last) // 2
                 waiting += [(middle, last), (first, middle)]

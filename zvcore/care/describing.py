@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from zvcore.care.refusals import refusal
 from zvcore.care.walking import DEEPEST_GROUP
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import get_format
@@ -98,14 +99,14 @@ class Inspector(Generic[AnyArray]):
         for name, below in members.items():
             try:
                 answer["members"][name] = self.inspect(store.child(name), None, depth + 1, below)
-            except ZvcoreError as error:
-                answer["members"][name] = unread(self.format, error)
+            except (ZvcoreError, OSError) as error:
+                answer["members"][name] = unread(self.format, refusal(error))
         return answer
 
 
 def unread(format: str, error: ZvcoreError) -> dict[str, Any]:
     """What is told of something that this error keeps from being described."""
-    kind = "broken" if Problem.of(error).damage else "unsupported"
+    kind = "broken" if Problem.of(error).status == "damaged" else "unsupported"
     return {"format": format, "kind": kind, "error": str(error)}
 
 

@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any
 from zvcore.care.unfinished import refuse_unfinished
 from zvcore.converting.note import places_above
 from zvcore.engine import default_thread_count
-from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
+from zvcore.errors import MetadataError, StoreError, UnsupportedError, ZvcoreError
 from zvcore.opening import store_at
 from zvcore.progress import shown
 from zvcore.report import What
 from zvcore.stores import Store, open_store
+from zvcore.stores.others import unreadable_objects
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ _LONGEST_LINE = 1 << 20
 # How many objects are under way for each thread, and how many requests to a store over a network.
 _AHEAD = 4
 _REQUESTS = 16
+# How many objects that cannot be read are named.
+_NAMED = 1000
 
 
 @dataclass(frozen=True)
@@ -72,13 +75,29 @@ def make_manifest(
 ) -> tuple[int, int]:
     """Write the manifest of what lies at a path or URL, in place of one that is there: (how many objects, bytes).
 
-    `verify` finds it there, and in every copy. An unfinished conversion gets none: what it lacks would never be missed.
+    `verify` finds it there, and in every copy. An unfinished conversion gets none, and neither does what has objects
+    that cannot be read, such as links that lead to nothing: what they lack would never be missed.
     `fsync` is as in `zvcore.open`.
     """
     store = store_at(path, "r+", storage_options).durable(fsync)
     refuse_unfinished(path, store, None, storage_options, "certified")
+    _refuse_unreadable(store)
     with shown(progress, _objects(store), "checksums", "object") as watch:
         return write_manifest(store, threads, watch)
+
+
+def _refuse_unreadable(store: Store) -> None:
+    """Notes of the error name each object that cannot be read, as far as there is room."""
+    found = unreadable_objects(store)
+    first = next(found, None)
+    if first is None:
+        return
+    error = StoreError(f"{first.message}; there is no manifest without it", key=first.key)
+    for other in itertools.islice(found, _NAMED):
+        error.add_note(str(other))
+    if next(found, None) is not None:
+        error.add_note("and more")
+    raise error
 
 
 def write_manifest(
@@ -124,11 +143,18 @@ def _objects(store: Store, prefix: str = "") -> Iterator[str]:
 
 def _digests(store: Store, keys: Iterable[str], threads: int | None) -> Iterator[Entry]:
     """The checksum of each object, in the order of the keys; those that are gone meanwhile are left out."""
+    return _looked_at(store, keys, threads, _digest)
+
+
+def _looked_at(
+    store: Store, keys: Iterable[str], threads: int | None, look: Callable[[Store, str], Entry | None]
+) -> Iterator[Entry]:
+    """What `look` gives for each object, in the order of the keys, without None."""
     count = _REQUESTS if store.remote else threads or default_thread_count()
     waiting: deque[Future[Entry | None]] = deque()
     with ThreadPoolExecutor(count, "zvcore-manifest") as pool:
         for key in keys:
-            waiting.append(pool.submit(_digest, store, key))
+            waiting.append(pool.submit(look, store, key))
             if len(waiting) > count * _AHEAD:
                 found = waiting.popleft().result()
                 if found is not None:
@@ -149,6 +175,14 @@ def _digest(store: Store, key: str) -> Entry | None:
         size += len(data)
         if len(data) < _PIECE:
             return Entry(key, size, digest.hexdigest())
+
+
+def _digest_if_readable(store: Store, key: str) -> Entry | None:
+    """For a check: that one object cannot be read is told by others, and no reason not to look at the next."""
+    try:
+        return _digest(store, key)
+    except OSError:
+        return Entry(key, store.size(key) or 0, "")
 
 
 # --- checking
@@ -223,7 +257,7 @@ def _compared(
     store: Store, told: Iterator[Entry], there: Iterator[str], fast: bool, threads: int | None
 ) -> Iterator[tuple[Entry | None, Entry | None]]:
     """(what the manifest says, what is there) of each object, both in the order of keys."""
-    looked = _sizes(store, there) if fast else _digests(store, there, threads)
+    looked = _sizes(store, there) if fast else _looked_at(store, there, threads, _digest_if_readable)
     entry, found = next(told, None), next(looked, None)
     while entry is not None or found is not None:
         if found is None or (entry is not None and entry.key < found.key):

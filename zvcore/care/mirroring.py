@@ -6,12 +6,14 @@ copy that was interrupted resumes where it was: objects that are there already a
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
+from zvcore.care.refusals import refusal
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, ZvcoreError
 from zvcore.format import formats
 from zvcore.progress import shown
@@ -19,6 +21,7 @@ from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
 from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
+from zvcore.stores.others import unreadable_objects
 from zvcore.stores.overlap import are_same, overlap
 from zvcore.stores.request_threads import side_by_side
 
@@ -33,6 +36,8 @@ __all__ = ["copy", "sync"]
 _BLOCK = 8 << 20
 _BATCH = 512
 _AT_ONCE = 16
+# After these, no other object can be written either.
+_NO_OBJECT_IS_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @asked_by(CopyQuestion)
@@ -124,6 +129,8 @@ class _Mirror:
     def run(self, *, delete: bool = False) -> Report:
         report = Report()
         late: list[str] = []
+        if self.source.file is None:
+            report.tell(*map(Problem.of, unreadable_objects(self.source)))
         with shown(self._asked.progress, self._keys(), "copying", "object") as watch:
             self._pass(report, self._data(late), watch)
             if report.ok:
@@ -167,6 +174,12 @@ class _Mirror:
         except ZvcoreError as error:
             error.key = error.key or key
             return error, 0
+        except OSError as error:
+            if error.errno in _NO_OBJECT_IS_WRITTEN:
+                raise
+            refused = refusal(error)
+            refused.key = key
+            return refused, 0
 
     def _mirrored(self, key: str) -> tuple[str, int]:
         to = key if self.target.file is None else self.target.file

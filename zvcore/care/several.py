@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.refusals import refusal
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.note import unfinished_at
 from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from zvcore.opening import Path
     from zvcore.stores import Store
 
-__all__ = ["Datasets", "datasets_in", "root_of", "verify_several", "verify_unmarked"]
+__all__ = ["Datasets", "datasets_in", "refused", "root_of", "verify_several", "verify_unmarked"]
 
 # In how many folders that are no datasets datasets are looked for in turn.
 _MOST_NESTED = 1000
@@ -172,9 +173,14 @@ def _verified(place: str, verify: Callable[[str], Report]) -> Report:
     try:
         return verify(place)
     except (CorruptDataError, OSError) as error:
-        report = Report()
-        report.tell(Problem.of(error, root_of(place)) if isinstance(error, ZvcoreError) else Problem("", str(error)))
-        return report
+        return refused(error, place)
+
+
+def refused(error: CorruptDataError | OSError, place: Path) -> Report:
+    """The report on a place that cannot even be opened."""
+    report = Report()
+    report.tell(Problem.of(refusal(error), root_of(place)))
+    return report
 
 
 def verify_unmarked(datasets: Datasets, verify: Callable[[str, str], Report]) -> Report:

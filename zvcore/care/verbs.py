@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.care.manifest import MANIFEST, check_manifest, manifest_around
-from zvcore.care.several import datasets_in, root_of, verify_several, verify_unmarked
+from zvcore.care.refusals import refusal
+from zvcore.care.several import datasets_in, refused, root_of, verify_several, verify_unmarked
 from zvcore.care.unfinished import place_of, refuse_unfinished, unfinished_within
 from zvcore.converting.note import (
     FINISHED,
@@ -25,7 +26,7 @@ from zvcore.converting.note import (
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.part_notes import FOLDER as PARTS
 from zvcore.converting.share import Share
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, StoreError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, get_format
 from zvcore.logs import Log
 from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
@@ -34,6 +35,7 @@ from zvcore.report import MOST_KEPT, Problem, Report, What, keeping
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.key_selection import keys_of
 from zvcore.stores.opening import shared_options
+from zvcore.stores.others import unreadable_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -102,6 +104,8 @@ def verify(
             store, found, only = find(path, "r", format, storage_options)
         except (MetadataError, UnsupportedError) as error:
             return _verify_without_document(path, error, storage_options, one)
+        except (CorruptDataError, OSError) as error:
+            return refused(error, path)
         meant = None if only is None else [only]
         try:
             with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
@@ -114,16 +118,31 @@ def verify(
                     report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
         except UnlistedError as error:
             return _verify_without_document(path, error, storage_options, one)
+        except (CorruptDataError, OSError) as error:
+            report = refused(error, path)
         report.watch = None
-        if not fast:
-            told = (Problem.of(error) for error in store.damaged())
-            report.tell(*(replace(one, where=one.where.removeprefix(f"{store.root}/")) for one in told))
+        _tell_what_the_store_tells(report, store, only, fast, share)
         _check_manifest(report, store, only, fast, threads, share)
     # Last: a conversion that wrote during the check may have ended by now.
     _tell_unfinished(
         report, store.root, [unfinished_around(place_of(path, store), storage_options), *unfinished_within(store, only)]
     )
     return report
+
+
+def _tell_what_the_store_tells(report: Report, store: Store, only: str | None, fast: bool, share: Share | None) -> None:
+    """Report what has the name of an object and cannot be read: it is not listed, and so seen by no other check. And
+    what a power cut has left.
+    """
+    damaged = () if fast else store.damaged()
+    try:
+        for error in unreadable_objects(store, only or ""):
+            if share is None or share.has(str(error.key)):
+                report.tell(Problem.of(error))
+        told = (Problem.of(error) for error in damaged)
+        report.tell(*(replace(one, where=one.where.removeprefix(f"{store.root}/")) for one in told))
+    except OSError as error:
+        report.tell(Problem.of(refusal(error, store.root)))
 
 
 def _is_file(path: Path) -> bool:
@@ -391,6 +410,8 @@ def find(
     unfinished = None if store is None else unfinished_at(store)
     if unfinished is not None:
         raise UnsupportedError(f"{unfinished}: nothing of it can be read yet", key=text)
+    if store is None and "://" not in text and os.path.islink(text) and not os.path.exists(text):
+        raise StoreError("this is a link that leads to nothing", key=text)
     if store is None and not ("://" not in text and os.path.exists(text)):
         raise NotFoundError("there is nothing here", key=text)
     if broken is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
+from zvcore.care.refusals import refusal
 from zvcore.documents import LARGEST_TOLD
 from zvcore.documents.values import DEEPEST
-from zvcore.report import What, join
+from zvcore.report import Problem, What, join
 from zvcore.stores.copying import is_backup
 from zvcore.stores.key_selection import keys_of, within
+from zvcore.stores.others import Other
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -49,7 +51,13 @@ def look_at_all(
     while waiting:
         path, meant = waiting.pop()
         part = report.part()
-        members = look(store.child(path) if path else store, part, meant)
+        node = store.child(path) if path else store
+        members: Iterable[str] = ()
+        try:
+            members = look(node, part, meant)
+        except OSError as error:
+            # Others may be sound, or have other damage.
+            part.tell(Problem.of(refusal(error, node.root)))
         report.extend(part, path)
         for name in reversed(list(members)):
             inside = below(meant, name)
@@ -89,6 +97,16 @@ def objects(
             report.add(key, what, chunk=position, fatal=False, kind=What.STRAY)
         else:
             yield key, position
+    for prefix in [""] if only is None else only:
+        _folders_in_places(store, grid, report, prefix)
+
+
+def _folders_in_places(store: Store, grid: Grid, report: Report, prefix: str) -> None:
+    """Report folders that have the very names of objects: readers would take these for never stored."""
+    for key, other in store.others(prefix):
+        position = grid.position(key) if other is Other.FOLDER else None
+        if position is not None and all(map(lt, position, grid.extents)):
+            report.add(key, f"a folder lies where the {grid.word} should be", chunk=position, kind=What.STORE)
 
 
 def stray_objects(names: Iterable[str], guests: Container[str], report: Report) -> None:

@@ -56,10 +56,11 @@ def listed(path: str, sizes: bool) -> dict[str, Any]:
     import zvcore
     from zvcore.care.verbs import find
     from zvcore.commands.terminal import damage_of, put
+    from zvcore.commands.tree import folder
 
     below = entries(path)
     if below is not None:
-        return {"members": below}
+        return folder(path, below) if sizes else {"members": below}
     if sizes:
         found = zvcore.inspect(path)
         if found.get("unlisted"):

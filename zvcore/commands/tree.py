@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -41,19 +41,25 @@ def inspected(path: str) -> dict[str, Any]:
     """What lies at a path; of a folder that is no dataset itself, what lies in it."""
     import zvcore
     from zvcore.commands.ls import entries
-    from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 
     below = entries(path)
-    if below is None:
-        return zvcore.inspect(path)
+    return zvcore.inspect(path) if below is None else folder(path, below)
+
+
+def folder(path: str, below: Mapping[str, Any]) -> dict[str, Any]:
+    """What these are that lie in a folder that is no dataset itself."""
+    import zvcore
+    from zvcore.care.refusals import refusal
+    from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+
     members: dict[str, Any] = {}
     for name, entry in below.items():
         try:
             members[name] = zvcore.inspect(f"{path.rstrip('/')}/{name}")
         except (NotFoundError, UnsupportedError):
             members[name] = entry
-        except ZvcoreError as error:
-            members[name] = {"kind": "broken", "error": str(error)}
+        except (ZvcoreError, OSError) as error:
+            members[name] = {"kind": "broken", "error": str(refusal(error))}
     return {"kind": "folder", "members": members}
 
 

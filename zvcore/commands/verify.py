@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.commands import NOT_SUPPORTED, FormatNames
+from zvcore.commands import NOT_SUPPORTED, FormatNames, UsageError
 from zvcore.commands.cat import count
 from zvcore.commands.convert import part
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -44,22 +45,30 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands.terminal import print_json, reading
     from zvcore.distributed import cluster
+    from zvcore.errors import ZvcoreError
 
     found = set()
     answers = []
+    failed: list[Exception] = []
     with cluster(options.dask) as client:
         for path in options.paths:
-            with reading(path):
-                report = zvcore.verify(
-                    path,
-                    options.fast,
-                    options.threads,
-                    client,
-                    format=options.format,
-                    progress=not options.quiet,
-                    part=options.part,
-                    max_problems=options.limit or None,
-                )
+            try:
+                with reading(path):
+                    report = zvcore.verify(
+                        path,
+                        options.fast,
+                        options.threads,
+                        client,
+                        format=options.format,
+                        progress=not options.quiet,
+                        part=options.part,
+                        max_problems=options.limit or None,
+                    )
+            except (UsageError, ZvcoreError, OSError) as error:
+                # What is said of the others is worth no less.
+                failed.append(error)
+                answers.append({"path": path, "error": str(error)})
+                continue
             found.add(report.status)
             if options.json:
                 answers.append({"path": path, **report.to_json(options.limit or None)})
@@ -67,7 +76,16 @@ def run(options: argparse.Namespace) -> int:
                 print_report(options, path, report)
     if options.json:
         print_json(answers[0] if len(answers) == 1 else answers)
+    raise_first(failed)
     return next(number for status, number in STATUSES.items() if status in found)
+
+
+def raise_first(failed: Sequence[Exception]) -> None:
+    """Raise the first of these errors, if there are any, with the others as its notes."""
+    for error in failed[1:]:
+        failed[0].add_note(str(error))
+    if failed:
+        raise failed[0]
 
 
 def print_report(options: argparse.Namespace, path: str, report: Any) -> None:

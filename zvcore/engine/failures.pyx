@@ -1,12 +1,21 @@
 """From what went wrong in a thread to the exception that tells of it."""
 
+import errno
 import os
 
 from cpython.ref cimport Py_XDECREF, PyObject
 
 from zvcore.codecs.chain cimport CodecChain
 
-from zvcore.errors import CorruptDataError, OutOfMemoryError, ZvcoreError
+from zvcore.errors import CorruptDataError, OutOfMemoryError, StoreError, ZvcoreError
+
+
+# What `load` says of a name that something else has than a file.
+cdef dict NO_FILE = {
+    errno.EISDIR: "a folder lies where the object should be",
+    errno.ENOLINK: "the object is a link that leads to nothing",
+    errno.ENXIO: "what lies where the object should be is neither a file nor a folder",
+}
 
 
 cdef object failure_error(const Failure *failure, tuple chains):
@@ -30,6 +39,8 @@ cdef object failure_error(const Failure *failure, tuple chains):
         return CorruptDataError("the stored object is larger than its chunk can be",
                                 expected=f"at most {failure.expected} bytes", found=f"{failure.found}")
     if kind == SYSTEM_FAILURE:
+        if failure.status in NO_FILE:
+            return StoreError(NO_FILE[failure.status])
         return OSError(failure.status, os.strerror(failure.status))
     if kind == MEMORY_FAILURE:
         return OutOfMemoryError("not enough memory for a chunk",

@@ -8,10 +8,11 @@ import numpy as np
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.errno cimport ENAMETOOLONG, ENOENT, ENOTDIR
+from libc.errno cimport EISDIR, ENAMETOOLONG, ENOENT, ENOLINK, ENOTDIR, ENXIO
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
+from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, lstat, stat, struct_stat
 from posix.unistd cimport close
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
@@ -125,6 +126,22 @@ cdef class AtHand(Stored):
         return 0
 
 
+cdef int in_its_place(const char *path) noexcept nogil:
+    """What has the name of a file that is not there, as an errno: a folder, a link to nothing, a pipe. 0: nothing.
+
+    Only where nothing has its name can a chunk never have been stored.
+    """
+    cdef struct_stat found
+    if lstat(path, &found) != 0:
+        return 0
+    if S_ISLNK(found.st_mode) and stat(path, &found) != 0:
+        return ENOLINK
+    # One that is there by now was not when it was opened.
+    if S_ISREG(found.st_mode):
+        return 0
+    return EISDIR if S_ISDIR(found.st_mode) else ENXIO
+
+
 @cython.final
 cdef class WholeFiles(Stored):
     """Files of which each is a chunk."""
@@ -140,12 +157,15 @@ cdef class WholeFiles(Stored):
         cdef uint8_t *memory
         cdef int64_t got
         cdef file_stamp stamp
-        cdef int fd
+        cdef int fd, code
         found.data = NULL
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
         fd = open_object(path, &stamp)
-        if fd == -ENOENT or fd == -ENOTDIR or fd == -ENAMETOOLONG:
+        if fd == -ENOENT:
+            code = in_its_place(path)
+            return fail_system(slot, chunk, code) if code != 0 else 0
+        if fd == -ENOTDIR or fd == -ENAMETOOLONG:
             return 0
         if fd < 0:
             return fail_system(slot, chunk, -fd)

@@ -12,6 +12,7 @@ import numpy as np
 
 from zvcore.boxes import count_of
 from zvcore.care.checking import WrongSizeError
+from zvcore.care.refusals import refusal
 from zvcore.care.walking import Grid, objects
 from zvcore.engine import Keys, Sources, default_thread_count, fetch_sound
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
@@ -132,7 +133,7 @@ class Checker:
         keys = Keys.of([key for key, _ in batch])
         try:
             files, _ = fetch_sound(self.store, Sources(keys), count=len(batch), threads=self.threads)
-        except ZvcoreError:
+        except (ZvcoreError, OSError):
             # The store does not answer for all of them: which these are is seen when each is asked for.
             return {}
         told: dict[int, Problem | None] = {}
@@ -166,8 +167,8 @@ class Checker:
             odd = self._header(key, position)
             if not self.fast:
                 self.array.read_block(position)
-        except ZvcoreError as error:
-            return self._problem(error, key, position)
+        except (ZvcoreError, OSError) as error:
+            return self._problem(refusal(error), key, position)
         return odd
 
     def _problem(self, error: ZvcoreError, key: str, position: tuple[int, ...]) -> Problem:

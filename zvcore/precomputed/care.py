@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.refusals import refusal
 from zvcore.care.rewriting import Patient
 from zvcore.care.walking import below, look_at_all
 from zvcore.errors import InvalidKeyError, MetadataError, ZvcoreError
@@ -49,8 +50,8 @@ def verify(
     def visit(part: Part, report: Report, only: Sequence[str] | None) -> None:
         try:
             part.verify(report, only, fast)
-        except ZvcoreError as error:
-            report.tell(Problem.of(error, part.folder or INFO))
+        except (ZvcoreError, OSError) as error:
+            report.tell(Problem.of(refusal(error, part.store.root), part.folder or INFO))
 
     _visit_all(open_store(store, "r"), report, only, threads, spec, visit)
     return report

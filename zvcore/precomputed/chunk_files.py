@@ -62,6 +62,7 @@ class ChunkFiles(FilePart):
             report.add(self.prefix, what, expected="names that all end alike", found=f"{packed} of {files} packed")
         report.count("files", files)
         if only is None:
+            self.tell_folders(report, lambda name: self.layout.place_of(name) is not None)
             report.count("chunks not stored", math.prod(self.layout.grid) - stored)
 
     def _files(self, only: Sequence[str] | None, report: Report) -> Iterator[tuple[str, Place]]:

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from zvcore import codecs
+from zvcore.care.refusals import refusal
 from zvcore.engine import default_thread_count
 from zvcore.errors import ZvcoreError
-from zvcore.report import Problem
+from zvcore.report import Problem, What
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,6 +49,12 @@ class Part(ABC):
     @abstractmethod
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         """Check all of it, or `only` these names within the folder. With `fast`, nothing is decoded."""
+
+    def tell_folders(self, report: Report, is_object: Callable[[str], bool]) -> None:
+        """Report folders that have the very names of objects: readers would take these for never stored."""
+        for name in self.store.list_dir(self.folder)[0]:
+            if is_object(name):
+                report.add(f"{self.prefix}{name}", "a folder lies where a file should be", kind=What.STORE)
 
     @abstractmethod
     def repair(self, patient: Patient, original: Store, report: Report, only: Sequence[str] | None) -> None:
@@ -100,8 +107,8 @@ class FilePart(Part):
         def problems_of(item: T) -> Iterable[Problem]:
             try:
                 return look(item) or ()
-            except ZvcoreError as error:
-                return [Problem.of(error)]
+            except (ZvcoreError, OSError) as error:
+                return [Problem.of(refusal(error, self.store.root))]
 
         threads = self.threads or default_thread_count()
         seen = 0

@@ -56,6 +56,8 @@ class Shards(Part):
             report.looked_at()
         if isinstance(self.judge, ChunkJudge) and only is None:
             report.count("chunks not stored", max(0, math.prod(self.judge.layout.grid) - stored))
+        if only is None:
+            self.tell_folders(report, lambda name: self.reader.spec.shard_number(name) is not None)
         for name in self.reader.store.list_dir(self.folder)[1] if only is None else only:
             if name.endswith(".shard") and self.reader.spec.shard_number(name) is None:
                 what = "the name is that of no shard of this specification"

@@ -9,6 +9,7 @@ import numpy as np
 
 from zvcore.care.checking import first_bad
 from zvcore.care.intervals import byte_map, overlaps
+from zvcore.care.refusals import refusal
 from zvcore.engine import Keys, fetch_sound
 from zvcore.errors import ConflictError, OutOfMemoryError, ZvcoreError
 from zvcore.layout import Sources
@@ -152,8 +153,8 @@ def examine(reader: ShardReader, shard: int, judge: Judge, *, fast: bool = False
         numbers, entries = stored_minishards(reader, file)
     except ConflictError:
         raise
-    except ZvcoreError as error:
-        report.tell(Problem.of(error, key, kind=What.INDEX))
+    except (ZvcoreError, OSError) as error:
+        report.tell(Problem.of(refusal(error, reader.store.root), key, kind=What.INDEX))
         return found
     found.file = file
     tables = _tables(reader, file, numbers, entries, found)

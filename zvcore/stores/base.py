@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores.chunk_cache import ChunkCache
     from zvcore.stores.files import OpenFile
+    from zvcore.stores.others import Other
     from zvcore.stores.partial_writes import Unfinished
 
 __all__ = ["Snapshot", "Stamp", "Store", "UnlistedError", "prefix_path"]
@@ -192,6 +193,16 @@ class Store(ABC):
     @abstractmethod
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         """What a folder holds itself, in order: (names of folders, names of objects)."""
+
+    def others(self, prefix: str = "") -> Iterator[tuple[str, Other]]:
+        """What else lies below a folder, by its key: folders, and what has the name of an object and cannot be read.
+
+        Nothing, where objects are all that there can be.
+        """
+        return iter(())
+
+    def refuse_other(self, key: str) -> None:
+        """StoreError if something has the name of an object that there is not: then it may have been stored once."""
 
     def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
         """The names of some of the objects that a folder holds itself, found among `most` of its entries."""

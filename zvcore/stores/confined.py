@@ -19,6 +19,7 @@ from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, check_span, prefix_path
 from zvcore.stores.listing import Listing
 from zvcore.stores.locks import lock_path
+from zvcore.stores.others import others_below, others_in
 from zvcore.stores.partial_writes import Unfinished, unfinished_of
 from zvcore.stores.read_only import ReadOnlyStore
 from zvcore.stores.reading import keys_below, read_ranges
@@ -27,6 +28,8 @@ from zvcore.system.beneath import open_beneath
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from zvcore.stores.others import LookedInto, Other
 
 __all__ = ["ConfinedStore", "Confinement", "any_name"]
 
@@ -357,6 +360,14 @@ class ConfinedStore(ReadOnlyStore):
         return keys_below(prefix_path(prefix), enter)
 
     def _enter(self, prefix: str) -> _OpenFolder | None:
+        opened = self._opened_folder(prefix)
+        if opened is None:
+            return None
+        way, descriptor = opened
+        return _OpenFolder(self, way, Listing(b"/".join(way), descriptor))
+
+    def _opened_folder(self, prefix: str) -> tuple[Names, int] | None:
+        """(the way to a folder, its descriptor)."""
         way = self._way_to_folder(prefix)
         try:
             descriptor, found = self._folder.open(way, self._allowed)
@@ -369,7 +380,7 @@ class ConfinedStore(ReadOnlyStore):
         if not modes.S_ISDIR(found.st_mode):
             os.close(descriptor)
             return None
-        return _OpenFolder(self, way, Listing(b"/".join(way), descriptor))
+        return way, descriptor
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         folders, objects = self._found(prefix)
@@ -381,6 +392,19 @@ class ConfinedStore(ReadOnlyStore):
     def _found(self, prefix: str, most: int | None = None) -> tuple[builtins.list[str], builtins.list[str]]:
         folder = self._enter(prefix)
         return ([], []) if folder is None else folder.names(most)
+
+    def others(self, prefix: str = "") -> Iterator[tuple[str, Other]]:
+        return others_below(prefix_path(prefix), self._looked_into, lambda key: self._kind_behind(self._way(key)))
+
+    def _looked_into(self, prefix: str) -> LookedInto | None:
+        opened = self._opened_folder(prefix)
+        if opened is None:
+            return None
+        try:
+            found = others_in(opened[1])
+        finally:
+            os.close(opened[1])
+        return found._replace(entries=[one for one in found.entries if self._may_be(one[0])])
 
     def _kind_behind(self, link: Names) -> int:
         """A folder or an object, or neither. A link that leads out passes for an object, and reading it is an error."""

@@ -137,7 +137,7 @@ class IndexCache(ProcessCache):
                         return cast("T", entry.value)
                     self._drop(name)
                 if asking and stamp is None:
-                    return None
+                    break
                 flight = self._flights.get(name)
                 ours = flight is None or not (flight.stamp == stamp if asking else not fresh)
                 if ours:
@@ -147,6 +147,8 @@ class IndexCache(ProcessCache):
                 value = self._read(indexes, key, name, flight) if ours else flight.result(key)
             if attempt.error is not None and ours and asking and store.stamp(key) == stamp:
                 raise attempt.error  # it has nothing to do with this object
+        if value is None:
+            store.refuse_other(key)
         return cast("T | None", value)
 
     def known(self, indexes: Indexes[T], key: str) -> T | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 import time
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,7 @@ from zvcore.stores.listing import Listing
 from zvcore.stores.lock_names import too_long
 from zvcore.stores.locks import FileLock, FileLocks, held_locks, holds, lock_path, remove_stale_lock
 from zvcore.stores.open_files import pool
+from zvcore.stores.others import others_below, others_in, refuse_other
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
 from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from zvcore.errors import ZvcoreError
     from zvcore.stores.files import OpenFile
+    from zvcore.stores.others import LookedInto, Other
 
 __all__ = ["LocalStore"]
 
@@ -237,6 +240,27 @@ class LocalStore(Store):
             return [], []
         folders, objects, _ = listing.names(most=most)
         return folders, objects
+
+    def others(self, prefix: str = "") -> Iterator[tuple[str, Other]]:
+        return others_below(prefix_path(prefix), self._looked_into, self._type_behind)
+
+    def refuse_other(self, key: str) -> None:
+        refuse_other(files.join(self._folder, key), key)
+
+    def _looked_into(self, prefix: str) -> LookedInto | None:
+        try:
+            return others_in(os.fsdecode(self._prefix_folder(prefix)))
+        except OSError as error:
+            _unless_absent(error)
+            return None
+
+    def _type_behind(self, key: str) -> int:
+        try:
+            return stat.S_IFMT(os.stat(files.join(self._folder, key)).st_mode)
+        except OSError as error:
+            if error.errno not in (*_ABSENT, errno.ELOOP):
+                raise
+            return 0
 
     # --- writing
 

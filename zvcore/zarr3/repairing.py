@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.care.refusals import refusal
 from zvcore.care.rewriting import Patient
 from zvcore.care.walking import below, objects
 from zvcore.engine import Buffers
@@ -80,13 +81,16 @@ def _repair_objects(checker: Checker, stored: Iterable[tuple[str, tuple[int, ...
             else:
                 report.count("chunks kept")
             continue
-        # In a copy, the lock is never contended.
-        with patient.store.edit(key) as edit:
-            if layout.simple:
-                _repair_shard(checker, layout, edit, position, patient)
-            else:
-                checker.shard(key, position)
-                _repair_nested(checker, layout, edit, position, report.problems[mark:], patient)
+        try:
+            # In a copy, the lock is never contended.
+            with patient.store.edit(key) as edit:
+                if layout.simple:
+                    _repair_shard(checker, layout, edit, position, patient)
+                else:
+                    checker.shard(key, position)
+                    _repair_nested(checker, layout, edit, position, report.problems[mark:], patient)
+        except PermissionError as error:
+            report.tell(Problem.of(refusal(error, patient.store.root), key, position))
 
 
 def _drop(patient: Patient, key: str, position: Any, report: Report, what: str, kind: What = What.INDEX) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zvcore.care.chunks import ChunkChecker, ObjectChecker
 from zvcore.care.ome import check_ome
+from zvcore.care.refusals import refusal
 from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects, tells_too_much
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
@@ -195,7 +196,10 @@ class Checker(ChunkChecker):
             super().objects(batch)
             return
         for key, position in batch:
-            self.shard(key, position)
+            try:
+                self.shard(key, position)
+            except OSError as error:
+                self.report.tell(Problem.of(refusal(error, self.store.root), key, position))
             self.report.looked_at()
 
     # --- shards

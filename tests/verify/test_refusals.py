@@ -1,0 +1,192 @@
+"""Objects that the system does not give out: each is told of, and nothing else is passed over for them."""
+
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.commands import cli
+from zvcore.report import What
+from zvcore.stores import LocalStore
+from zvcore.stores.late_writes import settle
+
+VALUES = np.arange(1, 16**3 + 1, dtype=np.uint16).reshape(16, 16, 16)
+# A regular file that not even root may read: that is a mode of 000 to a test that root runs.
+SECRET = "/proc/sys/vm/compact_memory"
+
+
+def may_be_read(path: str) -> bool:
+    try:
+        with open(path, "rb"):
+            return True
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+needs_secret = pytest.mark.skipif(may_be_read(SECRET), reason="every file that is known here may be read")
+
+KINDS = {
+    "zarr3": {"format": "zarr3", "chunks": (8, 8, 8), "codec": "gzip"},
+    "zarr3 sharded": {"format": "zarr3", "chunks": (4, 4, 4), "shards": (8, 8, 8), "codec": "gzip"},
+    "zarr2": {"format": "zarr2", "chunks": (8, 8, 8), "codec": "gzip"},
+    "n5": {"format": "n5", "chunks": (8, 8, 8), "codec": "gzip"},
+    "precomputed": {"format": "precomputed", "chunks": (8, 8, 8)},
+    "precomputed sharded": {"format": "precomputed", "chunks": (4, 4, 4), "shards": (8, 8, 8)},
+}  # fmt: skip
+
+
+def made(path: Path, kind: str) -> list[Path]:
+    """A dataset of this kind; the paths of its chunks, or shards."""
+    array = zvcore.create(path, shape=VALUES.shape, dtype=VALUES.dtype, **KINDS[kind])
+    array[...] = VALUES.reshape(array.shape)
+    settle()
+    documents = ("zarr.json", ".zarray", "attributes.json", "info")
+    return sorted(one for one in path.rglob("*") if one.is_file() and one.name not in documents)
+
+
+def hurt(path: Path, kind: str) -> tuple[str, list[str]]:
+    """(the key of an object that may not be read, the keys of two that are damaged) of a new dataset."""
+    first, second, third, *_ = made(path, kind)
+    for one in (first, third):
+        one.write_bytes(b"\x01")
+    second.unlink()
+    second.symlink_to(SECRET)
+    return str(second.relative_to(path)), [str(one.relative_to(path)) for one in (first, third)]
+
+
+@needs_secret
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_object_that_may_not_be_read_is_told_of_with_all_other_problems(tmp_path: Path, kind: str) -> None:
+    secret, damaged = hurt(tmp_path / "a", kind)
+    report = zvcore.verify(tmp_path / "a")
+    told = {one.where: one for one in report.problems if one.fatal}
+    assert told.keys() == {secret, *damaged}
+    assert told[secret].kind is What.STORE
+    assert "Permission" in told[secret].what
+    assert all(told[key].kind is not What.STORE for key in damaged)
+
+
+@needs_secret
+@pytest.mark.parametrize("kind", ["zarr3", "zarr3 sharded", "n5", "precomputed"])
+def test_a_repair_takes_out_what_is_damaged_and_not_what_may_not_be_read(tmp_path: Path, kind: str) -> None:
+    secret, damaged = hurt(tmp_path / "a", kind)
+    report = zvcore.repair(tmp_path / "a")
+    assert {one.where for one in report.losses} == {*damaged}
+    assert (tmp_path / "a" / secret).is_symlink()
+    assert [one.kind for one in zvcore.verify(tmp_path / "a").problems if one.fatal] == [What.STORE]
+
+
+@needs_secret
+def test_a_manifest_is_compared_with_all_that_may_be_read(tmp_path: Path) -> None:
+    chunks = made(tmp_path / "a", "zarr3")
+    zvcore.make_manifest(tmp_path / "a")
+    chunks[0].unlink()
+    chunks[0].symlink_to(SECRET)
+    chunks[5].unlink()
+    report = zvcore.verify(tmp_path / "a")
+    gone = [one.where for one in report.problems if one.kind is What.GONE]
+    assert gone == [str(chunks[5].relative_to(tmp_path / "a"))]
+    assert What.STORE in {one.kind for one in report.problems}
+
+
+@needs_secret
+def test_a_copy_names_what_may_not_be_read_and_goes_on(tmp_path: Path) -> None:
+    secret, _ = hurt(tmp_path / "a", "zarr3")
+    report = zvcore.copy(LocalStore(tmp_path / "a"), tmp_path / "b")
+    told = [one for one in report.problems if one.fatal]
+    assert [(one.where, one.kind) for one in told] == [(secret, What.STORE)]
+    assert "Permission" in told[0].what
+    assert report.counts["objects copied"] == 7
+
+
+def test_a_disk_that_is_full_ends_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path / "a", "zarr3")
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(LocalStore, "put", full)
+    with pytest.raises(OSError, match=os.strerror(28)):
+        zvcore.copy(tmp_path / "a", tmp_path / "b")
+
+
+@needs_secret
+def test_a_member_that_may_not_be_read_is_told_of_beside_the_others(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    group = zvcore.open(tmp_path / "g", "w", format="zarr3")
+    for name in ("a", "b", "c"):
+        group.create_array(name, shape=(4,), dtype="u1", codec="gzip")[...] = 1
+    settle()
+    (tmp_path / "g/b/zarr.json").unlink()
+    (tmp_path / "g/b/zarr.json").symlink_to(SECRET)
+    (tmp_path / "g/c/c/0").write_bytes(b"no gzip")
+    told = {one.where: one.kind for one in zvcore.verify(tmp_path / "g").problems if one.fatal}
+    assert told == {"b/zarr.json": What.STORE, "c/c/0": What.DATA}
+    members = zvcore.inspect(tmp_path / "g")["members"]
+    assert [members[name]["kind"] for name in ("a", "b", "c")] == ["array", "broken", "array"]
+    shutil.copytree(tmp_path / "g/b", tmp_path / "several/b.zarr", symlinks=True)
+    shutil.copytree(tmp_path / "g/a", tmp_path / "several/a.zarr")
+    for command in (["info"], ["ls", "-l"], ["tree"]):
+        assert cli.main([*command, str(tmp_path / "several")]) == 1
+        said = capfd.readouterr().out
+        assert "broken" in said
+        assert "uint8" in said
+
+
+# --- several paths
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here: a sound dataset, an archive that is cut off, and a damaged dataset."""
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path / "good.zarr", "zarr3")
+    made(tmp_path / "damaged.zarr", "zarr3")[0].write_bytes(b"no gzip")
+    with zipfile.ZipFile("bad.zip", "w") as archive:
+        archive.write("good.zarr/zarr.json", "zarr.json")
+    whole = Path("bad.zip").read_bytes()
+    Path("bad.zip").write_bytes(whole[: len(whole) // 2])
+
+
+@pytest.mark.usefixtures("places")
+def test_a_damaged_archive_does_not_keep_others_from_being_looked_at(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["verify", "good.zarr", "bad.zip", "damaged.zarr"]) == 1
+    said = capfd.readouterr().out
+    assert "good.zarr: sound" in said
+    assert "bad.zip: NOT sound" in said
+    assert "damaged.zarr: NOT sound" in said
+    assert cli.main(["verify", "--json", "good.zarr", "bad.zip", "damaged.zarr"]) == 1
+    answers = json.loads(capfd.readouterr().out)
+    assert [(one["path"], one["status"]) for one in answers] == [
+        ("good.zarr", "sound"), ("bad.zip", "damaged"), ("damaged.zarr", "damaged")
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("places")
+def test_what_is_not_there_does_not_keep_others_from_being_looked_at(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["verify", "nope", "damaged.zarr", "neither"]) == 2
+    said = capfd.readouterr()
+    assert "damaged.zarr: NOT sound" in said.out
+    assert "there is nothing at nope" in said.err
+    assert "there is nothing at neither" in said.err
+    assert cli.main(["verify", "--json", "good.zarr", "nope"]) == 2
+    good, nope = json.loads(capfd.readouterr().out)
+    assert good["status"] == "sound"
+    assert nope == {"path": "nope", "error": "there is nothing at nope"}
+
+
+@pytest.mark.usefixtures("places")
+def test_a_repair_that_cannot_begin_is_answered_in_json(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("good.zarr/zarr.json").write_text("{")
+    assert cli.main(["repair", "--json", "good.zarr"]) == 1
+    answer = json.loads(capfd.readouterr().out)
+    assert (answer["ok"], answer["sound"]) == (False, False)
+    assert answer["remaining"][0]["kind"] == "document"

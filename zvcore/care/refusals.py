@@ -1,0 +1,18 @@
+"""What the system says of an object, as errors of stores say it: a check tells of it, and goes on with the others."""
+
+from __future__ import annotations
+
+import os
+
+from zvcore.errors import StoreError, ZvcoreError
+
+__all__ = ["refusal"]
+
+
+def refusal(error: ZvcoreError | OSError, root: str = "") -> ZvcoreError:
+    """The same error, with the key of its object in the store with this root, as far as it says which that is."""
+    if isinstance(error, ZvcoreError):
+        return error
+    name = error.filename
+    key = os.fsdecode(name).removeprefix(f"{root}/" if root else "") if isinstance(name, str | bytes) else None
+    return StoreError(f"{type(error).__name__}: {error.strerror or error}", key=key)
