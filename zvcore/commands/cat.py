@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from zvcore.commands.regions import add_region, chosen_region
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     import math
 
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import open_array, print_json, put, reading, tell_unfinished
+    from zvcore.commands.terminal import bytes_out, flush, open_array, print_json, put, reading, tell_unfinished
     from zvcore.engine import Selection
     from zvcore.images.slabs import slabs
     from zvcore.opening import open_silently, store_at
@@ -64,9 +63,10 @@ def run(options: argparse.Namespace) -> int:
     if options.raw:
         if array.dtype.hasobject:
             raise UsageError("items of any length have no bytes of their own; without --raw they are printed")
+        out = bytes_out()
         for values in slabs(array, region, options.threads):
-            sys.stdout.buffer.write(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
-        sys.stdout.flush()
+            out.write(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
+        flush()
         return 0
     total = math.prod(Selection.basic(region, array.shape).result_shape)
     if options.json:
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(array.read(region, threads=options.threads))
         return 0
     print_rows(slabs(array, region, options.threads), options.limit or total)
-    sys.stdout.flush()
+    flush()
     if options.limit and total > options.limit:
         # With --quiet too: what was left out matters.
         put(

@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         understand(parser, arguments, options)
         with warning(), durable(durability_asked(options)), telling(options.verbose), opening_with(options):
             status: int = options.run(options)
-        flush()
+        flush_answer()
     except KeyboardInterrupt as error:
         tell_notes(error)
         return TERMINATED if isinstance(error, Terminated) else 130
@@ -124,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         tell_error(f"zvcore {options.command}: {in_options(str(error), options.parser)}")
+        tell_notes(error)
         return 2
     except Exception as error:
         if options.debug:
@@ -139,15 +140,16 @@ def understand(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
     try:
         _, rest = parser.parse_known_args(arguments, options)
     except SystemExit:
-        flush()
+        flush_answer()
         raise
     place_rest(parser, options, rest)
 
 
-def flush() -> None:
+def flush_answer() -> None:
     """Write what is left of the answer while somebody still looks after its failing: at its end Python would not."""
-    if sys.stdout is not None:  # `>&-`
-        sys.stdout.flush()
+    from zvcore.commands.terminal import flush
+
+    flush()
 
 
 def in_options(text: str, parser: argparse.ArgumentParser) -> str:

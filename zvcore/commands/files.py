@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +67,10 @@ def write_region(
 def _written(output: str) -> Iterator[Any]:
     """A file to write to, which takes the place of what is there when it is complete."""
     if output == "-":
-        yield sys.stdout.buffer
-        sys.stdout.flush()
+        from zvcore.commands.terminal import bytes_out, flush
+
+        yield bytes_out()
+        flush()
         return
     from zvcore.stores.plain_files import complete_file
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 def serve(options: argparse.Namespace) -> None:
     import os
 
-    from zvcore.commands.terminal import put, reading, say
+    from zvcore.commands.terminal import flush, put, reading, say
     from zvcore.serving import make_server
     from zvcore.stores.fenced import without_credentials
 
@@ -84,7 +83,7 @@ def serve(options: argparse.Namespace) -> None:
                 say(options, "anyone who can reach this server can read everything in this folder")
             # On stdout, so that a script can read where it listens.
             put(server.url)
-            sys.stdout.flush()
+            flush()
             server.serve_forever()
     except KeyboardInterrupt:
         # The way to end it, and no fault.

@@ -6,7 +6,7 @@ import itertools
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote
 
 from zvcore.wording import printable
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bar",
+    "bytes_out",
     "can_print",
     "damage_of",
+    "flush",
     "is_incomplete",
     "open_array",
     "parse_region",
@@ -39,6 +41,21 @@ def put(*lines: Any, words: bool = False) -> None:
     """
     for line in lines:
         print(printable(str(line)), file=sys.stderr if words else sys.stdout, flush=words)
+
+
+def flush() -> None:
+    """Have what was printed of the answer written, where there is anybody to write it to."""
+    if sys.stdout is not None:  # `>&-`
+        sys.stdout.flush()
+
+
+def bytes_out() -> BinaryIO:
+    """Where an answer goes that is bytes, and of no use to anybody else."""
+    from zvcore.commands import UsageError
+
+    if sys.stdout is None:
+        raise UsageError("stdout is closed, and the answer is to be written there")
+    return sys.stdout.buffer
 
 
 def say(options: argparse.Namespace, *lines: Any) -> None:
@@ -228,7 +245,7 @@ def bar(parts: Iterable[tuple[int, int, str]], width: int, signs: Mapping[str, s
 def can_print(text: str) -> bool:
     """Whether stdout knows these signs."""
     try:
-        text.encode(sys.stdout.encoding or "ascii")
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
     except UnicodeEncodeError:
         return False
     return True
