@@ -25,7 +25,12 @@ def printable(text: str) -> str:
     """Text from a store, without signs that a terminal would obey."""
     if text.isprintable():
         return text
-    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+    return "".join(sign if sign.isprintable() else f"\\x{_number(sign):02x}" for sign in text)
+
+
+def _number(sign: str) -> int:
+    """What is shown of a sign: of a byte of a name that is no UTF-8, which Python has as a surrogate, the byte."""
+    return ord(sign) - 0xDC00 if "\udc80" <= sign <= "\udcff" else ord(sign)
 
 
 def printable_lines(lines: Iterable[Any]) -> str:

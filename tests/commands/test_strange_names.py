@@ -92,3 +92,14 @@ def test_commands_print_in_one_place() -> None:
     }
     # A script for a shell, which has none but our own words in it, is printed as it is.
     assert places == {"terminal.py", "completion.py"}
+
+
+def test_names_that_are_no_utf_8_are_shown_with_their_bytes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    try:
+        zvcore.create(tmp_path / "caf\udce9.zarr", format="zarr3", shape=(4,), dtype="u1")
+    except OSError:
+        pytest.skip("this file system takes only Unicode names")
+    for command in ("ls", "verify", "tree"):
+        out = "\n".join(said(capfd, command, tmp_path))
+        assert "caf\\xe9.zarr" in out
+        assert "dce9" not in out
