@@ -137,6 +137,7 @@ class Format(ABC):
     takes_lines   whether it holds lines: then `write_lines` makes them
     takes_images  whether files of it are written as a whole: then `write_image` makes them
     begins_groups whether mode "w" begins an empty group
+    at_paths      whether data of it lie at paths: not what only programs have in memory
     unmarked      what of it has no marks, in words, for the error that no format is known at a place
     tensorstore_driver  what tensorstore calls it, and
     zarr_python   whether zarr-python reads it: for comparisons of speed
@@ -160,6 +161,7 @@ class Format(ABC):
     takes_lines: ClassVar[bool] = False
     takes_images: ClassVar[bool] = False
     begins_groups: ClassVar[bool] = False
+    at_paths: ClassVar[bool] = True
     tensorstore_driver: ClassVar[str | None] = None
     zarr_python: ClassVar[bool] = False
 

@@ -79,3 +79,24 @@ def test_an_empty_folder_is_not_called_a_file(
     assert cli.main([command, "empty"]) == 1
     told = "".join(capsys.readouterr())
     assert "no format that zvcore knows" in told and "this is a file" not in told
+
+
+@pytest.mark.parametrize("format", ["zarr3", "n5"])
+def test_what_is_there_and_cannot_be_migrated_is_not_called_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    zvcore.create("a", format=format, shape=(4,), dtype="u1", chunks=(2,))
+    assert cli.main(["migrate", "--in-place", "a"]) == 1
+    told = capsys.readouterr().err
+    assert "there is nothing to migrate" in told
+    assert "there is nothing at" not in told
+
+
+@pytest.mark.parametrize("command", ["info", "verify", "repair"])
+def test_arrays_that_lie_at_no_path_are_no_choice_of_a_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "--format", "borrowed", str(tmp_path)])
+    assert "choose from" in capsys.readouterr().err

@@ -94,6 +94,7 @@ class Borrowed(ReadOnlyFormat):
 
     name = "borrowed"
     title = "arrays of other libraries"
+    at_paths = False
 
     def detect(self, store: Store) -> bool:
         return False

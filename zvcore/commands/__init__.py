@@ -69,7 +69,7 @@ class FormatNames:
         if self._of == "arrays":
             return iter([name for name, one in found if one.makes_arrays])
         if self._of != "conversions":
-            return iter([name for name, _ in found])
+            return iter([name for name, one in found if one.at_paths])
         from zvcore.converting import TABLES
         from zvcore.converting.naming import WAYS
 

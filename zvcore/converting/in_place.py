@@ -11,7 +11,7 @@ from zvcore.converting.planning import Request, draft_conversion
 from zvcore.converting.sources import collect
 from zvcore.converting.verbatim import Verbatim, same_fill
 from zvcore.documents import parse_any
-from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.exchange import Target
 from zvcore.format import formats, get_format
 from zvcore.report import Report
@@ -67,7 +67,7 @@ def _newest(store: Store) -> Format:
     """The newest version of the format of what is there."""
     there = [one for one in formats().values() if one.family is not None and one.detect(store)]
     if not there:
-        raise NotFoundError("no data of a format of several versions lies here", key=store.root)
+        raise _nothing_to_migrate(store, "no data of a format of several versions")
     return max((one for one in formats().values() if one.family == there[0].family), key=lambda one: one.version)
 
 
@@ -76,7 +76,13 @@ def _described(store: Store, target: Format) -> Format:
     for one in formats().values():
         if one.name != target.name and one.detect(store):
             return one
-    raise NotFoundError(f"no data of another format than {target.title} lies here", key=store.root)
+    raise _nothing_to_migrate(store, f"no data of another format than {target.title}")
+
+
+def _nothing_to_migrate(store: Store, what: str) -> ZvcoreError:
+    if next(store.list(), None) is None:
+        return NotFoundError("there is nothing here", key=store.root)
+    return UnsupportedError(f"there is nothing to migrate: {what} lies here", key=store.root)
 
 
 def _documents(store: Store, draft: Draft, consolidating: bool) -> dict[str, bytes]:
