@@ -121,6 +121,18 @@ def test_links_that_lead_out(both: tuple[Path, Path], tmp_path: Path, pattern: s
             assert client.ask(f"/{place.relative_to(root)}").status == 404
 
 
+def test_a_document_that_leads_out_is_of_the_format_that_it_marks(both: tuple[Path, Path], tmp_path: Path) -> None:
+    mine, secret = both
+    shutil.copytree(mine / "plain.zarr", tmp_path / "root/plain.zarr")
+    document = tmp_path / "root/plain.zarr/zarr.json"
+    document.unlink()
+    document.symlink_to(secret / "plain.zarr/zarr.json")
+    with served(tmp_path / "root") as client:
+        page = client.ask("/").body
+        assert b"Zarr v3" in page and b"Zarr Vectors" not in page
+        assert b"leads out" in page
+
+
 def test_a_chunk_that_leads_out_is_an_error_and_no_empty_block(both: tuple[Path, Path], tmp_path: Path) -> None:
     mine, secret = both
     shutil.copytree(mine, tmp_path / "root")

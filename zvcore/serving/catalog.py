@@ -243,7 +243,7 @@ def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
                 )  # fmt: skip
             node = open_silently(open_store(store), format=format.name)
     except (ZvcoreError, ValueError, OSError, RecursionError) as error:
-        name = next(iter(formats())) if format is None else format.name
+        name = _format_that_failed(error) if format is None else format.name
         return Dataset(names, store, name, "broken", error=fault_of(error))
     if node.kind == "vectors":
         return Dataset(names, store, format.name, ", ".join(node.geometry_types) or "vectors", node)
@@ -254,6 +254,13 @@ def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
     if image.convention is not None and kind != "array":
         kind = (image.kind or "image") if kind == "image" else "pyramid"
     return Dataset(names, store, format.name, kind, node, image)
+
+
+def _format_that_failed(error: Exception) -> str:
+    """The format of the document that could not be read; of several, the one that the others are special cases of."""
+    document = (getattr(error, "key", None) or "").rpartition("/")[2]
+    marked = [one for one in formats().values() if document in one.marks] or [*formats().values()]
+    return min(marked, key=lambda one: one.precedence).name
 
 
 def fault_of(error: Exception) -> str:
