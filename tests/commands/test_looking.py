@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -164,17 +165,21 @@ def test_ls(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(said(capfd, "ls", "--json", data / "group.zarr")) == ["deep", "plain"]
 
 
-def test_ls_tells_what_lies_in_a_folder_of_several_as_info_does(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (data / "notes").mkdir()
-    (data / "notes/a.txt").write_text("nothing")
-    table = said(capfd, "ls", "-l", data).splitlines()
-    assert said(capfd, "info", data).splitlines()[-len(table) :] == table
+def test_ls_tells_what_lies_in_a_folder_of_several_as_info_does(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "here"
+    shutil.copytree(data, here)
+    (here / "notes").mkdir()
+    (here / "notes/a.txt").write_text("nothing")
+    table = said(capfd, "ls", "-l", here).splitlines()
+    assert said(capfd, "info", here).splitlines()[-len(table) :] == table
     rows = {row.split()[0]: row.split()[1:] for row in table}
     assert rows["notes"] == ["folder", *"-----"]
     assert rows["a.n5"][:5] == ["array", "20", "12", "8", "uint16"]
-    (data / "a.n5/attributes.json").write_text("{")
-    assert "broken" in said(capfd, "ls", "-l", data, status=1)
-    assert "a.n5" in said(capfd, "ls", data).split()
+    (here / "a.n5/attributes.json").write_text("{")
+    assert "broken" in said(capfd, "ls", "-l", here, status=1)
+    assert "a.n5" in said(capfd, "ls", here).split()
 
 
 def test_the_tree_of_a_folder_of_several_datasets(data: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -179,7 +179,8 @@ def _verified(place: str, verify: Callable[[str], Report]) -> Report:
 def refused(error: CorruptDataError | OSError, place: Path) -> Report:
     """The report on a place that cannot even be opened."""
     report = Report()
-    report.tell(Problem.of(refusal(error), root_of(place)))
+    root = root_of(place)
+    report.tell(Problem.of(refusal(error, root), root))
     return report
 
 
