@@ -96,10 +96,12 @@ class Journal:
 
         `adding`: the arrays that it adds to a group which was there before.
         """
-        self.begun, self._clearing = True, clearing
+        self._clearing = clearing
         if adding is not None:
             self.adding = list(adding)
         self._write()
+        # What could not even be noted is nothing that can be resumed.
+        self.begun = True
 
     def plan(self, steps: Mapping[str, StepNote]) -> None:
         """Note how many units each step has, and which arrays they write: what is missing until all is done."""
