@@ -71,6 +71,8 @@ def test_voxels_that_are_cut_are_taken_whole_and_named(
         (["--at", "0:10"], "0:10 does not lie within 1000:1064"),
         (["--at", "0:10nm"], "0:10nm does not lie within 10000:10640 nm"),
         (["--at", "somewhere"], "somewhere"),
+        (["--at", "1010:1010"], "nothing lies in 1010:1010"),
+        (["--at", "1010,2010,1,0,3"], "too many indices"),
     ],
 )
 @pytest.mark.parametrize("command", ["get", "cat"])
@@ -78,7 +80,7 @@ def test_an_empty_selection_is_an_error(
     data: Path, command: str, part: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     output = ["-o", tmp_path / "c.npy"] if command == "get" else []
-    out, err = run(capfd, command, data / "em", *part, *output, status=1)
+    out, err = run(capfd, command, data / "em", *part, *output, status=2)
     assert out == "" and said in err
     assert not list(tmp_path.iterdir())
 
@@ -113,7 +115,7 @@ def test_convert_takes_coordinates_of_the_volume(data: Path, tmp_path: Path, cap
     part = zvcore.open(tmp_path / "part")[0]
     assert part.voxel_offset == (1030, 2005, -7)
     assert np.array_equal(part[..., 0], VALUES[30:40, 5:20])
-    run(capfd, "convert", "-q", data / "em", tmp_path / "no", "--format", "n5", "--at", "0:9", status=1)
+    run(capfd, "convert", "-q", data / "em", tmp_path / "no", "--format", "n5", "--at", "0:9", status=2)
     assert not (tmp_path / "no").exists()
 
 

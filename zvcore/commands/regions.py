@@ -26,7 +26,6 @@ def chosen_region(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
     """
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import FOR_AT, parse_region
-    from zvcore.errors import NotFoundError
     from zvcore.images.slabs import whole_region
 
     if options.at is not None:
@@ -39,7 +38,7 @@ def chosen_region(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
             continue
         if length and not len(range(length)[part]):
             there = ",".join(f"0:{n}" for n in array.shape)
-            raise NotFoundError(
+            raise UsageError(
                 f"nothing lies in the region {options.region}: axis {axis} has 0:{length}, the array {there}; {FOR_AT}"
             )
     return region
@@ -47,10 +46,17 @@ def chosen_region(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
 
 def part_at(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
     """The region for `--at`. Voxels that are cut by a range in units are taken whole, which is said."""
+    from zvcore.commands import UsageError
     from zvcore.commands.terminal import say
 
     coordinates = array.at.touching
-    region: tuple[Any, ...] = coordinates.region(options.at)
-    for line in coordinates.widened(options.at):
+    try:
+        region: tuple[Any, ...] = coordinates.region(options.at)
+        widened = coordinates.widened(options.at)
+    except (IndexError, ValueError) as error:
+        raise UsageError(str(error)) from error
+    if any(isinstance(part, slice) and n and not range(n)[part] for part, n in zip(region, array.shape, strict=True)):
+        raise UsageError(f"nothing lies in {options.at}")
+    for line in widened:
         say(options, line)
     return region
