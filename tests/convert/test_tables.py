@@ -12,7 +12,7 @@ import pytest
 
 import zvcore
 from zvcore.commands import cli
-from zvcore.errors import MetadataError, ZvcoreError
+from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.precomputed import write_annotations
 from zvcore.zvf import write_points
 
@@ -185,3 +185,11 @@ def test_positions_that_are_no_numbers_are_refused_as_such(tmp_path: Path) -> No
     (tmp_path / "p.csv").write_text("x,y,z\n1,2,nan\n4,5,6\n")
     with pytest.raises(MetadataError, match="positions must be finite"):
         zvcore.convert(tmp_path / "p.csv", tmp_path / "p.zvf", format="zvf")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_table_is_not_made_of_another_one(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "a.csv").write_text("id,x,y,z\n1,1.0,2.0,3.0\n")
+    with pytest.raises(UnsupportedError, match="no other table"):
+        zvcore.convert(tmp_path / "a.csv", tmp_path / f"b{ending}")
+    assert not (tmp_path / f"b{ending}").exists()

@@ -75,6 +75,8 @@ class OnePiece:
             return format.write_image(file, image, {**format.options_for(name), **self.options})
 
     def _refuse_table(self) -> None:
+        if isinstance(self.what, Rows) and self.what.source is not None:
+            raise UnsupportedError("a table becomes annotations or points, and no other table", key=self.what.source)
         if self.options:
             raise TypeError(f"a table has no option {min(self.options)!r}")
         if os.path.exists(self.dst) and not self.overwrite:
