@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.precomputed.shards import minishard_index, put, shard, simple_shard, zipped
-from zvcore.errors import CorruptDataError, ZvcoreError
+from zvcore.errors import CorruptDataError, StoreError, ZvcoreError
 from zvcore.precomputed import ShardedStore, ShardingSpec, write_sharded
 from zvcore.stores import MemoryStore
 
@@ -161,7 +161,8 @@ def test_a_bomb_is_refused(where: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_where_a_shard_should_be(tmp_path: Path) -> None:
     (tmp_path / "0.shard").mkdir()
     kv = ShardedStore(tmp_path, PLAIN)
-    assert kv.get(1) is None
+    with pytest.raises(StoreError, match="it is a folder"):
+        kv.get(1)
     assert len(kv) == 0
 
 

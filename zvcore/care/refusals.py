@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from zvcore.errors import StoreError, ZvcoreError
 
 __all__ = ["refusal"]
 
+# What this process has too little of says nothing of an object.
+_OF_THIS_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
 
 def refusal(error: ZvcoreError | OSError, root: str = "") -> ZvcoreError:
-    """The same error, with the key of its object in the store with this root, as far as it says which that is."""
+    """The same error, with the key of its object in the store with this root, as far as it says which that is.
+
+    Raised again where it is about this process.
+    """
     if isinstance(error, ZvcoreError):
         return error
+    if error.errno in _OF_THIS_PROCESS:
+        raise error
     name = error.filename
     key = os.fsdecode(name).removeprefix(f"{root}/" if root else "") if isinstance(name, str | bytes) else None
     return StoreError(f"{type(error).__name__}: {error.strerror or error}", key=key)

@@ -105,6 +105,8 @@ def verify(
         except (MetadataError, UnsupportedError) as error:
             return _verify_without_document(path, error, storage_options, one)
         except (CorruptDataError, OSError) as error:
+            if isinstance(error, StoreError) and not _is_link(path):
+                raise  # the store itself is out of reach, and nothing was looked at
             return refused(error, path)
         meant = None if only is None else [only]
         try:
@@ -118,6 +120,8 @@ def verify(
                     report = found.care().verify(store, fast=fast, threads=threads, watch=watch, **options)
         except UnlistedError as error:
             return _verify_without_document(path, error, storage_options, one)
+        except StoreError:
+            raise
         except (CorruptDataError, OSError) as error:
             report = refused(error, path)
         report.watch = None
@@ -143,6 +147,10 @@ def _tell_what_the_store_tells(report: Report, store: Store, only: str | None, f
         report.tell(*(replace(one, where=one.where.removeprefix(f"{store.root}/")) for one in told))
     except OSError as error:
         report.tell(Problem.of(refusal(error, store.root)))
+
+
+def _is_link(path: Path) -> bool:
+    return isinstance(path, str | os.PathLike) and os.path.islink(path)
 
 
 def _is_file(path: Path) -> bool:

@@ -82,7 +82,8 @@ def _described(store: Store, target: Format) -> Format:
 def _nothing_to_migrate(store: Store, what: str) -> ZvcoreError:
     if next(store.list(), None) is None:
         return NotFoundError("there is nothing here", key=store.root)
-    return UnsupportedError(f"there is nothing to migrate: {what} lies here", key=store.root)
+    # Without a key: there is something at this path.
+    return NotFoundError(f"there is nothing to migrate: {what} lies in {store.root}")
 
 
 def _documents(store: Store, draft: Draft, consolidating: bool) -> dict[str, bytes]:
