@@ -84,6 +84,21 @@ CODE_LENGTHS = "deflate_compute_full_len_codewords(c, codes);"
 NOTE_USED = "for (i = 0; i < data_len; i++)\n\t\tused[data[i]] = 1;"
 SEARCH = "return ZSTD_compressBlock_doubleFast_noDict_{0}(ms, seqStore, rep, src, srcSize);"
 SEARCH_SAMPLES = "return zv_search_block(ms, seqStore, rep, src, srcSize, ZSTD_compressBlock_doubleFast_noDict_{0});"
+# For two_literals.h, read_ahead.h and two_frames.h, which read the literals of two blocks of zstd at once.
+LITERALS_LOOP = "HUF_DecompressFastLoopFn loopFn = HUF_decompress4X1_usingDTable_internal_fast_c_loop;"
+LITERALS_DECODER = (
+    "#if HUF_NEED_BMI2_FUNCTION\nstatic BMI2_TARGET_ATTRIBUTE\nsize_t HUF_decompress4X1_usingDTable_internal_bmi2("
+)
+LITERALS_END = "HUF_DECODER_FAST_TABLELOG);\n            if (args.op[i] != segmentEnd) return"
+LITERALS_TABLE = "return DTime1 < DTime0;"
+DCTX_ROOM = "    BYTE litExtraBuffer["
+DCTX_NEW = "    dctx->staticSize  = 0;\n    dctx->ddict       = NULL;"
+DCTX_BEGIN = "    dctx->HUFptr = dctx->entropy.hufTable;\n    return 0;"
+DCTX = "struct ZSTD_DCtx_s\n{"
+LITERALS = "/*! ZSTD_decodeLiteralsBlock() :"
+LITERALS_BEGIN = "    {   const BYTE* const istart = (const BYTE*) src;\n        SymbolEncodingType_e const litEncType"
+FRAME = "/*! ZSTD_decompressFrame() :"
+BLOCK = "        switch(blockProperties.blockType)"
 CHOOSE_MATCH = "static forceinline void\ndeflate_choose_match("
 TABS = "\t" * 6
 NO_MATCH_FASTEST = f"deflate_choose_literal(c, *in_next++, false,\n{TABS}       seq);\n\t\t\t}}\n\n"
@@ -203,10 +218,31 @@ LIBRARIES = (
                 Change("compress/zstd_double_fast.c", SEARCH.format(least), SEARCH_SAMPLES.format(least))
                 for least in (4, 5)
             ),
+            Change("decompress/zstd_decompress_internal.h", DCTX, f'#include "decoder_ahead.h"\n\n{DCTX}'),
+            Change("decompress/zstd_decompress_internal.h", DCTX_ROOM, f"    zv_ahead ahead;\n{DCTX_ROOM}"),
+            Change("decompress/huf_decompress.c", LITERALS_LOOP, "HUF_DecompressFastLoopFn loopFn = zv_decode_literals;"),
+            Change("decompress/huf_decompress.c", LITERALS_DECODER, f'#include "two_literals.h"\n\n{LITERALS_DECODER}'),
+            Change("decompress/huf_decompress.c", LITERALS_TABLE, "return DTime1 < DTime0 && Q < ZV_LEAST_FOR_ONE;"),
+            Change(
+                "decompress/huf_decompress.c",
+                LITERALS_END,
+                LITERALS_END.replace("segmentEnd)", "segmentEnd || !zv_is_taken(&bit, args.iend[i]))"),
+            ),
+            Change("decompress/zstd_decompress_block.c", LITERALS, f'#include "read_ahead.h"\n\n{LITERALS}'),
+            Change("decompress/zstd_decompress_block.c", LITERALS_BEGIN, f"    ZV_TAKE_LITERALS\n{LITERALS_BEGIN}"),
+            Change("decompress/zstd_decompress.c", DCTX_NEW, f"    zv_new_ahead(&dctx->ahead);\n{DCTX_NEW}"),
+            Change("decompress/zstd_decompress.c", DCTX_BEGIN, f"    zv_forget_ahead(&dctx->ahead);\n{DCTX_BEGIN}"),
+            Change("decompress/zstd_decompress.c", FRAME, f'#include "two_frames.h"\n\n{FRAME}'),
+            Change(
+                "decompress/zstd_decompress.c",
+                BLOCK,
+                f"        zv_see_next(dctx, ip, cBlockSize, remainingSrcSize, &blockProperties);\n{BLOCK}",
+            ),
         ),
         include=(".", str(HERE)),
         # The assembly for Huffman codes is slower than what compilers make of the C, since zstd 1.5.6.
         flags=("-DZSTD_DISABLE_ASM", "-DZSTD_LEGACY_SUPPORT=0", "-DXXH_NAMESPACE=ZSTD_"),
+        tells=("-DZV_OUR_LIBZSTD",),
         licence="../LICENSE",
     ),
     Library(

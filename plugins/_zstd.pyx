@@ -42,6 +42,11 @@ cdef extern from "zstd.h" nogil:
     unsigned long long ZSTD_getFrameContentSize(const void *src, size_t n)
     size_t ZSTD_findFrameCompressedSize(const void *src, size_t n)
 
+cdef extern from "zv_two_frames.h" nogil:
+    bint ZV_KNOWS_TWO_FRAMES
+    bint zv_zstd_decompress_two(ZSTD_DCtx_s **contexts, void **dst, const size_t *size, const void **src,
+                                const size_t *n)
+
 cdef extern from "zstd_errors.h" nogil:
     int ZSTD_getErrorCode(size_t code)
     int ZSTD_error_dstSize_tooSmall
@@ -61,7 +66,7 @@ cdef struct Config:
 cdef struct Worker:
     # Made when first needed: a reader has no use for the compressor's large tables.
     ZSTD_CCtx_s *compressor
-    ZSTD_DCtx_s *decompressor
+    ZSTD_DCtx_s *decompressors[2]   # the second for the second of two frames
 
 
 cdef void *worker_new(const void *cfg) noexcept nogil:
@@ -72,7 +77,8 @@ cdef void worker_free(void *worker) noexcept nogil:
     cdef Worker *own = <Worker *> worker
     # libzstd takes NULL.
     ZSTD_freeCCtx(own.compressor)
-    ZSTD_freeDCtx(own.decompressor)
+    ZSTD_freeDCtx(own.decompressors[0])
+    ZSTD_freeDCtx(own.decompressors[1])
     free(own)
 
 
@@ -135,6 +141,16 @@ cdef int32_t encode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     return ZV_OK
 
 
+cdef bint make_decompressors(Worker *own, int count) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        if own.decompressors[i] == NULL:
+            own.decompressors[i] = ZSTD_createDCtx()
+        if own.decompressors[i] == NULL:
+            return False
+    return True
+
+
 cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t cap,
                     uint64_t *out_n, zv_error *err) noexcept nogil:
     cdef Worker *own = <Worker *> worker
@@ -148,18 +164,34 @@ cdef int32_t decode(const void *cfg, void *worker, const uint8_t *src, uint64_t 
     if declared != ZSTD_CONTENTSIZE_UNKNOWN and declared != ZSTD_CONTENTSIZE_ERROR and declared > cap:
         out_n[0] = declared
         return ZV_SPACE
-    if own.decompressor == NULL:
-        own.decompressor = ZSTD_createDCtx()
-        if own.decompressor == NULL:
-            return ZV_NOMEM
+    if not make_decompressors(own, 1):
+        return ZV_NOMEM
     # All frames, one after the other; skippable ones are skipped.
-    result = ZSTD_decompressDCtx(own.decompressor, dst, cap, src, n)
+    result = ZSTD_decompressDCtx(own.decompressors[0], dst, cap, src, n)
     if not ZSTD_isError(result):
         out_n[0] = result
         return ZV_OK
     if ZSTD_getErrorCode(result) == ZSTD_error_dstSize_tooSmall:
         return ZV_SPACE
     return failed(result, err, ZV_CHECKSUM if ZSTD_getErrorCode(result) == ZSTD_error_checksum_wrong else ZV_CORRUPT)
+
+
+cdef int32_t decode_two(const void *cfg, void *worker, const uint8_t *const *src, const uint64_t *n,
+                        uint8_t *const *dst, const uint64_t *size) noexcept nogil:
+    cdef Worker *own = <Worker *> worker
+    cdef const void *frames[2]
+    cdef void *results[2]
+    cdef size_t lengths[2]
+    cdef size_t sizes[2]
+    cdef int i
+    if not make_decompressors(own, 2):
+        return ZV_NOMEM
+    for i in range(2):
+        frames[i] = src[i]
+        lengths[i] = n[i]
+        results[i] = dst[i]
+        sizes[i] = size[i]
+    return ZV_OK if zv_zstd_decompress_two(own.decompressors, results, sizes, frames, lengths) else ZV_CORRUPT
 
 
 cdef bytes LIBRARY = library_name(b"libzstd", ZSTD_versionString())
@@ -177,4 +209,6 @@ def codec_table(int level, bint checksum):
     table.decoded_hint = decoded_hint
     table.encode = encode
     table.decode = decode
+    if ZV_KNOWS_TWO_FRAMES:
+        table.decode_two = decode_two
     return wrap_table(table)

@@ -20,6 +20,7 @@ NOT_ALONE = {
     "zv_manifest_lists.h",
     "zv_manifest_objects.h",
     "zv_small_deflate.h",
+    "zv_two_frames.h",
     "zv_two_streams.h",
 }
 HEADERS = sorted(
