@@ -97,6 +97,13 @@ DCTX_BEGIN = "    dctx->HUFptr = dctx->entropy.hufTable;\n    return 0;"
 DCTX = "struct ZSTD_DCtx_s\n{"
 LITERALS = "/*! ZSTD_decodeLiteralsBlock() :"
 LITERALS_BEGIN = "    {   const BYTE* const istart = (const BYTE*) src;\n        SymbolEncodingType_e const litEncType"
+# For zstd_sequences.h.
+SEQUENCE_BEGIN = (
+    "#if defined(__aarch64__)\n    /* prefetch sequence starting from match that will be used for copy later */"
+)
+SEQUENCE_LENGTH = "        if (mlBits > 0)"
+SEQUENCES = "static BMI2_TARGET_ATTRIBUTE size_t\nDONT_VECTORIZE\nZSTD_decompressSequencesSplitLitBuffer_bmi2("
+SEQUENCES_CALL = "        return ZSTD_decompressSequences_bmi2("
 FRAME = "/*! ZSTD_decompressFrame() :"
 BLOCK = "        switch(blockProperties.blockType)"
 CHOOSE_MATCH = "static forceinline void\ndeflate_choose_match("
@@ -228,8 +235,20 @@ LIBRARIES = (
                 LITERALS_END,
                 LITERALS_END.replace("segmentEnd)", "segmentEnd || !zv_is_taken(&bit, args.iend[i]))"),
             ),
-            Change("decompress/zstd_decompress_block.c", LITERALS, f'#include "read_ahead.h"\n\n{LITERALS}'),
+            Change(
+                "decompress/zstd_decompress_block.c",
+                LITERALS,
+                f'#include "read_ahead.h"\n#include "zstd_sequences.h"\n\n{LITERALS}',
+            ),
             Change("decompress/zstd_decompress_block.c", LITERALS_BEGIN, f"    ZV_TAKE_LITERALS\n{LITERALS_BEGIN}"),
+            Change("decompress/zstd_decompress_block.c", SEQUENCE_BEGIN, f"    ZV_COPY_SEQUENCE\n{SEQUENCE_BEGIN}"),
+            Change("decompress/zstd_decompress_block.c", SEQUENCE_LENGTH, f"        ZV_TAKE_LENGTH\n{SEQUENCE_LENGTH}"),
+            Change(
+                "decompress/zstd_decompress_block.c", SEQUENCES, f"ZV_SEQUENCES_OF_VARYING_LENGTHS\n{SEQUENCES}"
+            ),
+            Change(
+                "decompress/zstd_decompress_block.c", SEQUENCES_CALL, f"        ZV_CHOOSE_SEQUENCES\n{SEQUENCES_CALL}"
+            ),
             Change("decompress/zstd_decompress.c", DCTX_NEW, f"    zv_new_ahead(&dctx->ahead);\n{DCTX_NEW}"),
             Change("decompress/zstd_decompress.c", DCTX_BEGIN, f"    zv_forget_ahead(&dctx->ahead);\n{DCTX_BEGIN}"),
             Change("decompress/zstd_decompress.c", FRAME, f'#include "two_frames.h"\n\n{FRAME}'),
