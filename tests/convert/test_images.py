@@ -78,6 +78,23 @@ def test_levels_of_the_most_frequent_values_are_those_of_a_segmentation(tmp_path
     assert zvcore.open(tmp_path / "dst").type == "segmentation"
 
 
+@pytest.mark.parametrize("names", ["yx", "cyx", "tyx", "czyx", "tczyx", "zyxc", "xyz"])
+def test_axes_without_units_keep_their_names_in_n5(names, tmp_path):
+    shape = tuple(range(2, 2 + len(names)))
+    types = {"t": "time", "c": "channel"}
+    axes = [{"name": name, "type": types.get(name, "space")} for name in names]
+    scale = [1 if name == "c" else 2 + i for i, name in enumerate(names)]
+    dataset = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": scale}]}
+    group = zvcore.open(tmp_path / "src", "w", format="zarr2")
+    group.create_dataset("0", shape=shape, dtype="u1", chunks=shape, codec=None, dimension_names=list(names))[...] = 1
+    group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": [dataset]}]
+    zvcore.convert(tmp_path / "src", tmp_path / "mid", format="n5", strict=True)
+    zvcore.convert(tmp_path / "mid", tmp_path / "dst", format="zarr2", strict=True)
+    [image] = zvcore.open(tmp_path / "dst").attrs["multiscales"]
+    assert image["axes"] == axes and zvcore.open(tmp_path / "dst")["s0"].shape == shape
+    assert image["datasets"][0]["coordinateTransformations"][0]["scale"] == scale
+
+
 def test_a_part_of_the_channels_has_their_words(tmp_path):
     ome(tmp_path / "src", {"omero": OMERO})
     zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3", region=np.s_[1, :, :8])

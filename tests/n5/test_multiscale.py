@@ -192,6 +192,7 @@ def test_writing_what_cannot_be_said(container):
         ),
         (Level("s0", (1, 1, 1), (1, 1, 1), (5, 0, 0), ("nm",) * 3, ("x", "y", "z")), UnsupportedError),
         (Level("s0", (1, 1, 1), (1, 1, 1), (0, 0, 0), ("nm", "nm", "um"), ("x", "y", "z")), UnsupportedError),
+        (Level("s0", (1, 1, 1), (1, 1, 1), (0, 0, 0), ("nm",) * 3, ("x", "y", "c")), UnsupportedError),
     ]:
         with pytest.raises(error):
             container.write_multiscale(Multiscale((level,), "n5-viewer"))

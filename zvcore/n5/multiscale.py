@@ -347,6 +347,9 @@ def write_multiscale(group: N5Group, multiscale: Multiscale, convention: str) ->
         return
     if first.unit is None:
         raise UnsupportedError("n5-viewer has one unit for all axes", found=first.units)
+    # It does not name axes, and every reader takes them in this order: a channel would come back as time.
+    if first.axes != _axes(len(first.axes)):
+        raise UnsupportedError("n5-viewer has no names for axes", expected=_axes(len(first.axes)), found=first.axes)
     for level in levels:
         group[level.path].attrs.update(
             {
