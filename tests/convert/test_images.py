@@ -11,6 +11,7 @@ import pytest
 import zvcore
 from zvcore.commands import cli
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.images.axes import plain
 
 FORMATS = ("zarr3", "zarr2", "n5", "precomputed")
 VALUES = np.random.default_rng(1).integers(0, 4000, (2, 6, 16, 16)).astype("u2")
@@ -247,6 +248,37 @@ def test_sizes_without_a_unit_are_told_where_they_become_nanometers(tmp_path):
             tmp_path / "a", tmp_path / "b", format="precomputed", voxel_size=size, axes="zyx", overwrite=True
         )
         assert any("taken for nanometers" in loss.what for loss in report.losses) is told, size
+
+
+def test_sizes_without_a_unit_in_n5_are_told_as_well(tmp_path):
+    group = zvcore.open(tmp_path / "src", "w", format="n5")
+    size = {"pixelResolution": {"dimensions": [0.1, 0.1, 0.5], "unit": "pixel"}, "downsamplingFactors": [1, 1, 1]}
+    group.create_dataset("s0", shape=(2, 2, 2), dtype="u1", chunks=(2, 2, 2), attrs=size)[...] = 1
+    plan = zvcore.plan(tmp_path / "src", tmp_path / "dst", format="precomputed")
+    assert any("taken for nanometers" in str(loss) for loss in plan.losses)
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2", "n5"])
+@pytest.mark.parametrize("unit", ["meter", "kilometer"])
+def test_sizes_and_places_are_as_exact_in_large_units_as_in_small_ones(unit, format, tmp_path):
+    scale, place = [4.5e-9, 2.25e-10, 1 / 3], [1.5e-9, -1e-10, 1e-7 / 3]
+    said = [{"type": "scale", "scale": scale}, {"type": "translation", "translation": place}]
+    axes = [{"name": name, "type": "space", "unit": unit} for name in "zyx"]
+    group = zvcore.open(tmp_path / "src", "w", format="zarr3")
+    group.create_dataset("s0", shape=(2, 2, 2), dtype="u1", chunks=(2, 2, 2))[...] = 1
+    datasets = [{"path": "s0", "coordinateTransformations": said}]
+    group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}]}
+    zvcore.convert(tmp_path / "src", tmp_path / "mid", format=format, strict=True)
+    zvcore.convert(tmp_path / "mid", tmp_path / "dst", format="zarr3", strict=True)
+    [image] = zvcore.open(tmp_path / "dst").attrs["ome"]["multiscales"]
+    assert image["axes"] == axes and image["datasets"] == datasets
+
+
+def test_what_arithmetic_adds_to_sizes_and_places_is_not_written():
+    assert plain(0.1 + 0.2) == 0.3 and plain(3.0000000000000004) == 3
+    assert plain(0.1 + 0.2 - 0.3, 0.1) == 0 and plain(-2.7e-17, 0.1) == 0
+    for number in (4.5e-9, 2.25e-10, 1 / 3, 333.3333333333333, 0.32499998807907104, -1e-30, 1e300):
+        assert plain(number) == number
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3"])

@@ -83,7 +83,7 @@ def labels_of(source: Any, level: int = 0, image: str | None = None, voxel_size:
         size, base = axis.scale or 1.0, first.scale or 1.0
         # Offsets are those of the centres of voxels, where one of the finest level at 0 begins at 0.
         resolution.append(plain(size * nanometers(axis.unit)))
-        corner.append(plain((axis.offset - (size - base) / 2) * nanometers(axis.unit)))
+        corner.append(plain((axis.offset - (size - base) / 2) * nanometers(axis.unit), resolution[-1]))
     return Labels(view, (resolution[0], resolution[1], resolution[2]), (corner[0], corner[1], corner[2]))
 
 

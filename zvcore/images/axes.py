@@ -72,6 +72,8 @@ _SHORT = {
     "nanometer": "nm", "micrometer": "um", "millimeter": "mm", "centimeter": "cm", "meter": "m", "picometer": "pm",
     "second": "s", "millisecond": "ms",
 }  # fmt: skip
+# Parts of a voxel that are too few to be meant.
+_NOISE = 1e-9
 _NO_UNIT = ("", "pixel", "px", "voxel", "pixels")
 
 
@@ -123,9 +125,16 @@ def unit_ratio(unit: str, other: str | None) -> Fraction | None:
     return None
 
 
-def plain(number: float) -> float:
-    """A size or place as documents have it: without the noise of arithmetic."""
-    return whole_if_possible(float(round(number, 9)))
+def plain(number: float, size: float = 0.0) -> float:
+    """A size or place as documents have it: without the noise of arithmetic.
+
+    Noise makes long numbers of short ones, whatever the unit: voxels of 4.5e-9 m are as good as those of 4.5 nm. Of a
+    place, `size` is that of a voxel: what sums and differences leave beside it is nothing.
+    """
+    if abs(number) < _NOISE * size:
+        return 0
+    short = float(f"{number:.14g}")
+    return whole_if_possible(short if len(repr(short)) + 5 <= len(repr(float(number))) else number)
 
 
 def size_of(axis: Axis) -> float:

@@ -47,6 +47,6 @@ def transform(axes: Axes, *, short: bool) -> dict[str, Any]:
     return {
         "axes": [axis.name or name for axis, name in zip(axes, default_names(len(axes)), strict=True)],
         "scale": [size_of(axis) for axis in axes],
-        "translate": [plain(axis.offset) for axis in axes],
+        "translate": [plain(axis.offset, size_of(axis)) for axis in axes],
         "units": [unit(axis.unit) for axis in axes],
     }

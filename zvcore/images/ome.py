@@ -302,7 +302,7 @@ def _entry(image: Described, name: str | None, places: bool) -> dict[str, Any]:
                 "path": path,
                 "coordinateTransformations": [
                     {"type": "scale", "scale": [size_of(axis) for axis in level]},
-                    {"type": "translation", "translation": [plain(axis.offset) for axis in level]},
+                    {"type": "translation", "translation": [plain(axis.offset, size_of(axis)) for axis in level]},
                 ],
             }
             for path, level in zip(image.names, image.axes, strict=True)

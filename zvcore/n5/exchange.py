@@ -181,7 +181,7 @@ class N5Writer(ImageWriter):
                     one,
                     tuple(plain(a / b) for a, b in zip(sizes, base, strict=True)),
                     tuple(plain(n) for n in sizes),
-                    tuple(plain(axis.offset) for axis in axes),
+                    tuple(plain(axis.offset, size_of(axis)) for axis in axes),
                     tuple(short_unit(axis.unit) for axis in axes),
                     tuple(axis.name or known for axis, known in zip(axes, called, strict=True)),
                 )

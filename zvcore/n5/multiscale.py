@@ -325,11 +325,11 @@ def write_multiscale(group: N5Group, multiscale: Multiscale, convention: str) ->
         here = _level(level.path, level.factors, base, level.units, level.axes)
         if level.path != f"s{i}":
             raise UnsupportedError("this convention names its levels s0, s1...", expected=f"s{i}", found=level.path)
-        near = [
-            math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
-            for a, b in zip((*here.resolution, *here.offset), (*level.resolution, *level.offset), strict=True)
-        ]
-        if not all(near):
+        sizes = zip(here.resolution, level.resolution, strict=True)
+        places = zip(here.offset, level.offset, level.resolution, strict=True)
+        if not all(math.isclose(a, b, rel_tol=1e-9) for a, b in sizes) or not all(
+            math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 * size) for a, b, size in places
+        ):
             raise UnsupportedError(
                 "this convention cannot say such a resolution or offset", key=level.path,
                 expected=(here.resolution, here.offset), found=(level.resolution, level.offset),

@@ -9,7 +9,7 @@ from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
 from zvcore.exchange.target import carried_shards, chunk_shape
 from zvcore.exchange.writer import ImageWriter
-from zvcore.images.axes import Axis, is_length, known, nanometers, plain
+from zvcore.images.axes import Axis, is_length, known, long_unit, nanometers, plain
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.creating import create_volume, make_encoding
 from zvcore.precomputed.encodings import get_encoding
@@ -132,7 +132,7 @@ class VolumeExchange(Exchange):
         elif isinstance(source, ScaleArray) and source.sharding is None and source.codec is None:
             options["codec"] = "raw"
         options.update(target.options)
-        options.setdefault("key", "_".join(f"{plain(float(n)):.15g}" for n in options["resolution"]))
+        options.setdefault("key", "_".join(f"{round(float(n), 9):.15g}" for n in options["resolution"]))
         return options if place.shape is None else _smaller({**options, "shape": place.shape})
 
     def placing_options(self, axes: Axes) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class VolumeExchange(Exchange):
                 lost.append(f"the axis {axis.name!r} is called {expected!r} in a volume")
             if axis.unit is not None and not is_length(axis.unit):
                 lost.append(f"the unit {axis.unit!r} of the axis {axis.name!r} has no place: volumes have nanometers")
-        if any(axis.unit is None and axis.scale not in (None, 1) for axis in image.axes[0][:3]):
+        if any(long_unit(axis.unit) is None and axis.scale not in (None, 1) for axis in image.axes[0][:3]):
             lost.append("the sizes of voxels have no unit, and are taken for nanometers")
         return lost + [
             f"the offset of level {number} is not a whole number of voxels, and is rounded"
