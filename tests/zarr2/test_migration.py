@@ -151,6 +151,15 @@ def test_no_fill_value_is_a_loss_and_nothing_else_is(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "d" / ".zarray").read_text())["fill_value"] is None
 
 
+@pytest.mark.parametrize(("source", "target"), [("zarr2", "zarr3"), ("zarr3", "zarr2")])
+def test_a_fill_value_with_nan_in_a_field_is_no_loss(source: str, target: str, tmp_path: Path) -> None:
+    dtype = [("a", "<i4"), ("b", "<f8"), ("c", [("when", "<M8[s]")])]
+    fill = np.array([(1, np.nan, (np.datetime64("NaT", "s"),))], dtype)[0]
+    zvcore.create(tmp_path / "src", format=source, shape=(4,), dtype=dtype, chunks=(2,), fill_value=fill)
+    report = zvcore.convert(tmp_path / "src", tmp_path / "dst", format=target, strict=True)
+    assert not report.losses and repr(zvcore.open(tmp_path / "dst")[0]) == repr(fill)
+
+
 def test_groups_attributes_and_names_of_axes_go_along(tmp_path: Path) -> None:
     group = zvcore.open(tmp_path / "a", "w", format="zarr2")
     group.attrs["title"] = "ü"

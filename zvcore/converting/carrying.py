@@ -107,10 +107,10 @@ class Carrying:
         """Name what missing chunks stand for, where that is not what they will."""
         here = made if self.target.keeps_fill and made is not None else 0
         if isinstance(found, np.void):
-            # numpy does not say of records whether there is anything in them, and compares them with nothing else.
-            lost = any(found.tobytes()) and not (isinstance(here, np.void) and bool(found == here))
+            # numpy does not say of records whether there is anything in them.
+            lost = any(found.tobytes()) and not _same_value(found, here)
         else:
-            lost = bool(np.any(found)) and not (found == here or (found != found and here != here))
+            lost = bool(np.any(found)) and not _same_value(found, here)
         if lost:
             title = self.draft.format.title
             self.draft.lose(
@@ -238,6 +238,16 @@ def _folders_made(draft: Draft) -> set[str]:
 def _is_document(name: str) -> bool:
     """Whether formats look for an object of this name."""
     return name.startswith(".z") or any(name in one.marks for one in formats().values())
+
+
+def _same_value(found: Any, here: Any) -> bool:
+    """Whether two fill values are the same, as NaN and NaN are, and NaT and NaT, in fields of records too."""
+    if isinstance(found, np.void) and found.dtype.names is not None:
+        names = found.dtype.names
+        return isinstance(here, np.void) and here.dtype.names == names and all(
+            _same_value(found[name], here[name]) for name in names
+        )  # fmt: skip
+    return bool(np.all((found == here) | ((found != found) & (here != here))))
 
 
 def _folder_name(node: Pyramid) -> str:
