@@ -275,6 +275,10 @@ def test_arrays_that_are_resized(tmp_path, kind, shards):
     grown = np.full((6, 30), -1, "i4")
     grown[:, :11] = mirror[:6]
     np.testing.assert_array_equal(array[...], grown)
+    # Of points, the chunk that lies the farthest along an axis need not be the last one.
+    points = ([0, 0, 5], [1, 29, 1])
+    array.vindex[points] = grown[points] = 9
+    np.testing.assert_array_equal(array.vindex[points], grown[points])
     array[3:6, 9:30] = grown[3:6, 9:30] = 5
     array[...] += 1
     np.testing.assert_array_equal(array[...], grown + 1)

@@ -210,14 +210,14 @@ class CodecPipeline(AbstractPipeline):
         if spec.fill_value is None:
             raise _NotOurs("no fill value")
         prefix, first = self._place(getter.path)
-        last = self._place(batch[-1][0].path)[1]
+        # Chunks of a box come in their order, so that the last one lies the farthest along each axis; of points, any.
+        others = batch[-1:] if _is_box(batch[0][2]) else batch[1:]
+        farthest = map(max, zip(first, *(self._place(item[0].path)[1] for item in others), strict=True))
         # The array may have been resized without notifying its pipeline: beyond the shape that we know there may be
         # more, so a chunk at that end is like any other, unless zarr-python says that it is given as a whole.
         shape = tuple(
-            max(-(-bound // extent), one + 1, other + 1) * extent
-            for bound, extent, one, other in zip(
-                self.metadata.shape, self.metadata.chunk_shape, first, last, strict=True
-            )
+            max(-(-bound // extent), one + 1) * extent
+            for bound, extent, one in zip(self.metadata.shape, self.metadata.chunk_shape, farthest, strict=True)
         )
         manner = None if type(self.store) is LocalStore else Manner.of(spec)
         return self._layout(prefix, bool(spec.config.write_empty_chunks), shape, manner)
@@ -249,7 +249,7 @@ class CodecPipeline(AbstractPipeline):
         ndim = len(layout.shape)
         if len(within) != ndim:
             raise _NotOurs("a selection of another rank")
-        if all(isinstance(one, slice) or _is_integer(one) for one in within):
+        if _is_box(within):
             return self._basic(layout, batch, shape)
         if all(isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "iu" for one in within) and not (
             isinstance(outside, tuple) and len(outside) > 1
@@ -452,6 +452,12 @@ def _codecs_of(metadata: Any) -> tuple[Codec, ...]:
     if hasattr(metadata, "codecs"):
         return tuple(metadata.codecs)
     return (V2Codec(filters=metadata.filters, compressor=metadata.compressor),)
+
+
+def _is_box(within: Any) -> bool:
+    """Whether a selection within a chunk is one of numbers and slices."""
+    within = within if isinstance(within, tuple) else (within,)
+    return all(isinstance(one, slice) or _is_integer(one) for one in within)
 
 
 def _is_integer(one: Any) -> bool:
