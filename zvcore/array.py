@@ -39,6 +39,8 @@ __all__ = ["Array"]
 
 # In so many folders above an array documents are looked for that say where it lies.
 _NEAR = 3
+# Dask lists all pieces of an axis: what a document claims must not decide how long this takes.
+_MOST_ALONG_AN_AXIS = 1 << 24
 
 
 class Array(Generic[Item]):
@@ -584,5 +586,8 @@ class Array(Generic[Item]):
         import dask.array
 
         wanted = chunks or self.shards or self.chunks
+        if not chunks and max(count_of(self.shape, wanted), default=0) > _MOST_ALONG_AN_AXIS:
+            what = "more chunks along an axis than dask should list: say chunks="
+            raise UnsupportedError(what, key=self.store.root, found=self.grid)
         lazy: dask.array.Array = dask.array.from_array(self, chunks=wanted, lock=False, asarray=True)
         return lazy

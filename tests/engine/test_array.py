@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import zvcore.codecs
 from tests.engine.toy import toy
-from zvcore.errors import ReadOnlyError
+from zvcore.errors import ReadOnlyError, UnsupportedError
 from zvcore.stores import LocalStore, MemoryStore
 
 DTYPES = ["u1", "i2", "u4", "f4", "f8", "i8", "c8", "c16", "?", "f2", "M8[s]", "V3"]
@@ -337,6 +337,13 @@ def test_dask(tmp_path):
     assert lazy.chunks[0][0] == 16
     assert (lazy.sum(axis=0).compute() == values.sum(axis=0)).all()
     assert (dask.array.from_array(array)[3:20, ::2].compute(scheduler="processes") == values[3:20, ::2]).all()
+
+
+def test_dask_is_not_asked_to_list_as_many_chunks_as_a_document_claims(tmp_path):
+    array = zvcore.create(tmp_path, format="zarr3", shape=(2**50, 2), dtype="u1", chunks=(1, 2))
+    with pytest.raises(UnsupportedError, match="say chunks="):
+        array.to_dask()
+    assert array.to_dask(chunks=(2**46, 2)).shape == array.shape
 
 
 @pytest.mark.parametrize("per_shard", [None, (3, 2, 1)])
