@@ -111,6 +111,28 @@ def test_what_xarray_wrote_is_the_same(tmp_path):
     assert list(xarray.open_dataset(tmp_path / "x.zarr", engine="zvcore", drop_variables="p").data_vars) == ["t"]
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_what_xarray_takes_for_missing_is_missing(version, tmp_path):
+    numbers = np.array([[1.0, np.nan, 3.0], [np.nan, 5.0, 6.0]])
+    data = xarray.Dataset(dict.fromkeys(("packed", "float", "whole", "plain"), (("y", "x"), numbers)))
+    encoding = {
+        "packed": {"dtype": "i2", "scale_factor": 0.5, "add_offset": 3.0, "_FillValue": -999},
+        "float": {"dtype": "f4", "_FillValue": -999.0},
+        "whole": {"dtype": "u1", "_FillValue": 255},
+    }
+    data.to_zarr(tmp_path / "x.zarr", zarr_format=version, encoding=encoding, consolidated=False)
+    theirs = xarray.open_zarr(tmp_path / "x.zarr", consolidated=False).load()
+    ours = xarray.open_dataset(tmp_path / "x.zarr", engine="zvcore").load()
+    xarray.testing.assert_identical(ours, theirs)
+    assert all(np.array_equal(ours[name].values, numbers, equal_nan=True) for name in data)
+
+
+def test_what_is_black_in_an_image_of_version_2_is_not_missing(tmp_path):
+    array = zvcore.create(tmp_path, format="zarr2", shape=(2, 2), dtype="u1", chunks=(2, 2), dimension_names=["y", "x"])
+    array[0] = 1
+    assert xarray.open_dataset(tmp_path, engine="zvcore")["data"].dtype == "u1"
+
+
 def test_axes_of_one_name_and_other_lengths_are_told_apart(tmp_path):
     group = zvcore.open(tmp_path / "g", mode="w", format="zarr3")
     for name, length in (("a", 3), ("b", 4)):

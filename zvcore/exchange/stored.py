@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.converting.view import View
 
-__all__ = ["given_dtype", "in_little_endian", "is_big_endian", "mask_value", "stored_axes"]
+__all__ = ["given_dtype", "in_little_endian", "is_big_endian", "mask_value", "read_mask_value", "stored_axes"]
 
 # Parameters of filters that name a data type with its byte order.
 _TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
@@ -66,3 +66,19 @@ def mask_value(fill: Any) -> Any:
         case "m" | "M":
             return int(item.view(np.int64))
     return item.item()
+
+
+def read_mask_value(said: Any, dtype: np.dtype[Any]) -> Any:
+    """What the attribute `_FillValue` says of items of this type: as `mask_value` spells it, or as it is."""
+    kind = dtype.kind
+    if kind == "c" and isinstance(said, list) and len(said) == 2:
+        real, imaginary = (read_mask_value(part, np.dtype("f8")) for part in said)
+        numbers = isinstance(real, (int, float)) and isinstance(imaginary, (int, float))
+        return complex(real, imaginary) if numbers else said
+    if kind not in "fS" or not isinstance(said, str):
+        return said
+    try:
+        found = base64.b64decode(said, validate=True)
+        return found if kind == "S" else struct.unpack("<d", found)[0]
+    except (ValueError, struct.error):
+        return said

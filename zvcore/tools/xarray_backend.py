@@ -12,6 +12,7 @@ from xarray.core import indexing
 import zvcore
 from zvcore.array import Array
 from zvcore.errors import UnsupportedError
+from zvcore.exchange.stored import read_mask_value
 from zvcore.format import get_format
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def _dataset(arrays: Mapping[str, tuple[Array, Axes]], attrs: Mapping[str, Any])
         dims = _dimensions(name, array, axes, lengths)
         taken = get_format(array.format).exchange().placing if len(arrays) == 1 else frozenset()
         said = {key: value for key, value in array.attrs.items() if key not in taken and key != "_ARRAY_DIMENSIONS"}
+        _say_what_is_missing(said, array, alone=name == ALONE)
         chunks = array.shards or array.chunks
         encoding = {"preferred_chunks": dict(zip(dims, chunks, strict=True)), "chunks": tuple(chunks)}
         variables[name] = xarray.Variable(dims, indexing.LazilyIndexedArray(LazyArray(array)), said, encoding)
@@ -109,6 +111,17 @@ def _dataset(arrays: Mapping[str, tuple[Array, Axes]], attrs: Mapping[str, Any])
             if dim not in arrays and axis.scale is not None and length <= LONGEST:
                 coordinates.setdefault(dim, _places(dim, axis, length))
     return xarray.Dataset(variables, coordinates, attrs)
+
+
+def _say_what_is_missing(said: dict[str, Any], array: Array, *, alone: bool) -> None:
+    """`_FillValue` as decoding expects it: a value, which version 2 of Zarr has as the array's fill value.
+
+    Images are not what xarray wrote: what is black in them is not missing.
+    """
+    if not alone and get_format(array.format).exchange().masks_fill(array):
+        said["_FillValue"] = array.fill_value
+    elif "_FillValue" in said:
+        said["_FillValue"] = read_mask_value(said["_FillValue"], array.dtype)
 
 
 def _dimensions(name: str, array: Array, axes: Axes, lengths: dict[str, int]) -> tuple[str, ...]:
