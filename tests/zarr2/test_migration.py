@@ -12,6 +12,7 @@ import zarr
 
 import zvcore
 from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.exchange.stored import mask_value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,6 +159,24 @@ def test_a_fill_value_with_nan_in_a_field_is_no_loss(source: str, target: str, t
     zvcore.create(tmp_path / "src", format=source, shape=(4,), dtype=dtype, chunks=(2,), fill_value=fill)
     report = zvcore.convert(tmp_path / "src", tmp_path / "dst", format=target, strict=True)
     assert not report.losses and repr(zvcore.open(tmp_path / "dst")[0]) == repr(fill)
+
+
+def test_what_xarray_takes_for_missing_in_v3_is_missing_in_v2(tmp_path: Path) -> None:
+    values = np.array([[1, -999, 3, 4]], "i2")
+    said: dict[str, tuple[str, Any, Any]] = {
+        "whole": ("i2", -999, -999), "real": ("f4", mask_value(np.float32(-999)), -999), "much": ("u1", 256, 0),
+    }  # fmt: skip
+    group = zvcore.open(tmp_path / "src", "w", format="zarr3")
+    for name, (dtype, missing, _) in said.items():
+        array = group.create_dataset(
+            name, shape=(2, 4), dtype=dtype, chunks=(1, 4), dimension_names=["y", "x"], attrs={"_FillValue": missing}
+        )
+        array[:1] = values.astype(dtype)
+    zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr2", strict=True)
+    for name, (_, _, fill) in said.items():
+        made = zvcore.open(tmp_path / "dst")[name]
+        # What was not stored reads as it did.
+        assert made.fill_value == fill and np.array_equal(made[...], group[name][...]), name
 
 
 def test_groups_attributes_and_names_of_axes_go_along(tmp_path: Path) -> None:

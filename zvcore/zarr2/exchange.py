@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from zvcore import codecs
 from zvcore.errors import ZvcoreError
 from zvcore.exchange.by_place import AxesByPlace
 from zvcore.exchange.ome_writer import OmeWriter
-from zvcore.exchange.stored import given_dtype, stored_axes
+from zvcore.exchange.stored import given_dtype, read_mask_value, stored_axes
 from zvcore.exchange.target import chunk_shape, fill_value
 from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
 from zvcore.zarr2.consolidated import consolidate
@@ -64,7 +66,7 @@ class Zarr2Exchange(AxesByPlace):
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         chunks = chunk_shape(view, target.chunks)
         undefined = (view.dtype is None and view.source.has_no_fill(view.array)) or _is_coordinate(view, place)
-        fill = None if undefined else fill_value(view)
+        fill = None if undefined else _missing(view)
         options: dict[str, Any] = {"dtype": given_dtype(view), "chunks": chunks, "fill_value": fill}
         options.update(self.codec_option(view, target))
         options.update(self.shard_option(view, target, chunks))
@@ -114,6 +116,21 @@ def _is_coordinate(view: View, place: Place) -> bool:
     if array.ndim != 1 or array.dtype.kind not in "iuf" or "_FillValue" in array.attrs:
         return False
     return [axis.name for axis in place.axes] == [array.store.root.rstrip("/").rpartition("/")[2]]
+
+
+def _missing(view: View) -> Any:
+    """The fill value of an array of v2, which is what xarray takes for missing: as `_FillValue` says it elsewhere."""
+    fill = fill_value(view)
+    said = read_mask_value(view.array.attrs.get("_FillValue"), view.array.dtype)
+    told = isinstance(said, (bool, int, float, complex, bytes)) and view.value_dtype.kind in "biufcS"
+    if isinstance(view.source, Zarr2Exchange) or not told:
+        return fill
+    try:
+        with np.errstate(all="ignore"):
+            missing = np.array(said).astype(view.value_dtype)[()]
+    except (TypeError, ValueError, OverflowError):
+        return fill
+    return missing if missing == said or (missing != missing and said != said) else fill
 
 
 class Zarr2Writer(OmeWriter):
