@@ -136,6 +136,18 @@ MOVE_TO_FRONT = """            register UChar  rtmp;
 # For blosc_lz4.c, which has another way for planes of shuffled values.
 LZ4_OUTPUT = "(char *)dest, (size_t)maxout, "
 PLANE = "(doshuffle || (dobitshuffle && typesize > 1))"
+# For lz4_matches.h.
+LZ4_DECODER = "LZ4_FORCE_INLINE int\nLZ4_decompress_generic("
+LZ4_DISTANCE = "#define FASTLOOP_SAFE_DISTANCE 64"
+LZ4_MATCH = """            if (unlikely(offset<16)) {
+                LZ4_memcpy_using_offset(op, match, cpy, offset);
+            } else {
+                LZ4_wildCopy32(op, match, cpy);
+            }
+"""
+LZ4_OUR_MATCH = """            if (unlikely(offset == 0)) goto _output_error;
+            zv_copy_match(match, op, cpy, (u32) offset);
+"""
 LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
 
 LIBRARIES = (
@@ -271,6 +283,12 @@ LIBRARIES = (
         archive="lz4",
         sources=("lz4.c", "lz4hc.c", "lz4frame.c", "xxhash.c"),
         headers=("lz4.h", "lz4hc.h", "lz4frame.h"),
+        changes=(
+            Change("lz4.c", LZ4_DECODER, f'#include "lz4_matches.h"\n\n{LZ4_DECODER}'),
+            Change("lz4.c", LZ4_DISTANCE, "#define FASTLOOP_SAFE_DISTANCE ZV_FREE_BEHIND_MATCH"),
+            Change("lz4.c", LZ4_MATCH, LZ4_OUR_MATCH),
+        ),
+        include=(".", str(HERE)),
         flags=("-DXXH_NAMESPACE=LZ4_",),
         flags_of={
             # How its loop of short copies lies in the lines of the cache is a fifth of the time of labels.

@@ -1,6 +1,7 @@
-/* How libdeflate's decoder copies a match: what was decoded `offset` bytes before, once more.
+/* How libdeflate's decoder copies a match: what was decoded `offset` bytes before, at least one, once more. zstd's and
+ * lz4's do so, too (zstd_sequences.h, lz4_matches.h).
  *
- * Its own loop copies 8 bytes at a time and looks after 40 whether that was all. The matches of a segmentation are some
+ * libdeflate's own loop copies 8 bytes at a time and looks after 40 whether that was all. The matches of a segmentation are some
  * 80 bytes long, each another length, and nearly each end of that loop is one that the processor did not foresee. Here
  * the first 16 bytes are enough for most matches of images, and for all others 128 at once are: labels are decoded in
  * 0.7 to 0.8 of the time, images in as much as before. What repeats after less than 16 bytes, as a colour of 3 or a point

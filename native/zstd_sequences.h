@@ -20,7 +20,7 @@ typedef U64 u64;
 /* In ZSTD_execSequence, before all else. What it does for other sequences remains. */
 #define ZV_COPY_SEQUENCE                                                                                     \
     if (LIKELY(iLitEnd <= litLimit && sequenceLength + ZV_WRITTEN_AFTER_MATCH < (size_t) (oend - op)         \
-               && sequence.offset <= (size_t) (oLitEnd - prefixStart))) {                                    \
+               && sequence.offset - 1 < (size_t) (oLitEnd - prefixStart))) {                                 \
         ZSTD_copy16(op, *litPtr);                                                                            \
         if (UNLIKELY(sequence.litLength > 16))                                                               \
             ZSTD_wildcopy(op + 16, *litPtr + 16, (ptrdiff_t) sequence.litLength - 16, ZSTD_no_overlap);      \
