@@ -23,6 +23,7 @@ import zvcore
 from tests.stores.servers import KEY, ROOT, SECRET, free_port, web_server
 from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores import addresses, open_store
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,6 +107,28 @@ def hide(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """As if these were not installed."""
     find = importlib.util.find_spec
     monkeypatch.setattr(addresses.importlib.util, "find_spec", lambda name: None if name in names else find(name))
+
+
+class WithoutHeads(http.server.SimpleHTTPRequestHandler):
+    def do_HEAD(self) -> None:
+        self.send_error(405)
+
+
+def test_what_a_web_server_tells_by_its_objects_only_is_not_absent(tmp_path: Path) -> None:
+    """It was: chunks of a volume read as zeros, and files were not found."""
+    values = np.arange(1, 65, dtype="u1").reshape(4, 4, 4)
+    zvcore.create(tmp_path / "volume", format="precomputed", shape=(4, 4, 4), dtype="u1", chunks=(2, 2, 2))[...] = (
+        values[..., None]
+    )
+    settle()
+    assert all(path.suffix == ".gz" for path in (tmp_path / "volume" / "1_1_1").iterdir())
+    np.save(tmp_path / "a.npy", values)
+    with web_server(tmp_path, WithoutHeads) as address:
+        np.testing.assert_array_equal(zvcore.open(f"{address}/volume")[0][..., 0], values)
+        np.testing.assert_array_equal(zvcore.open(f"{address}/a.npy")[...], values)
+        store = open_store(address, "r")
+        assert store.size("a.npy") == (tmp_path / "a.npy").stat().st_size
+        assert store.size("b.npy") is None and store.stamp("a.npy") is not None
 
 
 def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

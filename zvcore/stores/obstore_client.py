@@ -40,6 +40,8 @@ _NOTHING = memoryview(b"")
 _SIGNED_FOR = timedelta(minutes=10)
 _MOST_SIGNED = 4096
 
+# How web servers say that they answer requests for objects only.
+_NO_HEADS = "405 Method Not Allowed"
 # How servers or obstore refuse ranges that begin beyond the end (some servers send an empty object as a whole).
 _BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting", "non-partial response")
 
@@ -95,6 +97,7 @@ class ObstoreClient(Client):
         # What some servers do not do, once that has shown.
         self._takes_ranges = True
         self._takes_suffixes = True
+        self._takes_heads = True
 
     @cached_property
     def _writing(self) -> Any:
@@ -194,7 +197,19 @@ class ObstoreClient(Client):
         await super().aput(path, data)
 
     def _head(self, path: str) -> Version:
-        return self._version(obstore.head(self._store, path))
+        if self._takes_heads:
+            try:
+                return self._version(obstore.head(self._store, path))
+            except FileNotFoundError as error:
+                # Which obstore also takes for an object that is not there.
+                if _NO_HEADS not in first_line(error):
+                    raise
+            self._takes_heads = False
+        return self._begun(path)
+
+    def _begun(self, path: str) -> Version:
+        """What the answer to a request for the object says of it. Its bytes are not waited for."""
+        return self._version(obstore.get(self._store, path).meta)
 
     def _version(self, meta: ObjectMeta) -> Version:
         e_tag, number = meta["e_tag"], meta["version"]
