@@ -15,6 +15,7 @@ from zvcore.choices import AUTO
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
 from zvcore.precomputed import ShardingSpec
 from zvcore.stores import LocalStore, MemoryStore
+from zvcore.stores.base import UnlistedError
 from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.late_writes import settle
 
@@ -276,10 +277,49 @@ def test_a_folder_of_packed_files_is_read_where_it_was_copied_into_an_object_sto
     zvcore.open(copy, mode="r+")[0][32:] = values[32:] + np.uint16(1)
     np.testing.assert_array_equal(zvcore.open(copy)[0][32:], values[32:] + np.uint16(1))
     assert zvcore.verify(copy).counts["files"] == 18 and zvcore.verify(copy).ok
-    # One that is not packed would hide the others from readers that meet it first.
+    # New ones are stored as those that are there.
     zvcore.open(copy, mode="r+")[0][:32] = values[:32]
+    assert all(name.endswith(".gz") for name in copy.list("1_1_1"))
+    # One that is not packed would hide the others from readers that meet it first.
+    first = "1_1_1/0-32_0-16_0-16"
+    copy.put(first, gzip.decompress(copy.get(f"{first}.gz") or b""))
+    copy.delete(f"{first}.gz")
     (problem,) = zvcore.verify(copy).problems
-    assert "some chunks are packed" in problem.what and problem.found == "18 of 27 packed"
+    assert "some chunks are packed" in problem.what and problem.found == "26 of 27 packed"
+
+
+class Unlisted(MemoryStore):
+    """Objects as web servers have them."""
+
+    def list(self, prefix: str = "") -> Any:
+        raise UnlistedError("no lists", key=prefix)
+
+    def list_dir(self, prefix: str = "") -> Any:
+        raise UnlistedError("no lists", key=prefix)
+
+
+@pytest.mark.parametrize("kind", [MemoryStore, Unlisted])
+@pytest.mark.parametrize("ending", [".gz", ".br", ""])
+def test_chunks_are_found_where_the_first_of_those_that_are_read_is_not_stored(
+    tmp_path: Path, kind: type[MemoryStore], ending: str
+) -> None:
+    """A read that began where nothing is stored took all of its chunks for missing."""
+    compress = {"": bytes, ".gz": gzip.compress}.get(ending) or pytest.importorskip("brotli").compress
+    values = voxels((70, 45, 33, 1), "uint16")
+    values[:32] = 0
+    create(tmp_path, codec="raw")[32:] = values[32:]
+    settle()
+    store = kind()
+    store.put("info", (tmp_path / "info").read_bytes())
+    for path in (tmp_path / "1_1_1").iterdir():
+        store.put(f"1_1_1/{path.name}{ending}", compress(path.read_bytes()))
+    np.testing.assert_array_equal(open_(store, scale=0)[...], values)
+    there = open_(store, scale=0).read_blocks([(0, 0, 0, 0), (0, 1, 1, 0), (1, 1, 1, 0)])
+    assert there[:2] == [None, None] and there[2] is not None
+    if ending != ".br" and kind is MemoryStore:
+        open_(store, "r+", scale=0)[:32] = np.uint16(7)
+        values[:32] = 7
+        np.testing.assert_array_equal(open_(store, scale=0)[...], values)
 
 
 def test_in_object_stores_the_first_chunk_tells_once_that_names_are_plain() -> None:

@@ -121,6 +121,8 @@ class UnshardedLayout(ScaleLayout):
         self._prefix = f"{self.scale.folder}/"
         # None: nobody knows yet. In object stores, only copies of folders have such names.
         self._may_be_packed: bool | None = True if self.store.of_files else None
+        # How the names of the first chunk that was found end.
+        self._suffixes_found: frozenset[str] = frozenset()
         return [CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),))]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -137,18 +139,23 @@ class UnshardedLayout(ScaleLayout):
         return range(first, first + self._shapes)
 
     @cached_property
-    def _suffixes_there(self) -> frozenset[str]:
-        """How names of files end that are there; of chunks that we cannot read, their names."""
+    def _suffixes_there(self) -> frozenset[str] | None:
+        return self._suffixes_listed()
+
+    def _suffixes_listed(self) -> frozenset[str] | None:
+        """How names of files end that are there; of chunks that we cannot read, their names. None: there is no list."""
         try:
             names = self.store.some_objects(self.scale.folder, _SAMPLE)
-        except (OSError, InvalidKeyError):
+        except InvalidKeyError:
             return frozenset()
+        except (OSError, UnsupportedError):
+            return None
         found = {name for name in names if name.endswith(FOREIGN_SUFFIXES)}
         return frozenset(found.union(match[7] or "" for name in names if (match := CHUNK_NAME.fullmatch(_last(name)))))
 
     def _refuse_foreign(self) -> None:
         """Chunks under names that we cannot read shall not pass for missing ones."""
-        for name in sorted(self._suffixes_there):
+        for name in sorted(self._suffixes_there or ()):
             if len(name) > 3:
                 raise UnsupportedError("the chunks are compressed in a way that is not read", key=name)
 
@@ -158,7 +165,7 @@ class UnshardedLayout(ScaleLayout):
             return _PLAIN
         if self.scale.gzipped and self.store.of_files:
             return _GZIP
-        there = self._suffixes_there
+        there = self._suffixes_found if self._suffixes_there is None else self._suffixes_there
         return _GZIP if ".gz" in there and "" not in there else _PLAIN
 
     @property
@@ -192,7 +199,7 @@ class UnshardedLayout(ScaleLayout):
             self._refuse_foreign()
             kinds[left] = self._kind_of_new()
             for kind in range(_GZIP + 1, len(SUFFIXES)):
-                if SUFFIXES[kind] in self._suffixes_there:
+                if self._suffixes_there is None or SUFFIXES[kind] in self._suffixes_there:
                     left = self._become(kinds, left, positions, kind)
         if (kinds != order[0]).any():
             keys = self._named(positions, kinds)
@@ -209,7 +216,7 @@ class UnshardedLayout(ScaleLayout):
     def _existing(self, keys: Keys) -> npt.NDArray[np.bool_]:
         if self.store.local_root is not None:
             return existing(keys, self.store.local_root)
-        return np.fromiter(map(self.store.exists, keys), np.bool_, len(keys))
+        return np.fromiter(self.store.each(self.store.exists, [*keys]), np.bool_, len(keys))
 
     def _named(self, positions: Positions, kinds: Kinds) -> Keys:
         if (kinds == kinds[0]).all():
@@ -220,13 +227,28 @@ class UnshardedLayout(ScaleLayout):
     def _packed(self, positions: Positions) -> bool:
         """Whether names may end with `.gz`. Of object stores the first chunk that is found tells it of all others."""
         if self._may_be_packed is None and len(positions):
-            name = self._called(positions[:1])[0]
-            plain, *packed = self.store.sizes([name + suffix for suffix in SUFFIXES])
-            if any(size is not None for size in packed):
-                self._may_be_packed = True
-            elif plain is not None:
-                self._may_be_packed = False
+            self._find_out(positions)
         return bool(self._may_be_packed)
+
+    def _find_out(self, positions: Positions) -> None:
+        """Most often the first of these chunks is there. If not, a list tells, or else the next one that is found: that
+        the first is missing says nothing of how the others are called.
+        """
+        at, count = 0, 1
+        while at < len(positions):
+            names = [name + suffix for name in self._called(positions[at : at + count]) for suffix in SUFFIXES]
+            sizes = self.store.sizes(names)
+            pairs = zip(itertools.cycle(SUFFIXES), sizes, strict=False)
+            self._suffixes_found = frozenset(suffix for suffix, size in pairs if size is not None)
+            if self._suffixes_found:
+                self._may_be_packed = self._suffixes_found != {""}
+                return
+            if at == 0 and (there := self._suffixes_listed()) is not None:
+                # An empty folder says nothing of what others will store in it.
+                self._may_be_packed = there != {""} if there else None
+                return
+            at += count
+            count *= 2
 
     def place_of(self, name: str) -> tuple[int, int, int, int] | None:
         """The chunk that a file of this name holds; None if it is none of the grid."""

@@ -111,6 +111,12 @@ class Client(ABC):
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         """(paths of folders, paths of objects) directly below a folder."""
 
+    def some(self, folder: str, most: int) -> builtins.list[str]:
+        """The paths of some of the objects directly below a folder, found among about `most`; of all, where the library
+        has no way to stop.
+        """
+        return self.list_dir(folder)[1][:most]
+
     @abstractmethod
     def __reduce__(self) -> tuple[Any, ...]: ...
 

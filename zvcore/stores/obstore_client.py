@@ -400,6 +400,18 @@ class ObstoreClient(Client):
             raise self._listing_failure(error, folder) from None
         return list(found["common_prefixes"]), [meta["path"] for meta in found["objects"]]
 
+    def some(self, folder: str, most: int) -> builtins.list[str]:
+        _begin(folder)
+        try:
+            page = next(iter(obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=most)), [])
+        except FileNotFoundError:
+            return []
+        except (exceptions.BaseError, TimeoutError) as error:
+            raise self._listing_failure(error, folder) from None
+        found = [path for one in page if "/" not in (path := one["path"]).removeprefix(folder)]
+        # Such lists go down into folders, which may fill it.
+        return found if found or len(page) < most else super().some(folder, most)
+
     def _listing_failure(self, error: Exception, folder: str) -> Exception:
         if self._is_http:
             return UnlistedError("this web server does not list what it has", key=folder)

@@ -395,6 +395,10 @@ class RemoteStore(Store):
         folders, objects = self._client.list_dir(folder)
         return sorted(self._relative(folders, folder)), sorted(self._relative(objects, folder))
 
+    def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
+        folder = self._folder(prefix)
+        return self._relative(self._client.some(folder, most), folder)
+
     def _folder(self, prefix: str) -> str:
         prefix = prefix_path(prefix)
         return f"{self._prefix}{prefix}/" if prefix else self._prefix

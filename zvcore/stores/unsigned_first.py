@@ -111,6 +111,9 @@ class UnsignedFirst(Client):
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         return self._ask(lambda client: client.list_dir(folder))
 
+    def some(self, folder: str, most: int) -> builtins.list[str]:
+        return self._ask(lambda client: client.some(folder, most))
+
 
 def _rebuild(make: Callable[..., Any], signs: bool) -> UnsignedFirst:
     return UnsignedFirst(make, signs=signs)
