@@ -257,6 +257,19 @@ def test_web_servers_without_lists_are_served(shelf: Path) -> None:
         assert client.ask("/c/").status == 404
 
 
+def test_a_volume_on_a_web_server_without_lists_is_served(tmp_path: Path) -> None:
+    """Annotations beside it cannot be looked for, which took its links and its picture away."""
+    from http.server import SimpleHTTPRequestHandler
+
+    volume = zvcore.create(tmp_path, format="precomputed", shape=(20, 10, 5), dtype="u1", chunks=(8, 8, 8))
+    volume[...] = 7
+    with web_server(tmp_path, SimpleHTTPRequestHandler) as url, served(url, None) as client:
+        [one] = listed(client).values()
+        assert one["error"] is None and one["shape"] == [20, 10, 5, 1]
+        assert one["source"] == f"precomputed://{client.server.url}"
+        assert (zvcore.open(one["view"].removeprefix("precomputed://"))[0][...] == 7).all()
+
+
 def test_stores_in_memory_and_archives_are_served(shelf: Path, tmp_path: Path) -> None:
     zvcore.copy(str(shelf / "a.zarr"), "memory://served/a.zarr")
     zvcore.copy(str(shelf / "a.zarr"), str(tmp_path / "b.zip"))

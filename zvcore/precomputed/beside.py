@@ -11,6 +11,7 @@ from zvcore.precomputed.annotation_info import AnnotationInfo
 from zvcore.precomputed.annotation_values import IndexValues
 from zvcore.precomputed.kinds import ANNOTATIONS, kind_of
 from zvcore.precomputed.metadata import INFO, read_info
+from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,11 @@ def _sets(store: Store) -> Iterator[tuple[str, AnnotationInfo]]:
 
 
 def _all_sets(store: Store) -> Iterator[tuple[str, AnnotationInfo]]:
-    for name in sorted(store.list_dir()[0])[:_MOST_FOLDERS]:
+    try:
+        folders = store.list_dir()[0]
+    except UnlistedError:  # the volume itself can be shown all the same
+        return
+    for name in sorted(folders)[:_MOST_FOLDERS]:
         # What is broken is told where it is looked at, and most folders have no document.
         with suppress(ZvcoreError):
             info = read_info(store, f"{name}/{INFO}")
