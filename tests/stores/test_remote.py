@@ -14,7 +14,7 @@ import pytest
 import zvcore
 from tests.stores.servers import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, StoreError, ZvcoreError
-from zvcore.stores import open_store
+from zvcore.stores import MemoryStore, open_store
 from zvcore.stores.indexes import index_cache
 from zvcore.stores.remote import RemoteStore
 
@@ -405,6 +405,34 @@ def test_a_server_that_gives_less_than_it_was_asked_for(s3: S3, url: str, monkey
     monkeypatch.setattr(client, "get", short)
     with pytest.raises(CorruptDataError, match="another number of bytes"):
         array[0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["zarr3", "n5", "precomputed"])
+def test_what_only_marks_a_folder_is_no_object(s3: S3, url: str, kind: str) -> None:
+    """Consoles and other libraries store empty objects whose names end with a slash: they could not be copied."""
+    if s3.scheme != "s3":
+        pytest.skip("made with the library of S3")
+    import boto3
+
+    _, data = create(url, s3, kind)
+    store = open_store(url, "r+", s3.options)
+    store.put("empty", b"")
+    listed = list(store.list())
+    client = boto3.client(
+        "s3", endpoint_url=s3.endpoint, region_name="us-east-1", aws_access_key_id=s3.options["access_key_id"],
+        aws_secret_access_key=s3.options["secret_access_key"],
+    )  # fmt: skip
+    prefix = url.partition("://")[2].partition("/")[2]
+    for name in ("", "c/", "0/", "0/0/", "1_1_1/", "alone/"):
+        client.put_object(Bucket=s3.bucket, Key=f"{prefix}/{name}", Body=b"")
+    client.close()
+    assert list(store.list()) == listed, "an object that is only empty stays one"
+    names = {key for key in listed if "/" not in key}
+    assert set(store.list_dir()[1]) == names and set(store.some_objects("", 1000)) >= names
+    copy = MemoryStore()
+    assert zvcore.copy(store, copy).ok
+    found = zvcore.open(copy)
+    np.testing.assert_array_equal((found if isinstance(found, zvcore.Array) else found[0])[...], data)
 
 
 def test_names_that_urls_would_misread(s3: S3, url: str) -> None:

@@ -17,6 +17,7 @@ from zvcore.errors import AccessRefusedError, InvalidKeyError, NotFoundError, St
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
 from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
+from zvcore.stores.request_threads import side_by_side
 from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
@@ -384,7 +385,7 @@ class ObstoreClient(Client):
         _begin(folder)
         try:
             stream = obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
-            return [found["path"] for page in stream for found in page]
+            return self._objects(found for page in stream for found in page)
         except FileNotFoundError:
             return []
         except (exceptions.BaseError, TimeoutError) as error:
@@ -398,19 +399,36 @@ class ObstoreClient(Client):
             return [], []
         except (exceptions.BaseError, TimeoutError) as error:
             raise self._listing_failure(error, folder) from None
-        return list(found["common_prefixes"]), [meta["path"] for meta in found["objects"]]
+        return list(found["common_prefixes"]), self._objects(found["objects"])
 
     def some(self, folder: str, most: int) -> builtins.list[str]:
         _begin(folder)
         try:
-            page = next(iter(obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=most)), [])
+            page = next(iter(obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=max(1, most))), [])
         except FileNotFoundError:
             return []
         except (exceptions.BaseError, TimeoutError) as error:
             raise self._listing_failure(error, folder) from None
-        found = [path for one in page if "/" not in (path := one["path"]).removeprefix(folder)]
+        below = [path for one in page if (path := one["path"]).startswith(folder)]
+        found = [path for path in below if "/" not in path[len(folder) :]]
         # Such lists go down into folders, which may fill it.
-        return found if found or len(page) < most else super().some(folder, most)
+        return found[:most] if found or len(page) < most else super().some(folder, most)
+
+    def _objects(self, listed: Iterable[ObjectMeta]) -> builtins.list[str]:
+        """The paths of what is listed, without what only marks a folder: an empty object whose name ends with a slash,
+        as consoles of services and other libraries make them. obstore lists it under a name without the slash, by which
+        nobody can read it.
+        """
+        found = [(one["path"], one["size"]) for one in listed]
+        empty = [path for path, size in found if size == 0]
+        marking = {path for path, marks in zip(empty, side_by_side(self._marks, empty), strict=True) if marks}
+        return [path for path, _ in found if path not in marking]
+
+    def _marks(self, path: str) -> bool:
+        try:
+            return self.head(path) is None
+        except AccessRefusedError:
+            return False  # whoever wants to read it is told
 
     def _listing_failure(self, error: Exception, folder: str) -> Exception:
         if self._is_http:
