@@ -350,3 +350,68 @@ def test_a_file_that_was_cut_between_two_lines_is_told_of_by_a_conversion(tmp_pa
     with pytest.raises(UnsupportedError, match=said):
         zvcore.convert(tmp_path / "cut.trk", tmp_path / "strict.trx", strict=True)
     assert not (tmp_path / "strict.trx").exists()
+
+
+def _store(path: Path, lines: list[Any], **options: Any) -> Path:
+    zvcore.zvf.write_polylines(path, lines, chunk_shape=(1e5,) * len(lines[0][0]), **options)
+    return path
+
+
+@pytest.mark.parametrize("format", ["trk", "tck", "precomputed"])
+def test_positions_that_are_stored_in_fewer_bits_are_told(tmp_path: Path, format: str) -> None:
+    path = _store(tmp_path / "a.zv", [np.full((2, 3), 1e7 + 1 / 3)], dtype="float64")
+    told = zvcore.convert(path, tmp_path / f"a.{format}", format=format).losses
+    assert any(loss.where == "positions" and "float32" in loss.what for loss in told)
+    exact = _store(tmp_path / "exact.zv", [np.full((2, 3), 1e6)], dtype="float64")
+    told = zvcore.convert(exact, tmp_path / f"b.{format}", format=format).losses
+    assert not any(loss.where == "positions" for loss in told)
+
+
+@pytest.mark.parametrize("format", ["trk", "tck", "precomputed"])
+def test_positions_that_float32_cannot_hold_are_refused(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "a.zv"
+    zvcore.zvf.write_polylines(path, [np.full((2, 3), 1e60)], chunk_shape=(1e60,) * 3, dtype="float64")
+    with pytest.raises(UnsupportedError, match="float32 cannot hold"):
+        zvcore.convert(path, tmp_path / f"a.{format}", format=format)
+
+
+@pytest.mark.parametrize("format", ["trx", "trk", "tck", "precomputed"])
+def test_lines_in_a_plane_lie_in_space_at_0(tmp_path: Path, format: str) -> None:
+    path = _store(tmp_path / "a.zv", [np.array([[1, 2], [3, 4]], "f4") * 1e6])
+    zvcore.convert(path, tmp_path / f"a.{format}", format=format)
+    (batch,) = zvcore.open(tmp_path / f"a.{format}").batches() if format != "precomputed" else [None]
+    found = zvcore.open(tmp_path / "a.precomputed")[0].vertices / 1e6 if batch is None else batch.positions
+    assert np.allclose(found, [[1, 2, 0], [3, 4, 0]], atol=1e-5)
+
+
+@pytest.mark.parametrize("place", [np.nan, np.inf])
+@pytest.mark.parametrize("coordinates", [slice(None), slice(0, 1)])
+def test_a_vertex_that_lies_nowhere_does_not_cut_a_tck(tmp_path: Path, place: float, coordinates: slice) -> None:
+    found = arrays("float32")
+    found["positions.3.float32"][6, coordinates] = place
+    path = make(tmp_path / "a.trx", found)
+    with pytest.raises(UnsupportedError, match="lie nowhere"):
+        zvcore.convert(path, tmp_path / "a.tck", format="tck")
+    assert not (tmp_path / "a.tck").exists()
+
+
+@pytest.mark.parametrize("format", ["trx", "trk", "tck"])
+def test_ids_that_a_file_has_no_place_for_are_told(tmp_path: Path, format: str) -> None:
+    path = _store(tmp_path / "a.zv", [np.ones((2, 3), "f4")] * 2, object_ids=[7, 3])
+    (loss,) = zvcore.convert(path, tmp_path / f"a.{format}", format=format).losses
+    assert "no ids" in loss.what
+
+
+def test_positions_that_came_later_are_not_rounded_to_those_of_the_first_file(tmp_path: Path) -> None:
+    zvcore.convert(make(tmp_path / "a.trx", arrays("float16")), tmp_path / "a.zv", format="zvf")
+    level = zvcore.open(tmp_path / "a.zv").level(0)
+    later = np.full((2, 3), 1e5 + 0.125, "f4")
+    more: dict[str, Any] = {"append": True, "object_attributes": {}, "vertex_attributes": {}}
+    for name in level.object_attribute_names():
+        more["object_attributes"][name] = level.object_attribute(name)[:1]
+    for name in level.attribute_names():
+        more["vertex_attributes"][name] = [level.read_objects([0], [name]).attributes[name][:2]]
+    zvcore.zvf.write_polylines(tmp_path / "a.zv", [later], **more)
+    zvcore.convert(tmp_path / "a.zv", tmp_path / "back.trx", format="trx")
+    *_, last = zvcore.open(tmp_path / "back.trx").batches()
+    assert np.array_equal(last.positions[-2:], later)

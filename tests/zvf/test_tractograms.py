@@ -71,3 +71,22 @@ def test_other_names_are_refused(tmp_path: Path) -> None:
     zvf.read_tractogram(DATA / "standard.trk", tmp_path / "store")
     with pytest.raises(ValueError, match=r"\.trk or \.tck"):
         zvf.write_tractogram(zvf.open(tmp_path / "store").level(0), tmp_path / "b.vtk")
+
+
+@pytest.mark.parametrize("ending", ["trk", "tck"])
+def test_lines_that_a_coarser_level_has_dropped_are_left_out_with_what_belongs_to_them(
+    tmp_path: Path, ending: str
+) -> None:
+    lines = [np.full((3, 3), number, "f4") for number in range(5)]
+    zvf.write_polylines(
+        tmp_path / "store", lines, chunk_shape=(4, 4, 4), object_ids=[9, 4, 6, 1, 8],
+        object_attributes={"number": np.arange(5, dtype="f4")},
+    )  # fmt: skip
+    zvf.write_coarser_level(tmp_path / "store", every=1, keep=[4, 8])
+    level = zvf.open(tmp_path / "store").level(1)
+    assert zvf.write_tractogram(level, tmp_path / f"a.{ending}") == 2
+    found = nibabel.streamlines.load(tmp_path / f"a.{ending}")
+    assert sorted(line[0, 0] for line in found.streamlines) == [1, 4]
+    if ending == "trk":
+        numbers = found.tractogram.data_per_streamline["number"][:, 0].tolist()
+        assert numbers == [line[0, 0] for line in found.streamlines]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.errors import ConflictError
+from zvcore.exchange.line_positions import StoredPositions
 from zvcore.exchange.lines import LineBatch, Lines
 from zvcore.exchange.options import refuse_unknown
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -60,23 +61,22 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
         size = per_vertex * (lines.vertices or 0)
         sharding = ShardingSpec.advise(count=lines.count, bytes=size)
 
+    stored = StoredPositions(np.float32, np.diag([*[lines.nanometers] * 3, 1]), store.root)
+
     def skeletons() -> Iterator[tuple[int, Skeleton]]:
         for batch in lines.batches():
+            positions = stored(batch.positions)
             bounds = batch.offsets.tolist()
             for row, id in enumerate(batch.ids.tolist()):
                 span = slice(bounds[row], bounds[row + 1])
                 first = np.arange(max(bounds[row + 1] - bounds[row] - 1, 0), dtype=np.uint32)
                 values = {name: _as(batch.attributes[name][span], kinds[name]) for name in kinds}
-                yield (
-                    id,
-                    Skeleton(
-                        _in_space(batch.positions[span], lines.nanometers), np.stack([first, first + 1], -1), values
-                    ),
-                )
+                yield id, Skeleton(positions[span], np.stack([first, first + 1], -1), values)
 
     count = write_skeletons(
         store, skeletons(), vertex_attributes=declared, sharding=sharding, overwrite=overwrite, **given
     )
+    stored.tell(report)
     report.count("skeletons", count)
     return report
 
@@ -90,14 +90,6 @@ def _stored_type(dtype: np.dtype[Any]) -> str:
 def _as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):
         return values.astype(dtype)
-
-
-def _in_space(positions: npt.NDArray[Any], nanometers: float) -> npt.NDArray[np.float32]:
-    """Positions with three coordinates, whatever they had, in nanometers."""
-    values = np.zeros((len(positions), 3), np.float32)
-    shared = min(3, positions.shape[1])
-    values[:, :shared] = positions[:, :shared] if nanometers == 1 else positions[:, :shared] * nanometers
-    return values
 
 
 def read_lines(skeletons: Skeletons) -> Lines:

@@ -8,7 +8,8 @@ import numpy as np
 
 from zvcore.borrowed.file import library, reading, stream
 from zvcore.cached import cached_property
-from zvcore.errors import UnsupportedError
+from zvcore.errors import UnfitValueError, UnsupportedError
+from zvcore.exchange.line_positions import StoredPositions
 from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
 from zvcore.report import Report
 from zvcore.stores.whole_files import file_for
@@ -129,15 +130,19 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
         with reading(store.root, _TITLE):
             into_file = np.asarray(nibabel.trk.get_affine_rasmm_to_trackvis(header), np.float64)
     into_file = into_file @ np.diag([*[lines.nanometers / MILLIMETER] * 3, 1])
-    moves = not np.array_equal(into_file, np.eye(4))
+    stored = StoredPositions(np.float32, into_file, store.root)
+    numbered = True
     written = 0
 
     def items() -> Iterator[Any]:
-        nonlocal written
+        nonlocal written, numbered
         written = 0
         for batch in lines.batches():
             bounds = batch.offsets.tolist()
-            positions = _moved(batch.positions[:, :3], into_file) if moves else batch.positions[:, :3]
+            positions = stored(batch.positions)
+            if format == "tck":
+                _refuse_marks(positions, store.root)
+            numbered = numbered and np.array_equal(batch.ids, np.arange(written, written + len(batch.ids)))
             for row in range(len(batch.ids)):
                 span = slice(bounds[row], bounds[row + 1])
                 points = {name: as_table(batch.attributes[name][span], len(positions[span])) for name in of_points}
@@ -149,8 +154,20 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
     made.affine_to_rasmm = np.linalg.inv(into_file)
     with file_for(store, str(store.file)) as file:
         _kind(format)(made, header).save(file)
+    stored.tell(report)
+    if not numbered:
+        report.lose("", f"lines of a .{format} have no ids: they are numbered in their order")
     report.count("lines", written)
     return report
+
+
+def _refuse_marks(positions: npt.NDArray[Any], key: str) -> None:
+    """In a .tck, what is no number ends a line, and infinity the file: as a vertex, it would cut what it stands in."""
+    odd = ~np.isfinite(positions).all(1)
+    if odd.any():
+        raise UnfitValueError(
+            "a .tck has no place for vertices that lie nowhere", key=key, found=positions[int(np.argmax(odd))].tolist()
+        )
 
 
 def _kept_names(format: str, sizes: Mapping[str, int], report: Report) -> list[str]:

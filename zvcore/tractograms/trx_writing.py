@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.errors import MetadataError
+from zvcore.exchange.line_positions import StoredPositions
 from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.report import Report
 from zvcore.stores.whole_files import file_for
@@ -41,7 +42,7 @@ def write_trx(store: Store, lines: Lines) -> Report:
     if not isinstance(said, dict):
         raise MetadataError("the header of a tractogram cannot be read", key=store.root, found=repr(kept)[:99])
     with tempfile.TemporaryDirectory(prefix="zvcore-trx-") as folder:
-        writing = _Writing(folder, lines, kept, report)
+        writing = _Writing(folder, lines, kept, report, store.root)
         count, vertices = writing.write()
         header = {**_EMPTY, **said, "NB_VERTICES": vertices, "NB_STREAMLINES": count}
         with file_for(store, str(store.file)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -55,8 +56,8 @@ def write_trx(store: Store, lines: Lines) -> Report:
 class _Writing:
     """The arrays of a file, as files in a folder: `files` are they by their names in the archive."""
 
-    def __init__(self, folder: str, lines: Lines, kept: Mapping[str, Any], report: Report) -> None:
-        self.folder, self.lines, self.report = folder, lines, report
+    def __init__(self, folder: str, lines: Lines, kept: Mapping[str, Any], report: Report, key: str) -> None:
+        self.folder, self.lines, self.report, self._key = folder, lines, report, key
         self.kept = kept
         self.files: dict[str, str] = {}
         self._taken: set[str] = set()
@@ -69,8 +70,11 @@ class _Writing:
         types = types if isinstance(types, dict) else {}
         given = lines.position_type()
         asked = TYPES.get(str(types.get("positions")), given)
-        # Positions that were stored in fewer bits are so again; others as they are.
-        kind = asked if asked.kind == "f" and scale == 1 else np.dtype("<f4" if given.itemsize <= 4 else "<f8")
+        kind = np.dtype("<f4" if given.itemsize <= 4 else "<f8")
+        # Positions that were stored in fewer bits are so again, unless others have come to them since.
+        if asked.kind == "f" and scale == 1 and (asked.itemsize >= given.itemsize or self._all_fit(asked)):
+            kind = asked
+        stored = StoredPositions(kind, np.diag([*[scale] * 3, 1]), self._key)
         count = vertices = 0
         ids: list[npt.NDArray[np.int64]] = []
         with ExitStack() as opened:
@@ -83,18 +87,24 @@ class _Writing:
             }
             self._put(offsets, np.zeros(1), self._offset_type(types))
             for batch in lines.batches():
-                found = np.zeros((len(batch.positions), 3), batch.positions.dtype)
-                shared = min(3, batch.positions.shape[1])
-                found[:, :shared] = batch.positions[:, :shared]
-                self._put(positions, found if scale == 1 else found * scale, kind)
+                self._put(positions, stored(batch.positions), kind)
                 self._put(offsets, batch.offsets[1:] + vertices, self._offset_type(types))
                 for name, file in of_points.items():
                     self._put(file, batch.attributes[name], lines.attributes[name][0])
                 count, vertices = count + len(batch.ids), vertices + len(batch.positions)
                 ids.append(batch.ids)
+        stored.tell(self.report)
         self._write_of_lines(count)
         self._write_groups(np.concatenate(ids) if ids else np.zeros(0, np.int64))
         return count, vertices
+
+    def _all_fit(self, dtype: np.dtype[Any]) -> bool:
+        """Whether no position changes in this type; all are read for it, as far as that takes."""
+        with np.errstate(over="ignore"):
+            return all(
+                np.array_equal(one.positions, one.positions.astype(dtype), equal_nan=True)
+                for one in self.lines.batches()
+            )
 
     def _offset_type(self, types: Mapping[str, Any]) -> np.dtype[Any]:
         few = str(types.get("offsets")) == "uint32" and (self.lines.vertices or 2**32) < 2**32

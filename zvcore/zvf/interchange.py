@@ -13,6 +13,7 @@ from zvcore import zarr3
 from zvcore.errors import UnsupportedError
 from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
 from zvcore.stores.opening import open_store
+from zvcore.zvf.lines import ValuesOfObjects
 from zvcore.zvf.reading import Vectors
 from zvcore.zvf.writing import write_polylines
 
@@ -110,21 +111,24 @@ def _ending(path: str | os.PathLike[str]) -> str:
 
 
 def write_tractogram(level: Level, target: str | os.PathLike[str]) -> int:
-    """Write the lines of a level into a .trk or .tck file, with the header that such a file had; how many there are."""
+    """Write the lines of a level into a .trk or .tck file, with the header that such a file had; how many there are.
+
+    Those without vertices, as a coarser level has them, are left out.
+    """
     nibabel = _nibabel()
     names = level.attribute_names()
     found = level.read(names)
-    lines = found.to_list()
-    bounds = found.offsets
+    # nibabel leaves out lines without vertices, but not what belongs to them.
+    spans = [(a, b) for a, b in itertools.pairwise(found.offsets.tolist()) if a < b]
+    lines = [found.positions[a:b] for a, b in spans]
     per_point = {
-        name: [values[a:b].reshape(b - a, -1) for a, b in itertools.pairwise(bounds)]
+        name: [values[a:b].reshape(b - a, -1) for a, b in spans]
         for name, values in found.attributes.items()
         if values.dtype.kind in "fiub"
     }
-    per_line = {
-        name: values.reshape(len(values), -1)[: len(lines)]
-        for name, values in ((name, level.object_attribute(name)) for name in level.object_attribute_names())
-    }
+    ids = np.zeros(0, np.int64) if found.object_ids is None else found.object_ids[np.diff(found.offsets) > 0]
+    of_lines = ValuesOfObjects(level, ids)
+    per_line = {name: values.reshape(len(values), -1) for name, values in of_lines.items()}
     ending = _ending(target)
     kinds = {".trk": nibabel.streamlines.TrkFile, ".tck": nibabel.streamlines.TckFile}
     if ending not in kinds:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zvf.vector_store import Level, VectorStore
 
-__all__ = ["read_lines", "refuse_lines", "write_lines"]
+__all__ = ["ValuesOfObjects", "read_lines", "refuse_lines", "write_lines"]
 
 # Objects that are read at once; chunks along the longest axis, unless their shape is given.
 _BATCH = 2048
@@ -63,13 +63,13 @@ def read_lines(source: VectorStore) -> Lines | None:
 
     kept = source.node.attrs.get(ATTRIBUTE)
     return Lines(
-        len(ids), batches, attributes, level.vertex_count, source.bounds, _OfObjects(level, ids), losses,
+        len(ids), batches, attributes, level.vertex_count, source.bounds, ValuesOfObjects(level, ids), losses,
         1.0 if kept is None else _MILLIMETER, _named_groups(level, source.node.attrs.get(_GROUPS)),
         {} if kept is None else {ATTRIBUTE: kept},
     )  # fmt: skip
 
 
-class _OfObjects(Mapping[str, Any]):
+class ValuesOfObjects(Mapping[str, Any]):
     """{name: a value for each of these objects}, read when it is looked up."""
 
     def __init__(self, level: Level, ids: npt.NDArray[np.int64]) -> None:

@@ -1,0 +1,58 @@
+"""Vertices of lines as a format stores them: three coordinates of one type of floats, in its unit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zvcore.errors import UnfitValueError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zvcore.report import Report
+
+__all__ = ["StoredPositions"]
+
+
+class StoredPositions:
+    """Turns positions into those that are stored, and notes by how much a type of fewer bits changes them.
+
+    dtype    that the format stores
+    affine   from the coordinates that are given to those that are stored, 4 x 4
+    key      of what is written, for errors
+    """
+
+    def __init__(self, dtype: Any, affine: npt.NDArray[np.float64], key: str) -> None:
+        self.dtype = np.dtype(dtype)
+        self._key = key
+        self._factor = float(affine[0, 0])
+        # A product of matrices would make NaN of a vertex of which one coordinate is infinite.
+        self._affine = None if np.array_equal(affine, np.diag([*[self._factor] * 3, 1])) else affine
+        self._changed = 0.0
+
+    def __call__(self, positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        three = np.zeros((len(positions), 3), positions.dtype)
+        shared = min(3, positions.shape[1])
+        three[:, :shared] = positions[:, :shared]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._affine is not None:
+                exact = three @ self._affine[:3, :3].T + self._affine[:3, 3]
+            else:
+                exact = three if self._factor == 1 else three.astype(np.float64) * self._factor
+            stored = exact.astype(self.dtype)
+            lost = np.isfinite(three).all(1) & ~np.isfinite(stored).all(1)
+            if lost.any():
+                row = int(np.argmax(lost))
+                raise UnfitValueError(
+                    f"positions that {self.dtype} cannot hold", key=self._key, found=three[row].tolist()
+                )
+            if positions.dtype.itemsize > self.dtype.itemsize and len(stored):
+                self._changed = max(self._changed, float(np.nanmax(np.abs(stored - exact), initial=0)))
+        return stored
+
+    def tell(self, report: Report) -> None:
+        """What was changed, after all were stored; what the last bit of a change of units does is not told."""
+        if self._changed:
+            report.lose("positions", f"they are stored as {self.dtype}, and changed by up to {self._changed:.3g}")
