@@ -415,3 +415,12 @@ def test_positions_that_came_later_are_not_rounded_to_those_of_the_first_file(tm
     zvcore.convert(tmp_path / "a.zv", tmp_path / "back.trx", format="trx")
     *_, last = zvcore.open(tmp_path / "back.trx").batches()
     assert np.array_equal(last.positions[-2:], later)
+
+
+def test_lines_that_are_refused_late_do_not_cost_the_store_that_they_were_to_replace(tmp_path: Path) -> None:
+    _store(tmp_path / "a.zv", [np.ones((3, 3), "f4")])
+    found = arrays("float32")
+    found["positions.3.float32"][-1] = np.nan
+    with pytest.raises(UnsupportedError):
+        zvcore.convert(make(tmp_path / "a.trx", found), tmp_path / "a.zv", format="zvf", overwrite=True)
+    assert zvcore.open(tmp_path / "a.zv").level(0).vertex_count == 3

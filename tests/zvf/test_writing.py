@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 import zvcore.zvf as zvf
 from tests.examples import examples
 from zvcore.errors import ConflictError, UnsupportedError
-from zvcore.stores import LocalStore, staging
+from zvcore.stores import LocalStore, MemoryStore, staging
 from zvcore.zvf import batches, inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -498,3 +499,41 @@ def test_flat_arrays_are_appended_as_the_store_has_them(tmp_path: Path) -> None:
             zvf.from_trx_arrays(tmp_path / dtype, exact.astype(other), [0, 2], append=True)
         level = zvf.open(tmp_path / dtype).level(0)
         assert level.dtype == dtype and np.array_equal(level.read_object(2), exact.astype(dtype))
+
+
+def _broken() -> Iterator[Any]:
+    yield np.ones((3, 3), "f4")
+    raise RuntimeError("the source ends here")
+
+
+@pytest.mark.parametrize("write", [zvf.write_polylines, zvf.write_points])
+def test_a_writer_that_fails_leaves_what_it_was_to_replace(tmp_path: Path, write: Any) -> None:
+    path = tmp_path / "store"
+    zvf.write_polylines(path, [np.zeros((5, 3), "f4")], chunk_shape=(4, 4, 4))
+    zvf.write_coarser_level(path)
+    with pytest.raises(RuntimeError):
+        write(path, _broken(), chunk_shape=(8, 8, 8), overwrite=True)
+    assert zvf.open(path).level(0).vertex_count == 5 and zvf.open(path).levels == [0, 1]
+    write(path, iter([np.ones((3, 3), "f4")]), chunk_shape=(8, 8, 8), overwrite=True)
+    assert zvf.open(path).level(0).vertex_count == 3 and zvf.open(path).levels == [0]
+    assert zvf.validate(path, level=3).ok
+    assert sorted(name for name in os.listdir(path) if not name.endswith(".zvlock")) == ["0", "zarr.json"]
+
+
+def test_what_is_no_store_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(ConflictError):
+        zvf.write_polylines(tmp_path, [np.zeros((5, 3), "f4")], chunk_shape=(4, 4, 4), overwrite=True)
+    assert (tmp_path / "letter.txt").read_text() == "dear"
+
+
+def test_one_cannot_both_append_and_replace(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="overwrite"):
+        zvf.write_points(tmp_path / "a", np.zeros((5, 3)), append=True, overwrite=True)
+
+
+def test_points_in_memory_are_replaced() -> None:
+    store = MemoryStore()
+    zvf.write_points(store, np.zeros((5, 3)), chunk_shape=(4, 4, 4))
+    zvf.write_points(store, np.zeros((2, 3)), chunk_shape=(4, 4, 4), overwrite=True)
+    assert zvf.open(store).level(0).vertex_count == 2

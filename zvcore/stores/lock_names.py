@@ -8,17 +8,19 @@ import os
 
 from zvcore.errors import InvalidKeyError
 
-__all__ = ["LONGEST_NAME", "lock_path", "too_long"]
+__all__ = ["LOCK", "LONGEST_NAME", "lock_path", "too_long"]
 
 LONGEST_NAME = 255
+# How the name of a file that is a lock ends.
+LOCK = b".zvlock"
 
 
 def lock_path(path: bytes) -> bytes:
     """Where the lock of the object at this path lies."""
     folder, name = os.path.split(path)
-    lock = b"." + name + b".zvlock"
+    lock = b"." + name + LOCK
     if len(lock) > LONGEST_NAME:
-        lock = b"." + hashlib.blake2b(name, digest_size=16).hexdigest().encode() + b".zvlock"
+        lock = b"." + hashlib.blake2b(name, digest_size=16).hexdigest().encode() + LOCK
     return os.path.join(folder, lock)
 
 

@@ -15,6 +15,7 @@ from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
 from zvcore.stores.file_writes import exchange
 from zvcore.stores.files import encode_key
 from zvcore.stores.local import LocalStore, sync_folder
+from zvcore.stores.lock_names import LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,6 +90,16 @@ class Staging:
         self.store.close()
         # What was replaced may be a million files: they go while the next array is being made.
         self._remover.submit(shutil.rmtree, folder, ignore_errors=True)
+
+    def take_away(self) -> None:
+        """Empty the store of everything else: it is renamed, which takes no time, and goes with this place."""
+        self.store.close()
+        taken = os.path.join(self.folder, b"taken")
+        os.makedirs(taken, exist_ok=True)
+        names = [name for name in os.listdir(self.root) if name != FOLDER.encode() and not name.endswith(LOCK)]
+        # Documents go first: without them, what is left of a store is nothing, and not data with holes.
+        for name in sorted(names, key=lambda name: os.path.isdir(os.path.join(self.root, name))):
+            os.rename(os.path.join(self.root, name), os.path.join(taken, name))
 
     def close(self) -> None:
         """Remove everything that is still here."""

@@ -15,7 +15,9 @@ from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores import LocalStore, open_store
 from zvcore.stores.staging import staging
 from zvcore.zarr3.consolidating import tell_all
+from zvcore.zarr3.creating import make_room
 from zvcore.zarr3.metadata import DOCUMENT
+from zvcore.zarr3.telling import forget_below
 from zvcore.zvf.assembling import Assembler, Old
 from zvcore.zvf.composing import extend_bounds, root_document
 from zvcore.zvf.nodes import read_node
@@ -37,6 +39,7 @@ class Wanted:
 
     geometry  the kind of geometry
     append    whether it goes into a store that exists
+    replace   whether it takes the place of one that exists
     policy    what happens to positions outside the bounds: "raise", "ignore" or "expand"
     """
 
@@ -49,6 +52,7 @@ class Wanted:
     policy: str | None = None
     compressor: Any = None
     shard_shape: int | Sequence[int] | None = None
+    replace: bool = False
 
 
 @dataclass
@@ -125,6 +129,8 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
     if not isinstance(store, LocalStore):
         if wanted.append:
             raise UnsupportedError(f"{store.root}: only stores in local folders can be appended to")
+        # There is no place beside it in which a level could be made.
+        make_room(store, wanted.replace)
         with _assembling(store, store.child("0"), wanted, shape) as job:
             yield job
             _put_root(store, job)
@@ -138,6 +144,9 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
                 _put_root(store, job)
                 place.replace(made)
             else:
+                if wanted.replace:
+                    place.take_away()
+                    forget_below(store)
                 # A root declares a level, so that must be there first.
                 place.replace(made)
                 _put_root(store, job)
@@ -147,7 +156,9 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
 def _shape_of(store: Store, wanted: Wanted, ndim: int) -> tuple[float, ...]:
     """The shape of the chunks, once it is clear that what is to be written fits what is there."""
     if not wanted.append:
-        if read_node(store, "") is not None or any(True for _ in store.list("")):
+        # What is no node of Zarr is nobody's to replace.
+        replaced = wanted.replace and store.exists(DOCUMENT)
+        if not replaced and (read_node(store, "") is not None or any(True for _ in store.list(""))):
             raise ConflictError(f"{store.root} exists already; append=True writes into it", key=DOCUMENT)
         return _checked_chunk_shape(wanted.chunk_shape, ndim)
     parent = VectorStore(store)

@@ -13,7 +13,6 @@ from zvcore.exchange.lines import LineBatch, Lines
 from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.report import Report
-from zvcore.zarr3.creating import make_room
 from zvcore.zvf.batches import chunk_coords
 from zvcore.zvf.writing import write_polylines
 
@@ -109,7 +108,7 @@ def _named_groups(level: Level, names: Any) -> dict[str, npt.NDArray[np.int64]]:
 
 def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
     """Raise what is wrong with the options, or with what is there."""
-    given = ("vertex_attributes", "object_ids", "object_attributes", "append")
+    given = ("vertex_attributes", "object_ids", "object_attributes", "append", "overwrite")
     refuse_unknown("zvf", options, write_polylines, but=given)
     if store.exists("zarr.json") and not overwrite:
         raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
@@ -119,8 +118,6 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
     """`options`: keyword arguments of `write_polylines`."""
     if not lines.count:
         raise UnsupportedError("Zarr Vectors hold at least one line", key=store.root)
-    if overwrite:
-        make_room(store, overwrite)
     given = dict(options)
     low, high = (np.asarray(corner, np.float64) for corner in (lines.bounds or (np.zeros(3), np.ones(3))))
     least = 1.0 if lines.nanometers == 1 else 1e-6
@@ -153,7 +150,7 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
 
     done = write_polylines(
         store, column(""), vertex_attributes={name: column(name) for name in lines.attributes},
-        object_ids=column("id"), object_attributes=lines.of_objects or None, **given,
+        object_ids=column("id"), object_attributes=lines.of_objects or None, overwrite=overwrite, **given,
     )  # fmt: skip
     attrs = {**lines.attrs, **({_GROUPS: names} if names else {})}
     if attrs:

@@ -12,7 +12,6 @@ from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.rows import Rows
 from zvcore.images.axes import nanometers
 from zvcore.report import Report
-from zvcore.zarr3.creating import make_room
 from zvcore.zvf.reading import read_chunks
 from zvcore.zvf.writing import write_points
 
@@ -60,7 +59,7 @@ def refuse_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite:
     """Raise what is wrong with the rows, with the options, or with what is there."""
     if rows.type != "point":
         raise UnsupportedError(f"{rows.type}s do not become Zarr Vectors, only points", key=store.root)
-    refuse_unknown("zvf", options, write_points, but=("vertex_attributes", "append"))
+    refuse_unknown("zvf", options, write_points, but=("vertex_attributes", "append", "overwrite"))
     if store.exists("zarr.json") and not overwrite:
         raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
 
@@ -76,8 +75,6 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     first = next(batches, None)
     if first is None or not len(first["point"]):
         raise UnsupportedError("Zarr Vectors hold at least one point", key=store.root)
-    if overwrite:
-        make_room(store, overwrite)
     names = [name for name in first if name != "point" and name not in rows.relationships]
     for name, declared in rows.properties.items():
         if "enum_labels" in declared:
@@ -88,7 +85,7 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     asked = dict(options)
     if "chunk_shape" not in asked and rows.bounds is not None and rows.count is not None:
         asked["chunk_shape"] = _chunk_shape(rows, factors)
-    found = write_points(store, positions, vertex_attributes=attributes, **asked)
+    found = write_points(store, positions, vertex_attributes=attributes, overwrite=overwrite, **asked)
     report.count("points", found["vertex_count"])
     for loss in rows.losses:
         report.lose("", loss)

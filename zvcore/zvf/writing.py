@@ -50,15 +50,17 @@ def write_points(
     compressor: Any = None,
     shard_shape: int | Sequence[int] | None = None,
     append: bool = False,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Write points, as objects if `object_ids` (or something that belongs to objects) is given.
 
     `positions` is an array of one row per point, or an iterable of such arrays; then `vertex_attributes` and
     `object_ids` are iterables of arrays of the same lengths. `out_of_bounds` says what happens to points outside
     `bounds`: "raise" (the default when bounds are given), "ignore" or "expand". With `append` the points go into a
-    store that exists. Positions are float32 unless `dtype` says float64, or, with `append`, what the store has.
+    store that exists; with `overwrite` they take its place, once all are written. Positions are float32 unless `dtype`
+    says float64, or, with `append`, what the store has.
     """
-    _refuse(backend, chunk_by_attribute)
+    _refuse(backend, chunk_by_attribute, append and overwrite)
     belongings = Belongings.of(object_attributes, fragment_attributes, groups, group_attributes)
     owned = object_ids is not None or object_attributes is not None or groups is not None
     batches = point_batches(positions, vertex_attributes, object_ids, positions_dtype(store_path, append, dtype))
@@ -68,8 +70,9 @@ def write_points(
     if chunk_shape is None and not append:
         chunk_shape = _around(first[0][""])
     wanted = Wanted(
-        store_path, "point_cloud", append, chunk_shape, bin_shape, bounds, out_of_bounds, compressor, shard_shape
-    )
+        store_path, "point_cloud", append, chunk_shape, bin_shape, bounds, out_of_bounds, compressor, shard_shape,
+        overwrite,
+    )  # fmt: skip
     with writing(wanted, first[0][""].shape[1]) as job:
         bins = job.bin_shape or job.chunk_shape
         per_chunk = bins_per_chunk(job.chunk_shape, bins)
@@ -132,14 +135,15 @@ def write_polylines(
     shard_shape: int | Sequence[int] | None = None,
     object_ids: Iterable[int] | None = None,
     append: bool = False,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Write lines, each an array of one row per vertex, cut at the borders of chunks.
 
     `polylines` and the values of `vertex_attributes` may be any iterables; they are gone through once. Ids are 0, 1, 2,
     ... unless `object_ids` gives others. Positions are float32 unless `dtype` says float64, or, with `append`, what the
-    store has.
+    store has. With `overwrite` the lines take the place of what is there, once all are written.
     """
-    _refuse(backend, chunk_by_attribute)
+    _refuse(backend, chunk_by_attribute, append and overwrite)
     if out_of_bounds == "ignore":
         raise ValueError(
             "out_of_bounds='ignore' is not supported for write_polylines: dropping vertices would break lines"
@@ -154,8 +158,9 @@ def write_polylines(
     if chunk_shape is None and not append:
         raise TypeError("chunk_shape is needed to write a new store")
     wanted = Wanted(
-        store_path, geometry_type, append, chunk_shape, bin_shape, bounds, out_of_bounds, compressor, shard_shape
-    )
+        store_path, geometry_type, append, chunk_shape, bin_shape, bounds, out_of_bounds, compressor, shard_shape,
+        overwrite,
+    )  # fmt: skip
     count = vertices = 0
     with writing(wanted, first[0][""].shape[1]) as job:
         for columns, offsets, ids in batches:
@@ -174,7 +179,9 @@ def write_polylines(
     }
 
 
-def _refuse(backend: str | None, chunk_by_attribute: str | None) -> None:
+def _refuse(backend: str | None, chunk_by_attribute: str | None, both: bool) -> None:
+    if both:
+        raise ValueError("append adds to what overwrite removes: give one of them")
     if backend is not None:
         raise UnsupportedError(f"backend {backend!r}: stores are chosen by their path or URL")
     if chunk_by_attribute is not None:
