@@ -9,7 +9,7 @@ import pytest
 
 import zvcore
 from zvcore.errors import ConflictError, UnsupportedError
-from zvcore.precomputed import Skeleton, Skeletons, VertexAttribute, write_skeletons
+from zvcore.precomputed import Skeleton, Skeletons, VertexAttribute, write_annotations, write_skeletons
 from zvcore.precomputed.line_exchange import lines_of
 from zvcore.zvf import write_polylines
 
@@ -101,3 +101,33 @@ def test_ids_that_are_too_large_become_an_attribute(tmp_path: Path) -> None:
     level = zvcore.open(tmp_path / "b").level(0)
     assert level.object_ids().tolist() == [0, 1]
     assert [int(one) for one in level.object_attribute("segment")] == [4, 2**63 + 1]
+
+
+@pytest.mark.parametrize("format", ["precomputed", "trx"])
+def test_strict_refuses_what_only_writing_finds_before_anything_is_written(tmp_path: Path, format: str) -> None:
+    place = tmp_path / "a.zv"
+    write_polylines(
+        place, [np.full((2, 3), 1e7 + 1 / 3)], dtype="float64", chunk_shape=(1e8,) * 3, object_ids=[7], groups={0: [7]}
+    )
+    dst = tmp_path / f"a.{format}"
+    with pytest.raises(UnsupportedError, match=r"would be lost.*(no place|no ids)"):
+        zvcore.convert(place, dst, format=format, strict=True)
+    assert not dst.exists()
+    assert zvcore.convert(place, dst, format=format).losses
+
+
+def test_strict_converts_lines_of_which_nothing_is_lost(tmp_path: Path) -> None:
+    write_polylines(tmp_path / "a.zv", [np.ones((2, 3), "f4")], chunk_shape=(8, 8, 8))
+    assert not zvcore.convert(tmp_path / "a.zv", tmp_path / "b", format="precomputed", strict=True).losses
+    assert list(zvcore.open(tmp_path / "b")) == [0]
+
+
+def test_strict_refuses_points_of_which_something_is_lost(tmp_path: Path) -> None:
+    columns = {"point": np.ones((2, 3)), "of": [[1], [2]]}
+    nm = dict.fromkeys("xyz", (1e-9, "m"))
+    write_annotations(tmp_path / "a", "point", columns, dimensions=nm, relationships=["of"])
+    with pytest.raises(UnsupportedError, match="related segments"):
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format="zvf", strict=True)
+    assert not (tmp_path / "b").exists()
+    zvcore.convert(tmp_path / "a", tmp_path / "a.csv", format="csv", strict=True)
+    assert (tmp_path / "a.csv").exists()

@@ -252,3 +252,12 @@ def test_attributes_that_would_make_a_dataset_of_a_group_are_lost_and_told(tmp_p
     assert sorted(str(loss).split("'")[1] for loss in report.losses) == sorted(attrs.keys() - {"mine"})
     made = zvcore.open(tmp_path / "out")["setup"]
     assert dict(made.attrs) == {"mine": 1} and list(made) == ["d"]
+
+
+def test_strict_refuses_what_a_file_of_an_image_has_no_place_for(tmp_path: Path) -> None:
+    pytest.importorskip("nibabel")
+    made = zvcore.create(tmp_path / "a", format="zarr3", shape=(2, 3, 4), dtype="u2")
+    made.attrs["note"] = "mine"
+    with pytest.raises(UnsupportedError, match="'note'"):
+        zvcore.convert(tmp_path / "a", tmp_path / "a.nii", format="nifti", strict=True)
+    assert not (tmp_path / "a.nii").exists()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from zvcore import opening
 from zvcore.converting.plan import Plan, PlannedObjects
 from zvcore.converting.rows import table_format
 from zvcore.converting.table_reading import faults_of
@@ -19,7 +21,7 @@ from zvcore.report import ConversionReport, Problem, Report
 from zvcore.stores.whole_files import file_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from zvcore.exchange.lines import Lines
     from zvcore.stores import Store
@@ -52,7 +54,7 @@ class OnePiece:
     def refuse(self) -> None:
         """Raise what can be known to be wrong before anything is written."""
         if self.strict and self.what.losses:
-            raise UnsupportedError("something would be lost", found="; ".join(self.what.losses))
+            raise _would_be_lost(self.what.losses)
         if self.store is None:
             self._refuse_table()
         elif isinstance(self.what, WholeImage):
@@ -72,7 +74,28 @@ class OnePiece:
     def _write_image(self, image: WholeImage, store: Store) -> Report:
         format, name = get_format(self.format), str(store.file)
         with file_for(store, name) as file:
-            return format.write_image(file, image, {**format.options_for(name), **self.options})
+            report = format.write_image(file, image, {**format.options_for(name), **self.options})
+            if self.strict and report.losses:
+                # After an error, the file does not come to its place.
+                raise _would_be_lost(report.losses)
+        return report
+
+    def _refuse_losses(self) -> None:
+        """Raise what writing loses, if it does.
+
+        Some of it shows only in the values, as what a type of fewer bits rounds: all is written into a folder that is
+        removed again.
+        """
+        with tempfile.TemporaryDirectory(prefix="zvcore-strict-") as folder:
+            if self.store is None:
+                place = os.path.join(folder, f"table{ending_of(self.dst)}")
+                store = None
+            else:
+                place = os.path.join(folder, self.store.file or "made")
+                store = opening.store_at(place, "w", None, self.format)
+            losses = replace(self, dst=place, store=store, overwrite=False, strict=False).run().losses
+        if losses:
+            raise _would_be_lost(losses)
 
     def _refuse_table(self) -> None:
         if isinstance(self.what, Rows) and self.what.source is not None:
@@ -88,6 +111,8 @@ class OnePiece:
     def run(self) -> ConversionReport:
         """Write all of it."""
         self.refuse()
+        if self.strict and not isinstance(self.what, WholeImage):
+            self._refuse_losses()
         report = ConversionReport()
         if isinstance(self.what, WholeImage):
             assert self.store is not None
@@ -136,3 +161,7 @@ class OnePiece:
 def _count(what: Rows | Lines | WholeImage) -> int | None:
     """How many things there are to write."""
     return len(what.levels) if isinstance(what, WholeImage) else what.count
+
+
+def _would_be_lost(losses: Iterable[Any]) -> UnsupportedError:
+    return UnsupportedError("something would be lost", found="; ".join(map(str, losses)))
