@@ -23,6 +23,7 @@ from zvcore.precomputed import (
     Skeletons,
     VertexAttribute,
     write_mesh_fragments,
+    write_meshes,
     write_skeletons,
 )
 from zvcore.precomputed.draco import encode_fragment
@@ -317,3 +318,36 @@ def test_attributes_of_vertices_do_not_wrap_around(values: list[float]) -> None:
         one.to_bytes([VertexAttribute("kind", "uint8")])
     one.attributes["kind"] = np.array([255.0, 0])
     assert one.to_bytes([VertexAttribute("kind", "uint8")])[-2:] == b"\xff\0"
+
+
+_BONE = Skeleton(np.zeros((2, 3), "f4"), np.array([[0, 1]]))
+_SKIN = (np.eye(3, dtype="f4"), np.array([[0, 1, 2]]))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: write_skeletons(path, [(1, _BONE), (2, _BONE), (1, _BONE)]),
+        lambda path: write_meshes(path, [(1, *_SKIN), (2, *_SKIN), (1, *_SKIN)], kind="legacy"),
+        lambda path: write_meshes(path, [(1, *_SKIN), (2, *_SKIN), (1, *_SKIN)], sharding=None),
+    ],
+    ids=["skeletons", "legacy meshes", "meshes"],
+)
+def test_an_id_that_is_given_twice_does_not_replace_itself_in_files(tmp_path: Path, write: Any) -> None:
+    pytest.importorskip("DracoPy")
+    with pytest.raises(ValueError, match="id 1 is given more than once"):
+        write(tmp_path / "a")
+    assert not list((tmp_path / "a").glob("*"))
+
+
+def test_what_float32_cannot_hold_does_not_become_infinite(tmp_path: Path) -> None:
+    edge = np.array([[0, 1]])
+    far = Skeleton(np.array([[0, 0, 0], [1e300, 0, 0]]), edge)
+    with pytest.raises(ValueError, match="vertices that float32 cannot hold"):
+        write_skeletons(tmp_path / "a", {1: far})
+    thick = Skeleton(np.zeros((2, 3)), edge, {"radius": np.array([1, 1e300])})
+    with pytest.raises(ValueError, match="'radius' has values that float32 cannot hold"):
+        write_skeletons(tmp_path / "a", {1: thick}, vertex_attributes=[VertexAttribute("radius")])
+    known = Skeleton(np.zeros((2, 3)), edge, {"radius": np.array([np.nan, np.inf])})
+    write_skeletons(tmp_path / "a", {1: known}, vertex_attributes=[VertexAttribute("radius")])
+    assert np.array_equal(Skeletons(tmp_path / "a")[1].attributes["radius"], [np.nan, np.inf], equal_nan=True)

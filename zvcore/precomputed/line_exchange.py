@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.errors import ConflictError
+from zvcore.errors import ConflictError, UnfitValueError
 from zvcore.exchange.line_positions import StoredPositions
 from zvcore.exchange.lines import LineBatch, Lines
 from zvcore.exchange.options import refuse_unknown
@@ -89,7 +89,10 @@ def _stored_type(dtype: np.dtype[Any]) -> str:
 
 def _as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):
-        return values.astype(dtype)
+        stored = values.astype(dtype)
+    if dtype.kind == "f" and bool((np.isinf(stored) & np.isfinite(values)).any()):
+        raise UnfitValueError(f"a vertex attribute has values that {dtype} cannot hold")
+    return stored
 
 
 def read_lines(skeletons: Skeletons) -> Lines:

@@ -126,16 +126,18 @@ def _write_legacy(
 ) -> int:
     """One fragment for each mesh, of its finest level."""
     old, there = files_to_replace(store, "meshes", overwrite), names_there(store)
-    count = 0
+    written: set[int] = set()
     new: set[str] = set()
     try:
         for id, levels in surfaces:
+            if id in written:
+                raise ValueError(f"id {id} is given more than once")
             new |= put_legacy_mesh(store, id, levels[0])
-            count += 1
+            written.add(id)
     except BaseException:
         take_back(store, new, there)
         raise
     # The document last: a reader that finds it finds all of them.
     write_info(store, legacy_document(attrs))
     remove_files(store, old - new)
-    return count
+    return len(written)

@@ -265,12 +265,14 @@ def write_mesh_files(
 ) -> set[str]:
     """Write (id, manifest, fragments) into two files each; the names of these.
 
-    there  what was there before, where all of a set is made: if that fails, what is new is removed
+    there  what was there before, where all of a set is made: each id once, and if that fails, what is new is removed
     """
     manifests, data = SegmentFiles(store, _MANIFEST_SUFFIX), SegmentFiles(store)
     names: set[str] = set()
     try:
         for id, manifest, fragments in stored:
+            if there is not None and data.key(id) in names:
+                raise ValueError(f"id {id} is given more than once")
             # The manifest last: a reader that finds it also finds its fragments.
             for files, content in ((data, fragments), (manifests, manifest)):
                 files.put(id, content)

@@ -133,7 +133,7 @@ class Skeleton:
 
     def to_bytes(self, attributes: Sequence[VertexAttribute] = ()) -> bytes:
         """The stored form, with exactly these attributes."""
-        vertices = np.asarray(self.vertices, "<f4")
+        vertices = _as_float32(np.asarray(self.vertices), "the skeleton has vertices that")
         edges = np.asarray(self.edges)
         if vertices.ndim != 2 or vertices.shape[1] != 3:
             raise ValueError(f"vertices have the shape [n, 3], not {vertices.shape}")
@@ -163,7 +163,9 @@ class Skeleton:
 
 
 def _as_stored(attribute: VertexAttribute, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values in the type of their attribute; ValueError for integers that it cannot hold."""
+    """Values in the type of their attribute; ValueError for those that it cannot hold."""
+    if attribute.dtype.kind == "f":
+        return _as_float32(values, f"attribute {attribute.id!r} has values that")
     if attribute.dtype.kind in "iu" and values.size and not np.can_cast(values.dtype, attribute.dtype):
         limits = np.iinfo(attribute.dtype)
         low, high = values.min(), values.max()
@@ -172,8 +174,16 @@ def _as_stored(attribute: VertexAttribute, values: npt.NDArray[Any]) -> npt.NDAr
             raise ValueError(
                 f"attribute {attribute.id!r} of type {attribute.data_type} cannot hold values from {low} to {high}"
             )
+    return values.astype(attribute.dtype)
+
+
+def _as_float32(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.float32]:
+    """Numbers rounded to float32; ValueError for those that would become infinite."""
     with np.errstate(over="ignore"):
-        return values.astype(attribute.dtype)
+        stored = values.astype("<f4")
+    if values.dtype.itemsize > 4 and bool((np.isinf(stored) & np.isfinite(values)).any()):
+        raise ValueError(f"{what} float32 cannot hold")
+    return stored
 
 
 class Skeletons(SegmentMapping[Skeleton]):
@@ -273,6 +283,8 @@ def _write(
         files, new, there = SegmentFiles(store), set(), names_there(store)
         try:
             for id, data in encoded:
+                if files.key(id) in new:
+                    raise ValueError(f"id {id} is given more than once")
                 files.put(id, data)
                 new.add(files.key(id))
         except BaseException:
