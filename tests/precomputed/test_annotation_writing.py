@@ -373,3 +373,15 @@ def test_any_annotations_survive(data: st.DataObject) -> None:
     )  # fmt: skip
     assert zvcore.verify(store).problems == []
     check(zvcore.open(store), columns, "seg")
+
+
+@pytest.mark.parametrize("name", ["point", "size"])
+def test_masked_values_are_missing_and_not_what_lies_below_the_mask(tmp_path: Path, name: str) -> None:
+    nm = dict.fromkeys("xyz", (1e-9, "m"))
+    columns = {"point": np.arange(6.0).reshape(2, 3), "size": np.arange(2.0)}
+    masked = {**columns, name: np.ma.masked_equal(columns[name], 1)}
+    with pytest.raises(ValueError, match="missing values"):
+        write_annotations(tmp_path / "a", "point", masked, dimensions=nm)
+    whole = {**columns, name: np.ma.masked_equal(columns[name], 99)}
+    write_annotations(tmp_path / "b", "point", whole, dimensions=nm)
+    assert zvcore.open(tmp_path / "b").get_many([1])["size"].tolist() == [1]

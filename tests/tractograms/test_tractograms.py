@@ -424,3 +424,22 @@ def test_lines_that_are_refused_late_do_not_cost_the_store_that_they_were_to_rep
     with pytest.raises(UnsupportedError):
         zvcore.convert(make(tmp_path / "a.trx", found), tmp_path / "a.zv", format="zvf", overwrite=True)
     assert zvcore.open(tmp_path / "a.zv").level(0).vertex_count == 3
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "zarr.json"])
+def test_a_name_that_a_store_cannot_have_is_told(tmp_path: Path, name: str) -> None:
+    lines = [np.ones((2, 3), "f4")]
+    made = nibabel.streamlines.Tractogram(
+        lines, data_per_point={name: [np.ones((2, 1))]}, data_per_streamline={name: [1.0]}, affine_to_rasmm=np.eye(4)
+    )
+    nibabel.streamlines.save(made, str(tmp_path / "a.trk"))
+    report = zvcore.convert(tmp_path / "a.trk", tmp_path / "a.zv", format="zvf")
+    assert sum(repr(name) in loss.what for loss in report.losses) == 2
+    assert zvcore.verify(tmp_path / "a.zv").ok and zvcore.open(tmp_path / "a.zv").level(0).vertex_count == 2
+
+
+def test_lines_without_any_vertex_are_refused_by_a_store(tmp_path: Path) -> None:
+    members = {"positions.3.float32": np.zeros((0, 3)), "offsets.uint64": np.zeros(3)}
+    path = make(tmp_path / "a.trx", members, NB_VERTICES=0, NB_STREAMLINES=2)
+    with pytest.raises(UnsupportedError, match="at least one line"):
+        zvcore.convert(path, tmp_path / "a.zv", format="zvf")

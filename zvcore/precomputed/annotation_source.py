@@ -68,8 +68,10 @@ def as_columns(source: Any) -> dict[str, Any]:
 
 def _column(column: Any) -> Any:
     """A numpy array, `Ragged`, `Named`, or rows as they are."""
+    if np.ma.is_masked(column):
+        raise ValueError("a column has missing values: fill them in")
     if isinstance(column, np.ndarray | Ragged | Named):
-        return column
+        return np.asarray(column) if isinstance(column, np.ma.MaskedArray) else column
     if hasattr(column, "combine_chunks") or hasattr(column, "null_count"):
         return _arrow(column.to_arrow() if hasattr(column, "to_arrow") else column)
     categories = getattr(column, "cat", None)

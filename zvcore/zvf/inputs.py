@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.casting import is_held_by
+from zvcore.zarr3.metadata import DOCUMENT
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from zvcore.report import Report
     from zvcore.zvf.attributes import AttributeForm
 
-__all__ = ["Belongings", "GivenAttribute", "checked_ids", "line_batches", "point_batches"]
+__all__ = ["Belongings", "GivenAttribute", "checked_ids", "line_batches", "point_batches", "possible_names"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,7 +37,39 @@ class Belongings:
     @classmethod
     def of(cls, *given: Mapping[Any, Any] | None) -> Belongings:
         """From what callers give, which may be nothing."""
-        return cls(*(one or {} for one in given))
+        found = cls(*(one or {} for one in given))
+        for names in (found.object_attributes, found.fragment_attributes, found.group_attributes):
+            _checked_names(names)
+        return found
+
+
+def _is_name(name: str) -> bool:
+    """Whether an attribute may be called so: it is an array below this name."""
+    return name not in ("", ".", "..", DOCUMENT) and not set(name) & set("/\\\0")
+
+
+def possible_names(names: Iterable[str], report: Report) -> Iterator[str]:
+    """The names that attributes can have; the others are told."""
+    for name in names:
+        if _is_name(name):
+            yield name
+        else:
+            report.lose("", f"the attribute {name!r} has no place in a store: no array can be called so")
+
+
+def _checked_names(names: Iterable[str]) -> None:
+    for name in names:
+        if not _is_name(name):
+            raise ValueError(f"an attribute cannot be called {name!r}: it is an array below this name")
+
+
+def _refuse_more(sources: Mapping[str, Iterator[Any]], ids: Any, count: int) -> None:
+    """What is left of attributes and ids after the last line or table was meant for something. Ids may be endless."""
+    for name, source in sources.items():
+        if next(source, None) is not None:
+            raise ValueError(f"{name!r} goes on after the positions end")
+    if hasattr(ids, "__len__") and len(ids) != count:
+        raise ValueError(f"there are {len(ids)} object_ids for {count} lines or tables of points")
 
 
 def _is_table(values: Any) -> bool:
@@ -55,11 +91,14 @@ def point_batches(
 ) -> Iterator[tuple[dict[str, npt.NDArray[Any]], Ints | None]]:
     whole = _is_table(positions) or (isinstance(positions, (list, tuple)) and np.ndim(positions[:1]) == 2)
     named = dict(attributes or {})
+    _checked_names(named)
     tables = [positions] if whole else positions
     others = [iter([values] if whole else values) for values in named.values()]
     ids_of = None if object_ids is None else iter([object_ids] if whole else object_ids)
     width: int | None = None
+    count = 0
     for table in tables:
+        count += 1
         rows = _rows(table, dtype)
         columns = {"": rows}
         for name, values in zip(named, others, strict=True):
@@ -73,11 +112,14 @@ def point_batches(
             raise ValueError(f"positions of {rows.shape[1]} and of {width} coordinates")
         if len(rows):
             yield columns, ids
+    _refuse_more(dict(zip(named, others, strict=True)), None if whole else object_ids, count)
 
 
 def _aligned(name: str, values: Any, rows: int) -> npt.NDArray[Any]:
     if values is None:
         raise ValueError(f"{name!r} ends before the positions do")
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name!r} has missing values: fill them in")
     array = np.asarray(values)
     if array.ndim < 1 or len(array) != rows:
         raise ValueError(f"{name!r} has {len(array) if array.ndim else 'no'} rows for {rows} positions")
@@ -96,12 +138,13 @@ def line_batches(
     lines: Iterable[Any], attributes: Mapping[str, Iterable[Any]] | None, object_ids: Iterable[int] | None,
     dtype: np.dtype[Any],
 ) -> Iterator[tuple[dict[str, npt.NDArray[Any]], Ints, Ints | None]]:  # fmt: skip
+    _checked_names(attributes or {})
     named = {name: iter(values) for name, values in (attributes or {}).items()}
     given = None if object_ids is None else iter(object_ids)
     held: list[npt.NDArray[Any]] = []
     values: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in named}
     ids: list[int] = []
-    size = 0
+    size = count = 0
     width: int | None = None
 
     def batch() -> tuple[dict[str, npt.NDArray[Any]], Ints, Ints | None]:
@@ -124,11 +167,13 @@ def line_batches(
                 raise ValueError("object_ids end before the lines do")
             ids.append(number)
         held.append(rows)
+        count += 1
         size += len(rows)
         if size >= BATCH_VERTICES:
             yield batch()
             held, ids, size = [], [], 0
             values = {name: [] for name in named}
+    _refuse_more(named, object_ids, count)
     if held:
         yield batch()
 
@@ -160,6 +205,12 @@ class GivenAttribute:
         if values.shape[1:] != self.row_shape or (values.dtype.kind in "USO") != self.text:
             raise ValueError(f"attribute {self.name!r} changes its form between batches")
         if not self.text:
+            # The first batch says which type there is. Those after it may be of another, and hold what it cannot.
+            if values.dtype.kind not in "fiub" or not is_held_by(self.dtype, values):
+                raise ValueError(
+                    f"attribute {self.name!r} is {self.dtype} at first and {values.dtype} later, of which it cannot "
+                    "hold all values"
+                )
             return np.ascontiguousarray(values, self.dtype)
         out = np.empty(len(values), np.int32)
         if values.dtype.kind == "O":

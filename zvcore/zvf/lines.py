@@ -14,6 +14,7 @@ from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.report import Report
 from zvcore.zvf.batches import chunk_coords
+from zvcore.zvf.inputs import possible_names
 from zvcore.zvf.writing import write_polylines
 
 if TYPE_CHECKING:
@@ -116,8 +117,11 @@ def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> N
 
 def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
     """`options`: keyword arguments of `write_polylines`."""
-    if not lines.count:
-        raise UnsupportedError("Zarr Vectors hold at least one line", key=store.root)
+    if not lines.count or lines.vertices == 0:
+        raise UnsupportedError("Zarr Vectors hold at least one line with a vertex", key=store.root)
+    report = Report()
+    of_vertices = [*possible_names(lines.attributes, report)]
+    of_objects = {name: lines.of_objects[name] for name in possible_names(lines.of_objects, report)}
     given = dict(options)
     low, high = (np.asarray(corner, np.float64) for corner in (lines.bounds or (np.zeros(3), np.ones(3))))
     least = 1.0 if lines.nanometers == 1 else 1e-6
@@ -128,7 +132,7 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
     if names:
         given.setdefault("groups", {number: lines.groups[name].tolist() for number, name in enumerate(names)})
     # Lines and the values of their attributes are gone through side by side: each batch is read once for all.
-    parts: dict[str, list[Any]] = {name: [] for name in ("", "id", *lines.attributes)}
+    parts: dict[str, list[Any]] = {name: [] for name in ("", "id", *of_vertices)}
 
     def fill() -> Iterator[None]:
         for batch in lines.batches():
@@ -138,7 +142,7 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
                 span = slice(bounds[row], bounds[row + 1])
                 parts[""].append(batch.positions[span])
                 parts["id"].append(id)
-                for name in lines.attributes:
+                for name in of_vertices:
                     parts[name].append(batch.attributes[name][span])
                 yield
 
@@ -149,13 +153,12 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
             yield parts[name].pop(0)
 
     done = write_polylines(
-        store, column(""), vertex_attributes={name: column(name) for name in lines.attributes},
-        object_ids=column("id"), object_attributes=lines.of_objects or None, overwrite=overwrite, **given,
+        store, column(""), vertex_attributes={name: column(name) for name in of_vertices},
+        object_ids=column("id"), object_attributes=of_objects or None, overwrite=overwrite, **given,
     )  # fmt: skip
     attrs = {**lines.attrs, **({_GROUPS: names} if names else {})}
     if attrs:
         zarr3.open(store, "r+").attrs.update(attrs)
-    report = Report()
     report.count("lines", done["polyline_count"])
     return report
 

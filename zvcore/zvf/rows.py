@@ -12,6 +12,7 @@ from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.rows import Rows
 from zvcore.images.axes import nanometers
 from zvcore.report import Report
+from zvcore.zvf.inputs import possible_names
 from zvcore.zvf.reading import read_chunks
 from zvcore.zvf.writing import write_points
 
@@ -75,7 +76,8 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     first = next(batches, None)
     if first is None or not len(first["point"]):
         raise UnsupportedError("Zarr Vectors hold at least one point", key=store.root)
-    names = [name for name in first if name != "point" and name not in rows.relationships]
+    columns = [name for name in first if name != "point" and name not in rows.relationships]
+    names = [*possible_names(columns, report)]
     for name, declared in rows.properties.items():
         if "enum_labels" in declared:
             report.lose(name, "the names of values have no place in attributes")
