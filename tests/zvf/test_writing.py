@@ -586,3 +586,12 @@ def test_missing_values_are_refused(tmp_path: Path) -> None:
         zvf.write_polylines(
             tmp_path / "a", [np.ones((2, 3), "f4")], chunk_shape=(4, 4, 4), vertex_attributes={"a": values}
         )
+
+
+@pytest.mark.parametrize(("groups", "values"), [({0: [1], 1: [0]}, [1.5]), ({2: [1], 5: [0]}, [1.5, 2.5]), ({}, [1.5])])
+def test_attributes_of_groups_have_a_row_for_each(tmp_path: Path, groups: Any, values: Any) -> None:
+    with pytest.raises(ValueError, match="rows for the groups"):
+        zvf.write_polylines(
+            tmp_path / "a", [np.ones((2, 3), "f4")] * 2, chunk_shape=(4, 4, 4), groups=groups,
+            group_attributes={"a": values},
+        )  # fmt: skip

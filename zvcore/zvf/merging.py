@@ -46,11 +46,16 @@ def merged_group_attributes(
 ) -> dict[str, npt.NDArray[Any]]:
     """A row for each group: those of the store, then what is given for the groups that are new."""
     values = {name: np.asarray(rows) for name, rows in given.items()}
+    count = max(groups, default=-1) + 1
     if level is None:
+        for name, rows in values.items():
+            # The i-th row is of group i, so numbers that are not given to groups have a row too.
+            if rows.ndim < 1 or len(rows) != count:
+                there = len(rows) if rows.ndim else "no"
+                raise ValueError(f"group attribute {name!r} has {there} rows for the groups 0 to {count - 1}")
         return values
     had = {name: level.group_attribute(name) for name in level.group_attribute_names()}
     known = max(max(level.groups(), default=-1) + 1, *map(len, had.values()), 0)
-    count = max(groups, default=-1) + 1
     found = {}
     for name in [*had, *(name for name in values if name not in had)]:
         if name not in values and count == known:
