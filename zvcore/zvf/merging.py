@@ -48,10 +48,10 @@ def merged_group_attributes(
     values = {name: np.asarray(rows) for name, rows in given.items()}
     count = max(groups, default=-1) + 1
     if level is None:
-        for name, rows in values.items():
+        for name, one in values.items():
             # The i-th row is of group i, so numbers that are not given to groups have a row too.
-            if rows.ndim < 1 or len(rows) != count:
-                there = len(rows) if rows.ndim else "no"
+            if one.ndim < 1 or len(one) != count:
+                there = len(one) if one.ndim else "no"
                 raise ValueError(f"group attribute {name!r} has {there} rows for the groups 0 to {count - 1}")
         return values
     had = {name: level.group_attribute(name) for name in level.group_attribute_names()}
