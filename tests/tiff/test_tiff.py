@@ -349,3 +349,74 @@ def test_a_stack_of_imagej_with_one_directory_is_read_whole_or_refused(tmp_path:
     # One plane alone, with the words of the stack that it was in.
     path.write_bytes(data[: begin + VALUES[0].nbytes])
     assert np.array_equal(zvcore.open(path)[...], VALUES[0])
+
+
+WAYS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "compression": ({"compression": "zlib"}, {"compression": "lzw"}),
+    "predictor": ({"compression": "zlib"}, {"compression": "zlib", "predictor": True}),
+    "tile": ({"tile": (32, 32)}, {"tile": (16, 64)}), "strips and tiles": ({"rowsperstrip": 16}, {"tile": (32, 32)}),
+    "sample format": ({"dtype": "u4"}, {"dtype": "f4"}), "photometric": ({}, {"photometric": "miniswhite"}),
+}  # fmt: skip
+
+
+def unlike(path: Path, one: dict[str, Any], other: dict[str, Any], **options: Any) -> Path:
+    """A stack of ImageJ whose third page is stored in another way; tifffile reads all by the first one."""
+    with tifffile.TiffWriter(path, **options) as writer:
+        for number in range(4):
+            own = {"photometric": "minisblack", "dtype": "u2", **(other if number == 2 else one)}
+            values = VALUES[number, :64, :48].astype(own.pop("dtype"))
+            words = "ImageJ=1.53t\nimages=4\nslices=4\n" if number == 0 else None
+            writer.write(values, metadata=None, description=words, contiguous=False, **own)
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"byteorder": ">"}, {"bigtiff": True}])
+@pytest.mark.parametrize("way", WAYS)
+def test_pages_that_are_stored_in_another_way_than_the_first_are_refused(
+    tmp_path: Path, way: str, options: dict[str, Any]
+) -> None:
+    path = unlike(tmp_path / "a.tif", *WAYS[way], **options)
+    with pytest.raises(UnsupportedError, match="stored in different ways"):
+        zvcore.open(path)
+    assert not zvcore.verify(path).ok
+
+
+def test_pages_that_say_the_same_in_other_words_are_read(tmp_path: Path) -> None:
+    path = unlike(tmp_path / "a.tif", {"compression": "zlib"}, {"compression": "zlib"}, byteorder="<")
+    data = bytearray(path.read_bytes())
+    with tifffile.TiffFile(path) as file:
+        # As many rows of a strip as there may be, and one item for all samples by another type of numbers.
+        rows = file.pages[2].aspage().tags[278]
+        data[rows.offset + 2 : rows.offset + 12] = struct.pack("<HII", 4, 1, 2**32 - 1)
+        bits = file.pages[2].aspage().tags[258]
+        data[bits.offset + 2 : bits.offset + 12] = struct.pack("<HII", 4, 1, 16)
+    path.write_bytes(data)
+    assert np.array_equal(zvcore.open(path)[...], VALUES[:4, :64, :48])
+
+
+def test_a_level_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    path = ome(tmp_path / "a.tif", 3)
+    with tifffile.TiffFile(path) as file:
+        parts = file.pages[3].aspage().tags[330]
+        data = bytearray(path.read_bytes())
+        struct.pack_into("<I", data, parts.valueoffset + 4, len(data) + 16)
+    path.write_bytes(data)
+    with pytest.raises(CorruptDataError, match="cut off"):
+        zvcore.open(path)
+
+
+def test_directories_that_share_bytes_are_refused(tmp_path: Path) -> None:
+    # Each of 1800 words is the number of the tags of one directory, which has the same bytes as all others.
+    path, many, tags = tmp_path / "a.tif", 1800, 300
+    tifffile.imwrite(path, VALUES[0, :8, :8], photometric="minisblack", metadata=None)
+    data = bytearray(path.read_bytes())
+    data += bytes(-len(data) % 2)
+    parts = len(data)
+    data += struct.pack("<H", tags) * many + bytes(4 + 12 * tags)
+    where = struct.pack(f"<{many}I", *range(parts, parts + 2 * many, 2))
+    with tifffile.TiffFile(path) as file:
+        tag = file.pages.first.tags[305]
+    data[tag.offset : tag.offset + 12] = struct.pack("<HHII", 330, 4, many, len(data))
+    path.write_bytes(bytes(data) + where)
+    with pytest.raises(MetadataError, match="share bytes"):
+        zvcore.open(path)

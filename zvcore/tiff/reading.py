@@ -14,7 +14,7 @@ from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.images import Image, Level
 from zvcore.stores.single_file import SingleFileStore
 from zvcore.tiff.chunks import stored_layout
-from zvcore.tiff.directories import check_chain, check_planes
+from zvcore.tiff.directories import Directories, check_planes
 from zvcore.tiff.segments import Segments
 from zvcore.tiff.words import Words, words_of
 
@@ -38,7 +38,7 @@ def read(store: Store) -> Any:
     with reading(store.root, _TITLE):
         # Other files that this one names are not opened.
         file = tifffile.TiffFile(stream(store), _multifile=False)
-        check_chain(file, store.root)
+        directories = Directories(file, store.root)
         check_planes(file, store.root)
         series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
         if not series:
@@ -46,13 +46,15 @@ def read(store: Store) -> Any:
         words = words_of(file, series)
     parts = [part for part in store.inside.split("/") if part]
     if not parts and len(series) > 1:
-        members = {str(n): partial(_series, one, words[n], store.within(str(n))) for n, one in enumerate(series)}
+        members = {
+            str(n): partial(_series, one, words[n], store.within(str(n)), directories) for n, one in enumerate(series)
+        }
         return BorrowedGroup(_FORMAT, store, members)
     number = _number(parts[:1] or ["0"], len(series), store)
     if len(parts) > 1:
         level = _number(parts[1:], len(series[number].levels), store)
-        return _level(series[number].levels, level, words[number], store)
-    return _series(series[number], words[number], store.within(str(number)))
+        return _level(series[number].levels, level, words[number], store, directories)
+    return _series(series[number], words[number], store.within(str(number)), directories)
 
 
 def _number(parts: Sequence[str], count: int, store: Store) -> int:
@@ -62,13 +64,14 @@ def _number(parts: Sequence[str], count: int, store: Store) -> int:
     return int(text)
 
 
-def _series(series: Any, words: Words, place: SingleFileStore) -> Any:
+def _series(series: Any, words: Words, place: SingleFileStore, directories: Directories) -> Any:
     """An array, or an image with its levels."""
     levels = series.levels
     if len(levels) == 1:
-        return _level(levels, 0, words, place.within(f"{place.inside}/0"))
+        return _level(levels, 0, words, place.within(f"{place.inside}/0"), directories)
     members = {
-        str(n): partial(_level, levels, n, words, place.within(f"{place.inside}/{n}")) for n in range(len(levels))
+        str(n): partial(_level, levels, n, words, place.within(f"{place.inside}/{n}"), directories)
+        for n in range(len(levels))
     }
     return BorrowedGroup(_FORMAT, place, members, words.attrs, partial(_image, words))
 
@@ -78,9 +81,12 @@ def _image(words: Words, node: BorrowedGroup) -> Image:
     return Image("", levels, name=words.name, convention=_TITLE, words=words.ome, untold=tuple(words.untold))
 
 
-def _level(levels: Sequence[Any], number: int, words: Words, place: SingleFileStore) -> BorrowedArray:
+def _level(
+    levels: Sequence[Any], number: int, words: Words, place: SingleFileStore, directories: Directories
+) -> BorrowedArray:
     with reading(place.root, _TITLE):
         level = levels[number]
+        directories.check_alike(level.pages, level.keyframe)
         axes = words.axes(level, levels[0])
         layout, own = _layout(level, place)
     if len(levels) > 1:

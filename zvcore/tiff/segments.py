@@ -60,7 +60,6 @@ class Segments:
         self.grid = tuple(-(-n // extent) for n, extent in zip(self._shaped, self.extents, strict=True))
         self._decode = page.decode
         self._is_jpeg = int(page.compression) in _JPEG
-        self._tables = {"jpegtables": page.jpegtables} if page.jpegtables else {}
         # Whether the values of a decoded tile lie as those of a chunk do.
         unnamed = [extent for at, extent in enumerate(self.extents) if at not in self.axes]
         self.in_order = self.axes == sorted(self.axes) and math.prod(unnamed) == 1
@@ -105,7 +104,7 @@ class Segments:
         for number, data in zip(wanted, self._stored(page, wanted), strict=True):
             if data is not None:
                 try:
-                    self._put(data, number, box, view)
+                    self._put(data, number, box, view, page.jpegtables)
                 except ZvcoreError as error:
                     raise error.located(offset=int(page.dataoffsets[number])) from error
 
@@ -132,12 +131,14 @@ class Segments:
         found: dict[int, memoryview] = dict(zip(there, parts, strict=True))
         return [found.get(number) for number in wanted]
 
-    def _put(self, data: memoryview, number: int, box: Sequence[tuple[int, int]], view: npt.NDArray[Any]) -> None:
+    def _put(
+        self, data: memoryview, number: int, box: Sequence[tuple[int, int]], view: npt.NDArray[Any], tables: Any
+    ) -> None:
         # libjpeg fills what is missing with grey.
         if self._is_jpeg and _END not in bytes(data[-_PADDING:]):
             raise CorruptDataError("a JPEG stream is cut off", key=self.place.root, expected="FFD9 at its end")
         with reading(self.place.root, "TIFF"):
-            decoded, at, _ = self._decode(bytes(data), number, **self._tables)
+            decoded, at, _ = self._decode(bytes(data), number, **({"jpegtables": tables} if tables else {}))
         if decoded is None:
             return
         source, target = [], []
