@@ -282,3 +282,51 @@ def test_a_region_may_stand_behind_options(data: Path, tmp_path: Path, capfd: py
 def test_a_destination_may_stand_behind_options(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run(capfd, "convert", data / "plain.zarr", "--format", "n5", tmp_path / "a.n5", "-q")
     assert zvcore.verify(tmp_path / "a.n5").ok and zvcore.open(tmp_path / "a.n5").shape == (200, 300)
+
+
+WRONG = (
+    ["--chunks", "1,2"], ["--codec", "nope"], ["--codec", "zstd:level=99"], ["--codec", "zstd:levle=3"],
+    ["--axes", "zzz"], ["--axes", "zy"], ["--voxel-size", "1,2"], ["--voxel-size", "abc"], ["--set", "nope=1"],
+    ["--set", "chunks=1"], ["--set", "verify=1"], ["--set", "src=x"], ["--set", "fill_value=abc"],
+    ["--sharding", "{}"], ["--levels", "2", "--factors", "2,2"], ["--region", "5:5"], ["--ome", "0.9"],
+    ["--image", "no"], ["--channels", "a,b"], ["--channels", "a:xyz"], ["--part", "1/2", "--overwrite"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+@pytest.mark.parametrize("format", ["zarr3", "zarr2", "n5", "precomputed"])
+def test_options_that_make_no_sense_are_wrong_usage(
+    tmp_path: Path, format: str, dry: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = np.arange(60, dtype="u2").reshape(3, 4, 5)
+    zvcore.create(tmp_path / "a", format="zarr3", data=values, chunks=(2, 2, 2))
+    for wrong in WRONG:
+        if wrong[:1] == ["--part"] and dry:
+            continue
+        assert cli.main(["convert", str(tmp_path / "a"), str(tmp_path / "b"), "--format", format, *dry, *wrong]) == 2, (
+            wrong
+        )
+        said = capsys.readouterr().err
+        assert said.startswith("zvcore convert: ") and "Error" not in said and not (tmp_path / "b").exists()
+
+
+def test_what_is_wrong_with_the_source_is_no_wrong_usage(tmp_path: Path) -> None:
+    values = np.full((4, 4), 300, "u2")
+    zvcore.create(tmp_path / "a", format="zarr3", data=values, chunks=(2, 2))
+    command = ["convert", str(tmp_path / "a"), str(tmp_path / "b"), "--format", "zarr3"]
+    # A value that has no place in the type is found while converting.
+    assert cli.main([*command, "--dtype", "u1", "--chunks", "4,4"]) == 1
+    (tmp_path / "a" / "c" / "0" / "0").write_bytes(b"damaged")
+    assert cli.main([*command, "--overwrite", "--chunks", "4,4"]) == 1
+    (tmp_path / "a" / "zarr.json").write_bytes(b"{}")
+    assert cli.main([*command, "--overwrite", "--chunks", "4,4"]) == 1
+    assert cli.main(["mesh", str(tmp_path / "a"), str(tmp_path / "m")]) == 1
+
+
+@pytest.mark.parametrize("command", [["cat"], ["get", "-o", "-"]])
+def test_a_region_of_nothing_is_wrong_usage_everywhere(tmp_path: Path, command: list[str]) -> None:
+    zvcore.create(tmp_path / "a", format="zarr3", data=np.zeros((9, 9)), chunks=(2, 2))
+    for region in ("5:5", "0:0", ":0", "3:5,9:", "20:30"):
+        assert cli.main([*command, str(tmp_path / "a"), region]) == 2
+    zvcore.create(tmp_path / "none", format="zarr3", shape=(0, 9), dtype="u1", chunks=(2, 2))
+    assert cli.main(["cat", str(tmp_path / "none")]) == 0

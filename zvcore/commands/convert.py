@@ -18,6 +18,10 @@ zvcore convert fly.zarr fly.n5 --format n5 --dry-run
 """
 
 
+# What of the options says where and how a conversion is done, rather than what it makes.
+_HOW = ("format", "overwrite", "resume", "strict", "skip_unsupported")
+
+
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.ArgumentParser:
     import argparse
 
@@ -132,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import NOT_SUPPORTED, UsageError, ending_in_order
     from zvcore.commands.regions import chosen_region
-    from zvcore.commands.terminal import say
+    from zvcore.commands.terminal import asking, say
     from zvcore.converting.naming import chosen_format
     from zvcore.converting.rows import is_table
     from zvcore.distributed import cluster
@@ -167,18 +171,28 @@ def run(options: argparse.Namespace) -> int:
         skip_unsupported=options.skip_unsupported, consolidate=options.consolidate,
         **({} if options.memory is None else {"memory": options.memory}),
     )  # fmt: skip
+    running: dict[str, Any] = {
+        "verify": options.verify, "progress": not options.quiet, "threads": options.threads,
+        "manifest": options.manifest, "part": options.part, "finish": options.finish,
+    }  # fmt: skip
+    for name in given:
+        if name in ("src", "dst", "client", *asked, *running):
+            raise UsageError(f"--set {name}: this is no option of a format; see zvcore convert --help")
+
+    def planned(with_options: bool) -> Any:
+        kept = {name: asked[name] for name in _HOW}
+        return zvcore.plan(source, options.dst, **({**asked, **running, **given} if with_options else kept))
+
     if options.dry_run:
-        plan = zvcore.plan(source, options.dst, **asked, **given)
+        with asking(planned):
+            plan = planned(True)
         tell_plan(options, plan)
         # As the conversion would end.
         return NOT_SUPPORTED if plan.skipped else 0
     if why:
         say(options, f"{options.dst}: {why}")
-    with cluster(options.dask) as client, ending_in_order():
-        report = zvcore.convert(
-            source, options.dst, verify=options.verify, progress=not options.quiet, threads=options.threads,
-            client=client, manifest=options.manifest, part=options.part, finish=options.finish, **asked, **given,
-        )  # fmt: skip
+    with cluster(options.dask) as client, ending_in_order(), asking(planned):
+        report = zvcore.convert(source, options.dst, client=client, **asked, **running, **given)
     return tell(options, report)
 
 

@@ -31,10 +31,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import ending_in_order
-    from zvcore.commands.terminal import reading
+    from zvcore.commands.terminal import asking, reading
     from zvcore.distributed import cluster
 
-    with reading(options.path), cluster(options.dask) as client, ending_in_order():
+    with reading(options.path), cluster(options.dask) as client, ending_in_order(), asking():
         report = zvcore.downsample(
             options.path, levels=options.levels or 1, method=options.method, factors=options.factors,
             verify=options.verify, progress=not options.quiet, threads=options.threads, client=client,

@@ -112,11 +112,12 @@ def run(options: argparse.Namespace) -> int:
 def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
     """Make what was asked for, and tell of it."""
     from zvcore.commands import UsageError, ending_in_order
+    from zvcore.commands.terminal import asking
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
 
     sharding = None if options.sharding == "none" else convert.specification(options.sharding)
-    with cluster(options.dask) as client, ending_in_order():
+    with cluster(options.dask) as client, ending_in_order(), asking():
         try:
             report = make(
                 options.volume, options.dst, ids=options.ids, dust=options.dust, level=options.level,
@@ -126,7 +127,7 @@ def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
                 threads=options.threads, client=client, part=options.part, finish=options.finish,
                 **({} if options.memory is None else {"memory": options.memory}), **own,
             )  # fmt: skip
-        except (NotFoundError, ValueError, IndexError) as error:
+        except NotFoundError as error:
             raise UsageError(str(error)) from error
     if options.dry_run:
         convert.tell_plan(options, report.plan)

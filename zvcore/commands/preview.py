@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import UsageError
     from zvcore.commands.files import put_bytes
-    from zvcore.commands.terminal import reading, say
+    from zvcore.commands.terminal import asking, reading, say
     from zvcore.pictures import png_bytes, preview
     from zvcore.wording import human_size
 
@@ -74,19 +74,13 @@ def run(options: argparse.Namespace) -> int:
         data = _sizes(node, options, target.suffix.lower())
         shape = ""
     else:
-        try:
+        with asking():
             pixels = preview(
                 node, axis=options.axis, index=options.index, at=options.at, projection=options.max,
                 level=options.level, labels=options.labels, channel=options.channel,
                 limits=None if options.contrast is None else (options.contrast[0], options.contrast[1]),
                 size=options.size, threads=options.threads,
             )  # fmt: skip
-        except (ValueError, IndexError) as error:
-            from zvcore.errors import ZvcoreError
-
-            if isinstance(error, ZvcoreError):
-                raise
-            raise UsageError(str(error)) from error
         data = png_bytes(pixels)
         shape = f"{pixels.shape[1]} x {pixels.shape[0]} pixels, "
     put_bytes(str(target), data)

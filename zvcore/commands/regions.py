@@ -22,7 +22,7 @@ def add_region(parser: argparse.ArgumentParser) -> None:
 def chosen_region(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
     """What stands inside the brackets of `array[...]` for the options.
 
-    A range that lies outside is an error: an empty file would be a surprise. `5:5` is asked for nothing, and gets it.
+    A range in which nothing lies is an error: an empty file would be a surprise.
     """
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import FOR_AT, parse_region
@@ -34,9 +34,7 @@ def chosen_region(options: argparse.Namespace, array: Any) -> tuple[Any, ...]:
         return part_at(options, array)
     region = parse_region(options.region, array.shape)
     for axis, (part, length) in enumerate(zip(whole_region(region, array.ndim), array.shape, strict=True)):
-        if not isinstance(part, slice) or part.start == part.stop or (part.start or 0) == part.stop:
-            continue
-        if length and not len(range(length)[part]):
+        if isinstance(part, slice) and length and not len(range(length)[part]):
             there = ",".join(f"0:{n}" for n in array.shape)
             raise UsageError(
                 f"nothing lies in the region {options.region}: axis {axis} has 0:{length}, the array {there}; {FOR_AT}"

@@ -13,9 +13,10 @@ from zvcore.wording import printable
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = [
+    "asking",
     "bar",
     "bytes_out",
     "can_print",
@@ -107,6 +108,37 @@ def reading(path: str) -> Iterator[None]:
             hint = "" if meant is None else f"; what lies in a file is named {meant}"
             raise UsageError(f"there is nothing at {path}{hint}") from error
         raise
+
+
+@contextmanager
+def asking(plan: Callable[[bool], Any] | None = None) -> Iterator[None]:
+    """What a command asks of zvcore: an error for which its options are to blame is a mistake of the command line.
+
+    Errors of Python's own kinds are about arguments, since all that comes from stored bytes raises others. Of these,
+    some may be about either. Then `plan(True)`, the plan of what is asked, tells whether anything was done before the
+    error, and `plan(False)`, that of the same without options, whether the error is theirs.
+    """
+    from zvcore.commands import UsageError
+    from zvcore.errors import CodecNotFoundError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+
+    try:
+        yield
+    except (MetadataError, CodecNotFoundError, UnsupportedError, NotFoundError) as error:
+        if plan is None or _error_of(plan, True) != (type(error), str(error)) or _error_of(plan, False) is not None:
+            raise
+        raise UsageError(str(error)) from error
+    except (TypeError, ValueError, IndexError) as error:
+        if isinstance(error, ZvcoreError | UnicodeError):
+            raise
+        raise UsageError(str(error)) from error
+
+
+def _error_of(plan: Callable[[bool], Any], with_options: bool) -> tuple[type[Exception], str] | None:
+    try:
+        plan(with_options)
+    except Exception as error:
+        return type(error), str(error)
+    return None
 
 
 def _names(key: str | None, path: str) -> bool:

@@ -28,6 +28,7 @@ __all__ = ["Asked"]
 _SAMPLE = 1 << 20
 _SHOWN = (0.1, 99.9)
 _COLOURS = ("FFFFFF", "00FF00", "FF00FF", "00FFFF", "FFFF00", "FF0000", "0000FF")
+_COLOUR = re.compile(r"[0-9A-Fa-f]{6}")
 _SIZES = re.compile(r"\s*([0-9.eE+,\s-]+?)\s*([^\d\s,.]*)\s*")
 
 
@@ -161,6 +162,8 @@ class Asked:
         for number, channel in enumerate(self.channels):
             label, _, colour = channel.partition(":") if isinstance(channel, str) else ("", "", "")
             said = {"label": label} if isinstance(channel, str) else dict(channel)
+            if colour and not _COLOUR.fullmatch(colour):
+                raise ValueError(f"a channel is its name, or NAME:RRGGBB with its colour, not {channel!r}")
             usual = _COLOURS[number % len(_COLOURS)] if count > 1 else _COLOURS[0]
             found.append({
                 "active": True, "coefficient": 1, "family": "linear", "inverted": False,
