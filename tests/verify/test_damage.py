@@ -558,3 +558,36 @@ def test_numbers_that_are_no_characters_are_found(tmp_path, options, codec):
     report = zvcore.verify(tmp_path)
     assert [problem.chunk for problem in report.problems] == [(1,), (2,)] and report.status == "damaged"
     assert report.problems[0].what.startswith("texts hold a number that is no character")
+
+
+@pytest.mark.parametrize("dtype", ["bool", [("x", "u1"), ("b", "?")]], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"format": "zarr3"}, {"format": "zarr3", "shards": (8,)}, {"format": "zarr2"}], ids=str
+)
+def test_booleans_that_are_neither_true_nor_false_are_found(tmp_path, options, dtype):
+    if options["format"] == "zarr3" and isinstance(dtype, list):
+        pytest.skip("structures are of Zarr v2")
+    array = zvcore.create(tmp_path, shape=(8,), dtype=dtype, chunks=(2,), codec=None, **options)
+    array[...] = np.ones(8, dtype)
+    assert zvcore.verify(tmp_path).ok
+    stored = np.ones(2, dtype).tobytes()
+    array.write_encoded((2,), stored[:-1] + b"\7")
+    report = zvcore.verify(tmp_path)
+    assert [problem.chunk for problem in report.problems] == [(2,)] and report.status == "damaged"
+    assert report.problems[0].what.startswith("a boolean is neither true nor false")
+    # It can be read as before, and is left out by a repair as all that is not proved good.
+    assert zvcore.open(tmp_path)[...].shape == (8,)
+    zvcore.repair(tmp_path)
+    assert zvcore.verify(tmp_path).ok
+
+
+def test_booleans_in_files_of_others_are_looked_at(tmp_path):
+    values = np.ones((6, 6), bool)
+    np.save(tmp_path / "a.npy", values)
+    np.savez_compressed(tmp_path / "b.npz", a=np.array([0, 1, 2], "u1").view(bool))
+    data = bytearray((tmp_path / "a.npy").read_bytes())
+    data[-3] = 9
+    (tmp_path / "a.npy").write_bytes(data)
+    for name in ("a.npy", "b.npz"):
+        report = zvcore.verify(tmp_path / name)
+        assert report.status == "damaged" and "neither true nor false" in report.problems[0].what

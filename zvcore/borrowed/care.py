@@ -11,6 +11,7 @@ from zvcore.borrowed.reading import ReadLayout
 from zvcore.borrowed.stored import StoredLayout
 from zvcore.boxes import box_of, count_of, slices
 from zvcore.care.describing import unread
+from zvcore.care.values import can_be_wrong, wrong_value
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.exchange.target import grow
 from zvcore.format import get_format
@@ -18,6 +19,8 @@ from zvcore.report import Problem, Report, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    import numpy.typing as npt
 
     from zvcore.format import Format
     from zvcore.stores import Store
@@ -125,7 +128,7 @@ def _read_all(path: str, array: Array, threads: int | None, report: Report) -> N
     told = 0
     for place in places_in(count_of(array.shape, extents)):
         try:
-            array.read(slices(box_of(place, extents, array.shape)), threads=threads)
+            _check(array.read(slices(box_of(place, extents, array.shape)), threads=threads))
         except ZvcoreError as error:
             report.tell(_problem(error, path, array))
             told += 1
@@ -152,11 +155,13 @@ def _read_stored(path: str, array: Array, layout: StoredLayout, threads: int | N
     for first in range(0, len(places), step):
         some = places[first : first + step]
         try:
-            array.read_blocks(some, threads)
+            for values in array.read_blocks(some, threads):
+                _check(values)
         except ZvcoreError:
             for one in some:
                 try:
-                    array.read_blocks([one], threads)
+                    for values in array.read_blocks([one], threads):
+                        _check(values)
                 except ZvcoreError as error:
                     report.tell(_problem(error, path, array))
                     told += 1
@@ -164,6 +169,12 @@ def _read_stored(path: str, array: Array, layout: StoredLayout, threads: int | N
             report.add(path, f"{told} chunks of it cannot be read: the rest was not looked at")
             return
     report.count("chunks", len(places))
+
+
+def _check(values: npt.NDArray[Any] | None) -> None:
+    error = None if values is None or not can_be_wrong(values.dtype) else wrong_value(values)
+    if error is not None:
+        raise error
 
 
 def _problem(error: ZvcoreError, path: str, array: Array) -> Problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.care.checking import WrongSizeError, first_bad
+from zvcore.care.values import can_be_wrong, wrong_value
 from zvcore.care.walking import objects
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, fetch_sound
-from zvcore.errors import CorruptDataError
 from zvcore.layout import Sources
 from zvcore.report import Problem
 
@@ -140,20 +139,19 @@ class ChunkChecker(ObjectChecker):
             for row, value in enumerate(values):
                 if value is not None:
                     self.layout.decode_values(value, tuple(positions[row].tolist()))
-        elif self.layout.form.dtype.kind == "U":
-            bad = sorted([*bad, *self._no_texts(values)], key=operator.itemgetter(0))
+        elif can_be_wrong(self.layout.form.dtype):
+            bad = sorted([*bad, *self._wrong_values(values)], key=operator.itemgetter(0))
         return bad
 
-    def _no_texts(self, values: Buffers) -> Iterator[tuple[int, ZvcoreError]]:
-        """Chunks with numbers that are no characters: whoever shows them gets an error of Python itself."""
-        number = np.dtype("u4")
+    def _wrong_values(self, values: Buffers) -> Iterator[tuple[int, ZvcoreError]]:
+        """Chunks with bytes that are no values of their type."""
+        dtype = self.layout.form.dtype
         if self.layout.form.swapped:
-            number = number.newbyteorder()
+            dtype = dtype.newbyteorder()
         for row, value in enumerate(values):
-            if value is not None and (numbers := np.frombuffer(value, number)).max(initial=0) > sys.maxunicode:
-                at = int(np.argmax(numbers > sys.maxunicode))
-                what = "texts hold a number that is no character"
-                yield row, CorruptDataError(what, expected=f"at most {sys.maxunicode:#x}", found=f"{numbers[at]:#x}")
+            error = None if value is None else wrong_value(np.frombuffer(value, dtype))
+            if error is not None:
+                yield row, error
 
     def _sized(self, sources: Sources, count: int) -> None:
         """Sizes that are known before anything is decoded."""
