@@ -362,3 +362,30 @@ def test_ls_of_a_place_in_an_object_store_marks_unfinished_conversions(
     monkeypatch.setattr(ls, "_MOST_ASKED", 1)
     assert cli.main(["ls", place]) == 0
     assert "only the first 1 were asked" in capsys.readouterr().err
+
+
+def test_info_of_a_folder_with_nothing_but_a_cut_archive_names_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "a.npz", a=np.zeros((40, 50)))
+    data = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(data[: len(data) // 2])
+    assert cli.main(["info", str(tmp_path)]) == 1
+    assert "a.npz  broken" in capfd.readouterr().out
+    # That nothing of it can be repaired is an answer, too.
+    (tmp_path / "a.zip").write_bytes(b"PK\3\4 and no end")
+    assert cli.main(["repair", str(tmp_path / "a.zip"), "-o", str(tmp_path / "b.zip")]) == 1
+    assert capfd.readouterr().out.startswith(f"remains: {tmp_path}/a.zip: this is no zip archive")
+
+
+def test_places_that_make_no_sense_are_wrong_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "a.npy", np.zeros(5))
+    zvcore.create(tmp_path / "b", format="zarr3", data=np.zeros(5), chunks=(2,))
+    here, file = str(tmp_path / "b"), str(tmp_path / "a.npy")
+    for command in (
+        ["repair", here, "-o", here], ["repair", file, "-o", str(tmp_path / "c")], ["cp", here, here],
+        ["cp", here, f"{here}/c"], ["sync", file, file], ["get", here, "-o", str(tmp_path / "d.npy"), "--lod", "1"],
+        ["downsample", here, "--levels", "0"],
+    ):  # fmt: skip
+        assert cli.main(command) == 2, command
+        assert "Error" not in capfd.readouterr().err

@@ -190,3 +190,35 @@ def test_a_repair_that_cannot_begin_is_answered_in_json(capfd: pytest.CaptureFix
     answer = json.loads(capfd.readouterr().out)
     assert (answer["ok"], answer["sound"]) == (False, False)
     assert answer["remaining"][0]["kind"] == "document"
+
+
+@needs_secret
+def test_a_shard_that_may_not_be_read_keeps_none_of_the_others_from_being_made_smaller(tmp_path: Path) -> None:
+    array = zvcore.create(
+        tmp_path / "a", format="zarr3", data=VALUES, chunks=(4, 4, 4), shards=(8, 8, 8), codec=None,
+        write_mode="inplace", dead_bytes_threshold=1.0,
+    )  # fmt: skip
+    del array
+    array = zvcore.open(tmp_path / "a", "r+", write_mode="append", dead_bytes_threshold=1.0)
+    array[...] = VALUES[::-1]
+    settle()
+    shards = sorted(one for one in (tmp_path / "a" / "c").rglob("*") if one.is_file())
+    shards[0].unlink()
+    shards[0].symlink_to(SECRET)
+    report = zvcore.compact(tmp_path / "a")
+    assert [problem.kind for problem in report.problems] == [What.STORE] and not report.ok
+    assert report.counts["shards rewritten"] == 7 and report.counts["bytes saved"] > 0
+
+
+@needs_secret
+@pytest.mark.parametrize("kind", ["zarr3", "precomputed sharded"])
+def test_no_manifest_without_what_may_not_be_read_all_of_which_is_named(tmp_path: Path, kind: str) -> None:
+    objects = made(tmp_path / "a", kind)
+    for one in objects[1:3]:
+        one.unlink()
+        one.symlink_to(SECRET)
+    with pytest.raises(zvcore.errors.StoreError, match="no manifest without it") as caught:
+        zvcore.make_manifest(tmp_path / "a")
+    named = [str(one.relative_to(tmp_path / "a")) for one in objects[1:3]]
+    assert caught.value.key == named[0] and caught.value.__notes__[0].startswith(named[1])
+    assert not (tmp_path / "a" / ".zvcore-manifest.jsonl").exists()

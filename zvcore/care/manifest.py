@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.refusals import refusal
 from zvcore.care.unfinished import refuse_unfinished
 from zvcore.converting.note import places_above
 from zvcore.engine import default_thread_count
@@ -90,14 +91,17 @@ def _refuse_unreadable(store: Store) -> None:
     """Notes of the error name each object that cannot be read, as far as there is room."""
     found = unreadable_objects(store)
     first = next(found, None)
-    if first is None:
-        return
+    if first is not None:
+        raise _none_without(first, found)
+
+
+def _none_without(first: ZvcoreError, others: Iterator[ZvcoreError]) -> StoreError:
     error = StoreError(f"{first.message}; there is no manifest without it", key=first.key)
-    for other in itertools.islice(found, _NAMED):
+    for other in itertools.islice(others, _NAMED):
         error.add_note(str(other))
-    if next(found, None) is not None:
+    if next(others, None) is not None:
         error.add_note("and more")
-    raise error
+    return error
 
 
 def write_manifest(
@@ -105,15 +109,32 @@ def write_manifest(
 ) -> tuple[int, int]:
     """`make_manifest` at the root of a store."""
     objects = size = offset = 0
+    unreadable: list[ZvcoreError] = []
+
+    def look(store: Store, key: str) -> Entry | None:
+        """The checksum of an object; once one cannot be read, only whether the others can be."""
+        try:
+            if not unreadable:
+                return _digest(store, key)
+            store.get(key, 0, 1)
+        except StoreError:
+            raise  # the store is out of reach
+        except OSError as error:
+            unreadable.append(refusal(error, store.root))
+        return None
+
     with store.writer(MANIFEST) as writer:
         lines: list[bytes] = [_line({"zvcore_manifest": VERSION, "algorithm": "sha256"})]
-        for entry in _digests(store, _objects(store), threads):
+        for entry in _looked_at(store, _objects(store), threads, look):
             objects, size = objects + 1, size + entry.size
             lines.append(_line(entry.to_json()))
             if watch is not None:
                 watch(1)
             if len(lines) >= 4096:
                 offset = _append(writer, offset, lines)
+        if unreadable:
+            first, *others = sorted(unreadable, key=lambda error: str(error.key))
+            raise _none_without(first, iter(others))
         lines.append(_line({"objects": objects, "bytes": size}))
         _append(writer, offset, lines)
     return objects, size
@@ -139,11 +160,6 @@ def _objects(store: Store, prefix: str = "") -> Iterator[str]:
         last = key
         if not key.rpartition("/")[2].startswith(_OWN):
             yield key
-
-
-def _digests(store: Store, keys: Iterable[str], threads: int | None) -> Iterator[Entry]:
-    """The checksum of each object, in the order of the keys; those that are gone meanwhile are left out."""
-    return _looked_at(store, keys, threads, _digest)
 
 
 def _looked_at(

@@ -36,9 +36,9 @@ def run(options: argparse.Namespace) -> int:
 
     with reading(options.path), cluster(options.dask) as client, ending_in_order(), asking():
         report = zvcore.downsample(
-            options.path, levels=options.levels or 1, method=options.method, factors=options.factors,
-            verify=options.verify, progress=not options.quiet, threads=options.threads, client=client,
-            part=options.part, finish=options.finish,
+            options.path, levels=1 if options.levels is None else options.levels, method=options.method,
+            factors=options.factors, verify=options.verify, progress=not options.quiet, threads=options.threads,
+            client=client, part=options.part, finish=options.finish,
             **({} if options.memory is None else {"memory": options.memory}),
         )  # fmt: skip
     return convert.tell(options, report)

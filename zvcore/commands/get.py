@@ -39,6 +39,8 @@ def run(options: argparse.Namespace) -> int:
 
     if (options.region is not None or options.at is not None) and (options.chunk or options.id):
         raise UsageError("a region, --chunk or --id: one of them")
+    if options.lod and options.id is None:
+        raise UsageError("--lod is for a mesh: --id says which")
     stored = options.chunk is not None or options.id is not None
     if not stored and (write_rows(options) or write_lines(options)):
         return 0

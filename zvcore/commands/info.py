@@ -60,7 +60,8 @@ def folder_of_several(path: str) -> dict[str, Any] | None:
         found = inspected(path)
     except NotFoundError:
         return None
-    return found if any("format" in one for one in found.get("members", {}).values()) else None
+    members = found.get("members", {}).values()
+    return found if any("format" in one or one.get("kind") == "broken" for one in members) else None
 
 
 def lines(found: dict[str, Any], attributes: bool = False) -> Iterator[str]:

@@ -28,18 +28,20 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands.terminal import print_json, put, reading, say
+    from zvcore.commands.terminal import asking, print_json, put, reading, say
     from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
     from zvcore.report import Problem, Report
 
-    with reading(options.path):
+    with reading(options.path), asking():
         try:
             report = zvcore.repair(options.path, options.out, threads=options.threads, format=options.format)
         except (MetadataError, CorruptDataError, UnsupportedError) as error:
-            if not options.json:
-                raise
             # Of what nothing can be repaired, programs want an answer, too.
-            print_json({**Report().to_json(), "ok": False, "sound": False, "remaining": [Problem.of(error).to_json()]})
+            remains = Problem.of(error)
+            if options.json:
+                print_json({**Report().to_json(), "ok": False, "sound": False, "remaining": [remains.to_json()]})
+            elif remains.damage:
+                put(f"remains: {remains}")
             raise
     # What is there now has the last word.
     where = options.path if options.out is None else options.out

@@ -218,7 +218,11 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
 def _compact_shards(layout: Any, stored: Iterable[tuple[str, tuple[int, ...]]], report: Report) -> None:
     if isinstance(layout, ShardLayout) and layout.simple:
         for key, position in stored:
-            _compact_shard(layout, key, position, report)
+            try:
+                _compact_shard(layout, key, position, report)
+            except PermissionError as error:
+                # The others can be made smaller all the same.
+                report.tell(Problem.of(refusal(error, layout.store.root), key, position))
 
 
 def _compact_shard(layout: ShardLayout, key: str, shard: tuple[int, ...], report: Report) -> None:
