@@ -30,7 +30,7 @@ def shown(
         with _told(progress, parts if isinstance(parts, int) else sum(1 for _ in parts)) as advance:
             yield advance
         return
-    if not progress:
+    if not progress or sys.stderr is None:  # nobody looks: `2>&-`
         yield lambda count: None
         return
     if not sys.stderr.isatty():

@@ -6,7 +6,7 @@ import itertools
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 from urllib.parse import unquote
 
 from zvcore.wording import printable
@@ -40,8 +40,19 @@ def put(*lines: Any, words: bool = False) -> None:
 
     Names, keys and errors in them are anybody's: they neither speak to the terminal nor begin lines.
     """
+    stream = sys.stderr if words else sys.stdout
+    if stream is None:  # `2>&-`, where `print` would take stdout
+        return
     for line in lines:
-        print(printable(str(line)), file=sys.stderr if words else sys.stdout, flush=words)
+        print(_spelled(printable(str(line)), stream), file=stream, flush=words)
+
+
+def _spelled(text: str, stream: TextIO) -> str:
+    """A text in the letters that a stream has: others are escaped, as Python does where errors go."""
+    encoding = getattr(stream, "encoding", None)
+    if encoding is None or getattr(stream, "errors", None) != "strict":
+        return text
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def flush() -> None:
