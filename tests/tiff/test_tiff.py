@@ -420,3 +420,17 @@ def test_directories_that_share_bytes_are_refused(tmp_path: Path) -> None:
     path.write_bytes(bytes(data) + where)
     with pytest.raises(MetadataError, match="share bytes"):
         zvcore.open(path)
+
+
+@pytest.mark.parametrize("kind", [6, 8, 9, 11, 12])
+def test_places_that_are_no_whole_numbers_are_refused(tmp_path: Path, kind: int) -> None:
+    """A fraction would be cut to 0, which means that nothing is stored there: zeros without a word."""
+    path = make(tmp_path / "a.tif", "plain", VALUES[0], tile=(64, 64), compression="zlib")
+    with tifffile.TiffFile(path) as file:
+        tag = file.pages.first.tags[324]
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<H", data, tag.offset + 2, kind)
+    path.write_bytes(data)
+    with pytest.raises(ZvcoreError, match="tag 324"):
+        zvcore.open(path)
+    assert zvcore.verify(path).status == "damaged"

@@ -83,8 +83,11 @@ def _index(segments: Segments, plain: bool) -> ChunkIndex:
                 "a page has fewer tiles or strips than its shape needs", key=segments.place.root,
                 expected=each, found=min(len(ours), len(theirs)),
             )  # fmt: skip
-        offsets.append(np.array(ours[:each], np.uint64))
-        lengths.append(np.array(theirs[:each], np.uint64))
+        try:
+            offsets.append(np.array(ours[:each], np.uint64))
+            lengths.append(np.array(theirs[:each], np.uint64))
+        except OverflowError as error:
+            raise CorruptDataError("a tile or strip lies nowhere", key=segments.place.root, found=str(error)) from error
     offset, length = np.concatenate(offsets), np.concatenate(lengths)
     (numbers,) = np.nonzero((offset != 0) & (length != 0))
     offset, length = offset[numbers], length[numbers]

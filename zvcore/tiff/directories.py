@@ -34,6 +34,8 @@ _WAYS = {
     323: ("tile length", 0), 32998: ("tile depth", 1),
 }  # fmt: skip
 _TILE_WIDTH, _PARTS = 322, 330
+# Offsets and lengths of strips and tiles, and where directories of parts lie.
+_PLACES = (273, 279, 324, 325, _PARTS)
 # Of how many samples the bits are looked at, of which some programs name those of each: hardly ever do they differ.
 _MOST_VALUES = 64
 # How a tag lies by the size of offsets. Other forms, such as that of NDPI, have more than this.
@@ -118,6 +120,7 @@ class Directories:
             return following, []
         tags = np.frombuffer(raw, np.dtype(lies).newbyteorder(self.byteorder))
         self._check_values(tags)
+        self._check_places(tags)
         self.ways[at] = self._way(tags[self._is_asked[tags["code"]]])
         parts = [self._numbers(tag) for tag in tags[tags["code"] == _PARTS]]
         return following, [part for part in itertools.chain(*parts) if part]
@@ -134,6 +137,15 @@ class Directories:
                 key=self.key, offset=int(tag["value"]), expected=f"at most {self.handle.size} bytes",
                 found=int(nbytes[np.argmax(outside)]),
             )  # fmt: skip
+
+    def _check_places(self, tags: Any) -> None:
+        """That where values lie is said in whole numbers from 0: tifffile takes any, and a fraction would be cut."""
+        for tag in tags[np.isin(tags["code"], _PLACES)]:
+            if int(tag["type"]) not in _NUMBERS:
+                raise MetadataError(
+                    f"tag {tag['code']}, which says where values lie, is of a type that cannot", key=self.key,
+                    expected=f"one of {', '.join(map(str, _NUMBERS))}", found=int(tag["type"]),
+                )  # fmt: skip
 
     def _way(self, tags: npt.NDArray[Any]) -> Way:
         """How values are stored; worked out once for all directories whose tags have the same bytes."""
