@@ -434,3 +434,15 @@ def test_places_that_are_no_whole_numbers_are_refused(tmp_path: Path, kind: int)
     with pytest.raises(ZvcoreError, match="tag 324"):
         zvcore.open(path)
     assert zvcore.verify(path).status == "damaged"
+
+
+@pytest.mark.parametrize("names", [None, "abcyx"])
+def test_the_shape_of_more_axes_than_have_letters_is_kept(tmp_path: Path, names: str | None) -> None:
+    """Five axes became three, in whose first the values of all others lay in a row, and nothing told of it."""
+    values = np.arange(2 * 3 * 4 * 5 * 6, dtype="u2").reshape(2, 3, 4, 5, 6)
+    named = {} if names is None else {"dimension_names": list(names)}
+    zvcore.create(tmp_path / "a", format="zarr3", data=values, chunks=values.shape, **named)
+    zvcore.convert(tmp_path / "a", tmp_path / "b.tif", format="tiff")
+    found = zvcore.open(tmp_path / "b.tif")
+    assert found.shape == values.shape and np.array_equal(found[...], values)
+    assert np.array_equal(tifffile.imread(tmp_path / "b.tif"), values)

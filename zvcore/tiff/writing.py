@@ -71,7 +71,7 @@ def write_tiff(file: Any, image: WholeImage, *, compression: str | None = None) 
         values = _Values(image.array, image.region, axes, lengths, image.threads, image.watch)
         writer.write(
             values.tiles() if tile else values.pages(), shape=tuple(lengths), subifds=len(coarser),
-            metadata={"axes": letters, **(said if ome else {})} if letters else None, **common,
+            metadata=_metadata(letters, said if ome else {}, lengths), **common,
         )  # fmt: skip
         for level in coarser:
             region = [part if isinstance(part, int) else slice(None) for part in image.region]
@@ -79,6 +79,13 @@ def write_tiff(file: Any, image: WholeImage, *, compression: str | None = None) 
             values = _Values(level, region, axes, shape, image.threads, image.watch)
             writer.write(values.tiles(), shape=tuple(shape), subfiletype=1, metadata=None, **common)
     return report
+
+
+def _metadata(letters: str | None, said: dict[str, Any], lengths: Sequence[int]) -> dict[str, Any] | None:
+    """What tifffile describes the image by. Without letters that is its shape, where pages in a row do not show it."""
+    if letters is not None:
+        return {"axes": letters, **said}
+    return {} if len(lengths) > 3 else None
 
 
 def _coarser(image: WholeImage, axes: Sequence[int], report: Report) -> list[Any]:
