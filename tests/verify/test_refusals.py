@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -222,3 +223,23 @@ def test_no_manifest_without_what_may_not_be_read_all_of_which_is_named(tmp_path
     named = [str(one.relative_to(tmp_path / "a")) for one in objects[1:3]]
     assert caught.value.key == named[0] and caught.value.__notes__[0].startswith(named[1])
     assert not (tmp_path / "a" / ".zvcore-manifest.jsonl").exists()
+
+
+def test_a_folder_that_may_not_be_looked_into_is_told_of_with_all_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zvcore.open(tmp_path / "g", "w", format="zarr3")
+    for name in "ab":
+        made(tmp_path / "g" / name, "zarr3")
+    next(one for one in (tmp_path / "g" / "b" / "c").rglob("*") if one.is_file()).write_bytes(b"\1")
+    listing = LocalStore.list
+
+    def closed(self: LocalStore, prefix: str = "") -> Iterator[str]:
+        for key in listing(self, prefix):
+            if "a/c" in f"{self.root}/{key}":
+                raise PermissionError(13, "Permission denied", str(tmp_path / "g" / "a" / "c"))
+            yield key
+
+    monkeypatch.setattr(LocalStore, "list", closed)
+    told = {one.where for one in zvcore.verify(tmp_path / "g").problems if one.fatal}
+    assert "a/c" in told and any(one.startswith("b/c/") for one in told)

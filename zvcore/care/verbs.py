@@ -129,9 +129,21 @@ def verify(
         _check_manifest(report, store, only, fast, threads, share)
     # Last: a conversion that wrote during the check may have ended by now.
     _tell_unfinished(
-        report, store.root, [unfinished_around(place_of(path, store), storage_options), *unfinished_within(store, only)]
+        report,
+        store.root,
+        [unfinished_around(place_of(path, store), storage_options), *_unfinished_below(report, store, only)],
     )
     return report
+
+
+def _unfinished_below(report: Report, store: Store, only: str | None) -> Iterator[UnfinishedConversion]:
+    """The unfinished conversions within. A folder that may not be looked into is a problem, and not the end of all."""
+    try:
+        yield from unfinished_within(store, only)
+    except PermissionError as error:
+        problem = Problem.of(refusal(error, store.root))
+        if all(one.where != problem.where for one in report.problems):
+            report.tell(problem)
 
 
 def _tell_what_the_store_tells(report: Report, store: Store, only: str | None, fast: bool, share: Share | None) -> None:
