@@ -85,7 +85,7 @@ NOTE_USED = "for (i = 0; i < data_len; i++)\n\t\tused[data[i]] = 1;"
 SEARCH = "return ZSTD_compressBlock_doubleFast_noDict_{0}(ms, seqStore, rep, src, srcSize);"
 SEARCH_SAMPLES = "return zv_search_block(ms, seqStore, rep, src, srcSize, ZSTD_compressBlock_doubleFast_noDict_{0});"
 # For two_literals.h, read_ahead.h and two_frames.h, which read the literals of two blocks of zstd at once.
-LITERALS_LOOP = "HUF_DecompressFastLoopFn loopFn = HUF_decompress4X1_usingDTable_internal_fast_c_loop;"
+LITERALS_LOOP = "= HUF_decompress4X1_usingDTable_internal_fast_c_loop;"
 LITERALS_DECODER = (
     "#if HUF_NEED_BMI2_FUNCTION\nstatic BMI2_TARGET_ATTRIBUTE\nsize_t HUF_decompress4X1_usingDTable_internal_bmi2("
 )
@@ -239,7 +239,7 @@ LIBRARIES = (
             ),
             Change("decompress/zstd_decompress_internal.h", DCTX, f'#include "decoder_ahead.h"\n\n{DCTX}'),
             Change("decompress/zstd_decompress_internal.h", DCTX_ROOM, f"    zv_ahead ahead;\n{DCTX_ROOM}"),
-            Change("decompress/huf_decompress.c", LITERALS_LOOP, "HUF_DecompressFastLoopFn loopFn = zv_decode_literals;"),
+            Change("decompress/huf_decompress.c", LITERALS_LOOP, "= zv_decode_literals;"),
             Change("decompress/huf_decompress.c", LITERALS_DECODER, f'#include "two_literals.h"\n\n{LITERALS_DECODER}'),
             Change("decompress/huf_decompress.c", LITERALS_TABLE, "return DTime1 < DTime0 && Q < ZV_LEAST_FOR_ONE;"),
             Change(
