@@ -255,9 +255,7 @@ LIBRARIES = (
             Change("decompress/zstd_decompress_block.c", LITERALS_BEGIN, f"    ZV_TAKE_LITERALS\n{LITERALS_BEGIN}"),
             Change("decompress/zstd_decompress_block.c", SEQUENCE_BEGIN, f"    ZV_COPY_SEQUENCE\n{SEQUENCE_BEGIN}"),
             Change("decompress/zstd_decompress_block.c", SEQUENCE_LENGTH, f"        ZV_TAKE_LENGTH\n{SEQUENCE_LENGTH}"),
-            Change(
-                "decompress/zstd_decompress_block.c", SEQUENCES, f"ZV_SEQUENCES_OF_VARYING_LENGTHS\n{SEQUENCES}"
-            ),
+            Change("decompress/zstd_decompress_block.c", SEQUENCES, f"ZV_SEQUENCES_OF_VARYING_LENGTHS\n{SEQUENCES}"),
             Change(
                 "decompress/zstd_decompress_block.c", SEQUENCES_CALL, f"        ZV_CHOOSE_SEQUENCES\n{SEQUENCES_CALL}"
             ),
