@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from zvcore.documents.values import DEEPEST, depth_of, has_nan
 from zvcore.errors import UnsupportedError
+from zvcore.exchange.stored import read_mask_value
 from zvcore.exchange.target import chunk_shape
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images.levels import spatial_axes
@@ -106,6 +107,10 @@ class Exchange:
     def masks_fill(self, array: Array) -> bool:
         """Whether readers that know missing values take the fill value for one."""
         return False
+
+    def mask_value(self, array: Array) -> Any:
+        """What the attribute `_FillValue` of an array says, as a value."""
+        return read_mask_value(array.attrs["_FillValue"], array.dtype)
 
     def check_source(self, array: Array) -> None:
         """UnsupportedError where an array has something else than items that can be converted."""

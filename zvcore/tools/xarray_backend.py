@@ -12,7 +12,6 @@ from xarray.core import indexing
 import zvcore
 from zvcore.array import Array
 from zvcore.errors import UnsupportedError
-from zvcore.exchange.stored import read_mask_value
 from zvcore.format import get_format
 
 if TYPE_CHECKING:
@@ -118,10 +117,11 @@ def _say_what_is_missing(said: dict[str, Any], array: Array, *, alone: bool) -> 
 
     Images are not what xarray wrote: what is black in them is not missing.
     """
-    if not alone and get_format(array.format).exchange().masks_fill(array):
+    exchange = get_format(array.format).exchange()
+    if not alone and exchange.masks_fill(array):
         said["_FillValue"] = array.fill_value
     elif "_FillValue" in said:
-        said["_FillValue"] = read_mask_value(said["_FillValue"], array.dtype)
+        said["_FillValue"] = exchange.mask_value(array)
 
 
 def _dimensions(name: str, array: Array, axes: Axes, lengths: dict[str, int]) -> tuple[str, ...]:
