@@ -135,7 +135,6 @@ def part(text: str) -> Any:
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import NOT_SUPPORTED, UsageError, ending_in_order
-    from zvcore.commands.regions import chosen_region
     from zvcore.commands.terminal import asking, say
     from zvcore.converting.naming import chosen_format
     from zvcore.converting.rows import is_table
@@ -150,13 +149,6 @@ def run(options: argparse.Namespace) -> int:
         source = options.src if is_table(options.src) else zvcore.open(options.src)
     except NotFoundError as error:
         raise UsageError(str(error)) from error
-    region = None
-    if options.region is not None or options.at is not None:
-        if source is options.src:
-            raise UsageError("a region is a part of an array: a table has none")
-        from zvcore.converting.sources import finest_array
-
-        region = chosen_region(options, finest_array(source, options.image))
     given: dict[str, Any] = dict(options.options)
     if options.sharding is not None:
         given["sharding"] = specification(options.sharding)
@@ -164,7 +156,7 @@ def run(options: argparse.Namespace) -> int:
         # A plan tells why itself.
         format=None if options.dry_run and why else format,
         chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
-        method=options.method, factors=options.factors, region=region, dtype=options.dtype, clip=options.clip,
+        method=options.method, factors=options.factors, region=region_of(options, source), dtype=options.dtype, clip=options.clip,
         overwrite=options.overwrite, resume=not options.no_resume, strict=options.strict,
         image=options.image, ome=options.ome, voxel_size=options.voxel_size, axes=options.axes,
         channels=options.channels, name=options.name,
@@ -194,6 +186,19 @@ def run(options: argparse.Namespace) -> int:
     with cluster(options.dask) as client, ending_in_order(), asking(planned):
         report = zvcore.convert(source, options.dst, client=client, **asked, **running, **given)
     return tell(options, report)
+
+
+def region_of(options: argparse.Namespace, source: Any) -> Any:
+    """The region that the options choose, if they do."""
+    from zvcore.commands import UsageError
+    from zvcore.commands.regions import chosen_region
+    from zvcore.converting.sources import finest_array
+
+    if options.region is None and options.at is None:
+        return None
+    if source is options.src:
+        raise UsageError("a region is a part of an array: a table has none")
+    return chosen_region(options, finest_array(source, options.image))
 
 
 def tell_plan(options: argparse.Namespace, plan: Any) -> None:
