@@ -156,7 +156,8 @@ def run(options: argparse.Namespace) -> int:
         # A plan tells why itself.
         format=None if options.dry_run and why else format,
         chunks=options.chunks, shards=options.shards, codec=options.codec, levels=options.levels,
-        method=options.method, factors=options.factors, region=region_of(options, source), dtype=options.dtype, clip=options.clip,
+        method=options.method, factors=options.factors, region=region_of(options, source),
+        dtype=options.dtype, clip=options.clip,
         overwrite=options.overwrite, resume=not options.no_resume, strict=options.strict,
         image=options.image, ome=options.ome, voxel_size=options.voxel_size, axes=options.axes,
         channels=options.channels, name=options.name,
