@@ -148,6 +148,7 @@ LZ4_MATCH = """            if (unlikely(offset<16)) {
 LZ4_OUR_MATCH = """            if (unlikely(offset == 0)) goto _output_error;
             zv_copy_match(match, op, cpy, (u32) offset);
 """
+LZ4_OFFSET = "if ((checkOffset) && (unlikely(match + dictSize < lowPrefix))) goto _output_error;"
 LZMA_FOLDERS = ("common", "lzma", "lz", "check", "delta", "rangecoder", "simple")
 
 LIBRARIES = (
@@ -285,6 +286,7 @@ LIBRARIES = (
             Change("lz4.c", LZ4_DECODER, f'#include "lz4_matches.h"\n\n{LZ4_DECODER}'),
             Change("lz4.c", LZ4_DISTANCE, "#define FASTLOOP_SAFE_DISTANCE ZV_FREE_BEHIND_MATCH"),
             Change("lz4.c", LZ4_MATCH, LZ4_OUR_MATCH),
+            Change("lz4.c", LZ4_OFFSET, f"if (unlikely(offset == 0)) goto _output_error;\n            {LZ4_OFFSET}"),
         ),
         include=(".", str(HERE)),
         flags=("-DXXH_NAMESPACE=LZ4_",),

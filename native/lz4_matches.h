@@ -2,7 +2,8 @@
  *
  * Those of labels are some 40 bytes long, each another length, and its loop of 32 bytes at a time ends where the processor
  * did not foresee it: labels take 0.8 to 0.95 of the time. So many bytes must be free behind a match; nearer to the end
- * of the result it is as it was. A match that begins where it ends is none: the format has no offset of 0.
+ * of the result it is as it was. A match that begins where it ends is none: the format has no offset of 0, of which lz4
+ * makes zeros.
  */
 #ifndef ZV_LZ4_MATCHES_H
 #define ZV_LZ4_MATCHES_H

@@ -315,7 +315,7 @@ def test_a_refused_conversion_leaves_nothing(format, options, levels, tmp_path, 
     assert zvcore.open(tmp_path / "old")[...].tolist() == [7] * 4
     assert cli.main([
         "convert", str(tmp_path / "src"), str(tmp_path / "new"), "--format", format, "--codec", "nonsense"
-    ]) == 1  # fmt: skip
+    ]) == 2  # fmt: skip
     assert not (tmp_path / "new").exists()
 
 

@@ -13,10 +13,23 @@ import tensorstore
 import z5py
 
 from zvcore import codecs
+from zvcore.testing.codecs import decode_two
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+
+def noise(seed: int, size: int, spread: float) -> bytes:
+    """Nothing that matches, of few or many symbols: literals and next to nothing else."""
+    return np.random.default_rng(seed).normal(128, spread, size).clip(0, 255).astype(np.uint8).tobytes()
+
+
+def has_own_libraries() -> bool:
+    """Whether the codecs' libraries are those of `make native`, of which libzstd decodes two frames at once."""
+    zstd = codecs.get("zstd")
+    values = [noise(seed, 30_000, 12) for seed in range(2)]
+    return decode_two(zstd, [bytes(zstd.encode(each)) for each in values], [30_000] * 2) is not None
 
 
 @pytest.fixture(params=["native", "python"])

@@ -21,7 +21,7 @@ from zvcore import codecs
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 from zvcore.testing import check_codec
 
-from .conftest import CHUNKS, N5Block, create_n5
+from .conftest import CHUNKS, N5Block, create_n5, has_own_libraries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -530,3 +530,16 @@ def test_without_any_library(monkeypatch: pytest.MonkeyPatch) -> None:
         codec.decode(GOOD)
     with pytest.raises(UnsupportedError, match="install lz4"):
         codec.encode(SIX)
+
+
+@pytest.mark.skipif(not has_own_libraries(), reason="the lz4 of the system takes such matches")
+@pytest.mark.parametrize("size", [30, 150, 400, 5000])
+def test_a_match_at_no_distance_is_damage(size: int) -> None:
+    """lz4 makes zeros of it."""
+    codec = codecs.get("lz4", framing="block")
+    for data in (b"a" * size, b"a" * size + bytes(range(200))):
+        stored = bytearray(codec.encode(data))
+        assert bytes(codec.decode(bytes(stored), max_size=len(data))) == data
+        stored[stored.index(b"a\1\0") + 1] = 0
+        with pytest.raises(CorruptDataError):
+            codec.decode(bytes(stored), max_size=len(data))
