@@ -66,6 +66,51 @@ def test_to_parquet_and_back(tmp_path: Path, type: str) -> None:
     same(found, again)
 
 
+def test_what_a_csv_does_not_keep_is_told_and_planned_and_refused_if_strict(tmp_path: Path) -> None:
+    annotations(tmp_path / "a", "axis_aligned_bounding_box", 5)
+    losses = zvcore.convert(tmp_path / "a", tmp_path / "t.csv", format="csv").losses
+    told = " | ".join(map(str, losses))
+    assert "x in 4e-09 m" in told and "axis_aligned_bounding_box" in told and "int32" in told
+    assert {loss.where for loss in losses} == {"", "segments", "n", "kind"}
+    assert zvcore.plan(tmp_path / "a", tmp_path / "p.csv", format="csv").losses == losses
+    with pytest.raises(UnsupportedError, match="would be lost"):
+        zvcore.convert(tmp_path / "a", tmp_path / "s.csv", format="csv", strict=True)
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_a_csv_of_plain_points_loses_nothing(tmp_path: Path) -> None:
+    plain = dict.fromkeys("xyz", (1e-09, "m"))
+    write_annotations(tmp_path / "a", "point", {"point": np.ones((2, 3)), "f": np.ones(2, "f4")}, dimensions=plain)
+    assert not zvcore.convert(tmp_path / "a", tmp_path / "t.csv", format="csv", strict=True).losses
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], ["1", "0"], ["a", "a"]])
+def test_values_without_a_name_of_their_own_are_the_same_after_parquet(tmp_path: Path, labels: list[str]) -> None:
+    pytest.importorskip("pyarrow")
+    columns = {"point": np.ones((3, 3)), "k": np.array([0, 1, 5], "u1")}
+    declared = {"k": {"type": "uint8", "enum_values": [0, 1], "enum_labels": labels}}
+    write_annotations(tmp_path / "a", "point", columns, dimensions=NM, properties=declared)
+    assert not zvcore.convert(tmp_path / "a", tmp_path / "t.parquet", format="parquet").losses
+    zvcore.convert(tmp_path / "t.parquet", tmp_path / "b", format="precomputed")
+    again = zvcore.open(tmp_path / "b")
+    assert again.get_many([0, 1, 2])["k"].tolist() == [0, 1, 5]
+    assert again.properties["k"].enum_labels == tuple(labels)
+    zvcore.convert(tmp_path / "t.parquet", tmp_path / "c", format="zvf")
+    assert zvcore.open(tmp_path / "c").level(0).read(["k"]).attributes["k"].tolist() == [0, 1, 5]
+
+
+def test_properties_called_as_coordinates_are_all_kept_and_their_new_names_told(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    columns = {"point": np.ones((2, 3)), "x": np.zeros(2, "f4"), "x_property": np.array([5, 6], "f4")}
+    write_annotations(tmp_path / "a", "point", columns, dimensions=NM)
+    report = zvcore.convert(tmp_path / "a", tmp_path / "t.parquet", format="parquet")
+    assert [loss.where for loss in report.losses] == ["x"]
+    zvcore.convert(tmp_path / "t.parquet", tmp_path / "b", format="precomputed")
+    found = zvcore.open(tmp_path / "b").get_many([0, 1])
+    assert found["x_property"].tolist() == [5, 6] and found["x_property_property"].tolist() == [0, 0]
+    assert "x" not in found
+
+
 @pytest.mark.parametrize("type", TYPES)
 def test_to_csv_and_back(tmp_path: Path, type: str) -> None:
     found = annotations(tmp_path / "a", type)

@@ -69,7 +69,7 @@ def write_rows(options: argparse.Namespace) -> bool:
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import reading, say
     from zvcore.converting.rows import rows_of
-    from zvcore.converting.table_writing import write_table
+    from zvcore.converting.table_writing import table_losses, write_table
     from zvcore.converting.tables import WRITTEN, ending_of
 
     if ending_of(options.output) not in WRITTEN or options.region is not None or options.at is not None:
@@ -83,7 +83,8 @@ def write_rows(options: argparse.Namespace) -> bool:
                 return False  # arrays may be written so too
             raise UsageError(f"{options.path}: only annotations and points are written as {options.output}")
         write_table(options.output, rows)
-    for loss in rows.losses:
+    dropped = [f"{name}: {what}" if name else what for name, what in table_losses(options.output, rows)]
+    for loss in [*rows.losses, *dropped]:
         say(options, f"lost: {loss}")
     return True
 

@@ -11,7 +11,7 @@ from zvcore import opening
 from zvcore.converting.plan import Plan, PlannedObjects
 from zvcore.converting.rows import table_format
 from zvcore.converting.table_reading import faults_of
-from zvcore.converting.table_writing import write_table
+from zvcore.converting.table_writing import table_losses, write_table
 from zvcore.converting.tables import ending_of
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.exchange.rows import Rows
@@ -140,7 +140,15 @@ class OnePiece:
         done.count("rows", write_table(os.fspath(self.dst), rows, fsync=self.fsync))
         for loss in rows.losses:
             done.lose("", loss)
+        for where, loss in table_losses(os.fspath(self.dst), rows):
+            done.lose(where, loss)
         return done
+
+    def _dropped(self) -> list[tuple[str, str]]:
+        """What of the source has no place in the destination, as far as nothing has to be read to know it."""
+        if self.store is None and isinstance(self.what, Rows):
+            return table_losses(os.fspath(self.dst), self.what)
+        return []
 
     def plan(self) -> Plan:
         """What `run` would do."""
@@ -154,6 +162,7 @@ class OnePiece:
             marks = get_format(self.format).marks if self.store.file is None else (self.store.file,)
             there = any(self.store.exists(mark) for mark in marks)
         losses = [Problem("", loss) for loss in self.what.losses]
+        losses += [Problem(where, loss) for where, loss in self._dropped()]
         where = os.fspath(self.dst) if self.store is None else self.store.root
         return Plan(where, self.format, there, losses=losses, objects=[PlannedObjects(name, _count(self.what))])
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.converting.tables import NOTE, POSITIONS, ending_of, flat, pyarrow_module
+from zvcore.converting.tables import (
+    NANOMETER,
+    NOTE,
+    POSITIONS,
+    ending_of,
+    flat,
+    kind_of_columns,
+    known_axes,
+    pyarrow_module,
+)
 from zvcore.documents import parse_any
 from zvcore.documents.members import Items, Member, Number, Object, Place, Table, Text
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
@@ -67,7 +76,7 @@ def read_table(path: str, options: dict[str, Any]) -> Rows:
     with faults_of(path):
         names, batches, known = (_read_csv if ending_of(path) == ".csv" else _read_parquet)(path)
     losses: list[str] = []
-    kind = options.pop("kind", None) or known.get("type") or _kind_of(names)
+    kind = options.pop("kind", None) or known.get("type") or kind_of_columns(names)
     if kind not in POSITIONS:
         raise ValueError(f"annotations are {', '.join(POSITIONS)}, not {kind!r}")
     given = options.pop("dimensions", None)
@@ -75,8 +84,7 @@ def read_table(path: str, options: dict[str, Any]) -> Rows:
         with faults_of(path):
             given = _dimensions(known["dimensions"])
     if given is None:
-        axes = [axis for axis in ("x", "y", "z", "t") if axis in names or f"{axis}_a" in names] or ["x", "y", "z"]
-        given = dict.fromkeys(axes, (1e-09, "m"))
+        given = dict.fromkeys(known_axes(names), NANOMETER)
         losses.append("coordinates are taken to be nanometers; give dimensions= for others")
     dimensions = _dimensions(given)
     relationships = [str(name) for name in options.pop("relationships", None) or known.get("relationships") or ()]
@@ -99,14 +107,6 @@ def _dimensions(given: Any) -> dict[str, tuple[float, str]]:
         return {str(name): (float(scale), str(unit)) for name, (scale, unit) in dict(given).items()}
     except (TypeError, ValueError):
         raise ValueError(f"dimensions are {{name: (scale, unit)}}, not {given!r}") from None
-
-
-def _kind_of(names: Sequence[str]) -> str:
-    if "points" in names:
-        return "polyline"
-    if "radii" in names or any(name.endswith("_radius") for name in names):
-        return "ellipsoid"
-    return "line" if "point_a" in names or any(f"{axis}_a" in names for axis in "xyz") else "point"
 
 
 def _names(labels: Sequence[str]) -> dict[str, Any]:

@@ -9,15 +9,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.converting.tables import NOTE, POSITIONS, ending_of, flat, pyarrow_module
+from zvcore.converting.tables import (
+    NANOMETER,
+    NOTE,
+    POSITIONS,
+    ending_of,
+    flat,
+    kind_of_columns,
+    known_axes,
+    pyarrow_module,
+)
+from zvcore.exchange.rows import names_of_values, value_of_text
 from zvcore.stores.plain_files import complete_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from zvcore.exchange.rows import Rows
 
-__all__ = ["write_table"]
+__all__ = ["table_losses", "write_table"]
+
+# Types whose values are of the same, or of one as wide, when the texts of a CSV file are read again.
+_AS_READ = ("float32", "float64", "int64", "rgb", "rgba")
 
 
 def write_table(path: str, rows: Rows, *, fsync: bool | None = None) -> int:
@@ -25,6 +38,52 @@ def write_table(path: str, rows: Rows, *, fsync: bool | None = None) -> int:
     write = {".csv": _write_csv, ".parquet": _write_parquet, ".npz": _write_npz}[ending_of(path)]
     with complete_file(path, fsync) as partial:
         return write(partial, rows)
+
+
+def table_losses(path: str, rows: Rows) -> list[tuple[str, str]]:
+    """(column or "", what of it has no place in a file of this kind), which `write_table` drops."""
+    ending = ending_of(path)
+    named = {*rows.relationships, *rows.types, *rows.properties}
+    found = [
+        (name, f"this column is called {title!r}: a coordinate has its name")
+        for name, title in _titled(sorted(named), rows).items()
+        if title != name and ending != ".npz"
+    ]
+    if ending == ".parquet":
+        return found
+    if rows.dimensions != dict.fromkeys(known_axes(rows.dimensions), NANOMETER):
+        units = ", ".join(f"{name} in {scale:g} {unit}" for name, (scale, unit) in rows.dimensions.items())
+        found.append(("", f"units of coordinates have no place in a {ending}: {units}"))
+    if kind_of_columns([part for name in POSITIONS[rows.type] for part in flat(name, rows.dimensions)]) != rows.type:
+        found.append(("", f"that these are of the type {rows.type} has no place in a {ending}"))
+    for name in rows.relationships:
+        found.append((name, f"that these are ids of related segments has no place in a {ending}"))
+    for name in dict.fromkeys([*rows.types, *rows.properties]):
+        declared = rows.properties.get(name, {})
+        type = declared.get("type") or rows.types.get(name)
+        lost = [f"the type {type}"] if ending == ".csv" and type not in (None, *_AS_READ) else []
+        if declared.get("description"):
+            lost.append("the description")
+        if "enum_labels" in declared:
+            apart = ending == ".csv" and _tell_apart(declared)
+            lost.append("the numbers that names stand for" if apart else "the names of values")
+        if lost:
+            found.append((name, f"what a {ending} does not keep of this column: {', '.join(lost)}"))
+    return found
+
+
+def _titled(names: Iterable[str], rows: Rows) -> dict[str, str]:
+    """{column: how a table calls it}: a property may be called as a coordinate is."""
+    taken = {"id", *(part for name in POSITIONS[rows.type] for part in flat(name, rows.dimensions))}
+    found: dict[str, str] = {}
+    others = [name for name in names if name != "id" and name not in POSITIONS[rows.type]]
+    for name in others:
+        title = name
+        while title in taken or (title != name and title in others):
+            title += "_property"
+        taken.add(title)
+        found[name] = title
+    return found
 
 
 def _flattened(batch: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
@@ -36,20 +95,22 @@ def _flattened(batch: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
             found[name] = column
         else:
             found |= {part: column[:, axis] for axis, part in enumerate(flat(name, rows.dimensions))}
-    for name, column in batch.items():
-        if name != "id" and name not in POSITIONS[rows.type]:
-            declared = rows.properties.get(name, {})
-            # A property may be called as a coordinate is.
-            title = f"{name}_property" if name in found else name
-            found[title] = _labelled(column, declared) if "enum_labels" in declared else column
+    for name, title in _titled(batch, rows).items():
+        declared = rows.properties.get(name, {})
+        found[title] = _labelled(batch[name], declared) if _tell_apart(declared) else batch[name]
     return found
+
+
+def _tell_apart(declared: Mapping[str, Any]) -> bool:
+    """Whether values have names that say which value is meant: each is another's than the others, and is no number."""
+    names = [*names_of_values(declared).values()]
+    return bool(names) and len(set(names)) == len(names) and all(value_of_text(name, {}) is None for name in names)
 
 
 def _labelled(values: npt.NDArray[Any], declared: Mapping[str, Any]) -> npt.NDArray[Any]:
     """The names of values; a value that has none stays a number."""
-    labels = declared["enum_labels"]
-    given = np.array(declared.get("enum_values") or range(len(labels))).astype(values.dtype).tolist()
-    known = dict(zip(given, labels, strict=False))
+    names = names_of_values(declared)
+    known = dict(zip(np.array([*names]).astype(values.dtype).tolist(), names.values(), strict=True))
     numbers, places = np.unique(values, return_inverse=True)
     return np.array([known.get(number, str(number)) for number in numbers.tolist()], object)[places]
 
@@ -82,14 +143,15 @@ def _texts(column: Any) -> list[Any]:
 
 def _write_parquet(path: str, rows: Rows) -> int:
     pyarrow = pyarrow_module()
-    note = {
-        "type": rows.type, "dimensions": rows.dimensions, "relationships": rows.relationships,
-        "properties": rows.properties,
-    }  # fmt: skip
     writer, count = None, 0
     try:
         for batch in rows.batches():
-            columns = _flattened(batch, rows)
+            columns, titles = _flattened(batch, rows), _titled(batch, rows)
+            note = {
+                "type": rows.type, "dimensions": rows.dimensions,
+                "relationships": [titles.get(name, name) for name in rows.relationships],
+                "properties": {titles.get(name, name): one for name, one in rows.properties.items()},
+            }  # fmt: skip
             table = pyarrow.table({name: _arrow(pyarrow, column) for name, column in columns.items()})
             table = table.replace_schema_metadata({NOTE: json.dumps(note).encode()})
             if writer is None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "names_of_values", "value_of_text"]
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Rows:
     bounds         (lowest corner, highest corner), if they are known
     losses         what could not be given
     source         the file that they come from, which errors name; None: they come from no file
+    types          {column: name of the type of its numbers}, as far as that is known before they are read
     """
 
     type: str
@@ -36,3 +37,25 @@ class Rows:
     bounds: tuple[Any, Any] | None = None
     losses: list[str] = field(default_factory=list)
     source: str | None = None
+    types: dict[str, str] = field(default_factory=dict)
+
+
+def names_of_values(declared: Mapping[str, Any]) -> dict[Any, str]:
+    """{value: its name}, as a property declares them."""
+    labels = declared.get("enum_labels") or ()
+    return dict(zip(declared.get("enum_values") or range(len(labels)), labels, strict=False))
+
+
+def value_of_text(text: str, names: Mapping[Any, str]) -> Any:
+    """The value that a text stands for: the one of this name, or the number written so; None if none is."""
+    for value, name in names.items():
+        if name == text:
+            return value
+    for number in (int, float):
+        try:
+            value = number(text)
+        except ValueError:
+            continue
+        if str(value) == text:
+            return value
+    return None

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zvcore.casting import is_held_by
 from zvcore.documents.members import Place
+from zvcore.exchange.rows import value_of_text
 from zvcore.precomputed.annotation_boxes import bounds_of
 from zvcore.precomputed.annotation_info import GEOMETRY, PROPERTY_ID, AnnotationProperty
 from zvcore.precomputed.annotation_records import ID, RecordForm
@@ -295,11 +296,11 @@ def _numbers(name: str, column: Any, one: AnnotationProperty) -> npt.NDArray[Any
 
 
 def _coded(name: str, names: Sequence[str], one: AnnotationProperty) -> npt.NDArray[Any]:
-    known = {label: value for value, label in one.labels.items()}
-    unknown = [text for text in names if text not in known]
-    if unknown:
-        raise ValueError(f"the property {name!r} has no enum_label {unknown[0]!r}")
-    return np.array([known[text] for text in names] or [0])
+    """The values that these names stand for, in the type of the property. A value without a name is a number."""
+    known = [value_of_text(text, one.labels) for text in names]
+    if None in known:
+        raise ValueError(f"the property {name!r} has no enum_label {names[known.index(None)]!r}")
+    return _values(name, np.array(known or [0]), one)
 
 
 def _colours(name: str, texts: Sequence[str], components: int) -> npt.NDArray[np.uint8]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.exchange.options import refuse_unknown
-from zvcore.exchange.rows import Rows
+from zvcore.exchange.rows import Rows, names_of_values, value_of_text
 from zvcore.images.axes import nanometers
 from zvcore.report import Report
 from zvcore.zvf.inputs import possible_names
@@ -41,7 +41,10 @@ def read_rows(source: VectorStore) -> Rows | None:
     names = level.attribute_names()
     dimensions = {_NAMES[axis] if axis < 4 else f"d{axis}": (1e-9, "m") for axis in range(level.ndim)}
     losses.append("coordinates are taken to be nanometers; give dimensions= for others")
-    return Rows("point", dimensions, lambda: _batches(level, names), count=level.vertex_count, losses=losses)
+    types = {name: level.attribute_cells(name)[1].dtype.name for name in names}
+    return Rows(
+        "point", dimensions, lambda: _batches(level, names), count=level.vertex_count, losses=losses, types=types
+    )
 
 
 def _batches(level: Level, names: list[str]) -> Iterator[dict[str, Any]]:
@@ -118,8 +121,12 @@ def _as_numbers(column: Any, declared: Mapping[str, Any]) -> Any:
         return np.stack([*column])
     if labels is None:
         return np.array([[*bytes.fromhex(text.removeprefix("#"))] for text in column.tolist()], np.uint8)
-    numbers = dict(zip(labels, declared.get("enum_values") or range(len(labels)), strict=True))
-    return np.array([numbers[text] for text in column.tolist()])
+    texts, places = np.unique(column.astype(str), return_inverse=True)
+    names = names_of_values(declared)
+    values = [value_of_text(text, names) for text in texts.tolist()]
+    if None in values:
+        raise ValueError(f"no value has the name {texts[values.index(None)]!r}")
+    return np.array(values)[places]
 
 
 def _column(batches: Iterator[dict[str, Any]], name: str) -> Iterator[Any]:
