@@ -21,6 +21,7 @@ from zvcore.precomputed import (
     ShardingSpec,
     Skeleton,
     Skeletons,
+    Surface,
     VertexAttribute,
     write_mesh_fragments,
     write_meshes,
@@ -338,6 +339,39 @@ def test_an_id_that_is_given_twice_does_not_replace_itself_in_files(tmp_path: Pa
     with pytest.raises(ValueError, match="id 1 is given more than once"):
         write(tmp_path / "a")
     assert not list((tmp_path / "a").glob("*"))
+
+
+@pytest.mark.parametrize("place", [np.nan, np.inf])
+@pytest.mark.parametrize("sharding", [None, SPEC])
+def test_vertices_that_lie_nowhere_are_refused_and_verify_tells_of_them(
+    tmp_path: Path, place: float, sharding: ShardingSpec | None
+) -> None:
+    edge = np.array([[0, 1]])
+    with pytest.raises(ValueError, match="lie nowhere"):
+        write_skeletons(tmp_path / "a", {1: Skeleton(np.array([[0, 0, 0], [place, 0, 0]]), edge)}, sharding=sharding)
+    vertices = np.array([[0, 0, 0], [place, 0, 0]], "<f4")
+    data = struct.pack("<II", 2, 1) + vertices.tobytes() + edge.astype("<u4").tobytes()
+    write_skeletons(tmp_path / "b", {2: Skeleton(np.zeros((2, 3)), edge)}, sharding=sharding)
+    bones = Skeletons(tmp_path / "b", "r+")
+    if sharding is None:
+        (tmp_path / "b/7").write_bytes(data)
+    else:
+        ShardedStore(tmp_path / "b", sharding, "r+").update({7: data})
+    (problem,) = zvcore.verify(tmp_path / "b").problems
+    assert "1 vertices have no place" in problem.what and problem.fatal
+    zvcore.repair(tmp_path / "b")
+    # What can be read is not thrown away.
+    assert sorted(Skeletons(tmp_path / "b")) == [2, 7] and len(bones) == 2
+
+
+def test_legacy_vertices_that_lie_nowhere_are_refused_and_verify_tells_of_them(tmp_path: Path) -> None:
+    vertices, faces = np.array([[0, 0, 0], [1, 0, 0], [np.nan, 1, 0]], "<f4"), np.array([[0, 1, 2]], "<u4")
+    write_meshes(tmp_path / "a", {7: (np.eye(3), faces)}, kind="legacy")
+    with pytest.raises(ValueError, match="not finite"):
+        zvcore.open(tmp_path / "a", "r+").update({7: Surface(vertices, faces)})
+    (tmp_path / "a/7:0:0").write_bytes(struct.pack("<I", 3) + vertices.tobytes() + faces.tobytes())
+    (problem,) = zvcore.verify(tmp_path / "a").problems
+    assert (problem.where, problem.fatal) == ("7:0:0", True) and "no place" in problem.what
 
 
 def test_what_float32_cannot_hold_does_not_become_infinite(tmp_path: Path) -> None:

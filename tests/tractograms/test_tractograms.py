@@ -443,3 +443,14 @@ def test_lines_without_any_vertex_are_refused_by_a_store(tmp_path: Path) -> None
     path = make(tmp_path / "a.trx", members, NB_VERTICES=0, NB_STREAMLINES=2)
     with pytest.raises(UnsupportedError, match="at least one line"):
         zvcore.convert(path, tmp_path / "a.zv", format="zvf")
+
+
+@pytest.mark.parametrize("format", ["trx", "trk"])
+def test_vertices_that_lie_nowhere_are_told(tmp_path: Path, format: str) -> None:
+    found = arrays("float32")
+    found["positions.3.float32"][6, 0] = np.nan
+    path = make(tmp_path / "a.trx", found)
+    report = zvcore.convert(path, tmp_path / f"b.{format}", format=format)
+    assert any("1 vertices have no place" in problem.what for problem in report.problems)
+    with pytest.raises(UnsupportedError, match="lie nowhere"):
+        zvcore.convert(path, tmp_path / "b.precomputed", format="precomputed")

@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 
     from zvcore.report import Report
 
-__all__ = ["StoredPositions"]
+__all__ = ["StoredPositions", "count_nowhere", "nowhere"]
+
+
+def count_nowhere(positions: npt.NDArray[Any]) -> int:
+    """How many vertices lie nowhere: a coordinate is NaN or infinite."""
+    return int((~np.isfinite(positions)).any(1).sum())
+
+
+def nowhere(count: int) -> str:
+    """What is said of so many such vertices, whatever they are stored in."""
+    return f"{count} vertices have no place: NaN or infinity"
 
 
 class StoredPositions:
@@ -22,20 +32,30 @@ class StoredPositions:
     dtype    that the format stores
     affine   from the coordinates that are given to those that are stored, 4 x 4
     key      of what is written, for errors
+    finite   whether vertices that lie nowhere are refused; otherwise they are stored as they are, and told
     """
 
-    def __init__(self, dtype: Any, affine: npt.NDArray[np.float64], key: str) -> None:
+    def __init__(self, dtype: Any, affine: npt.NDArray[np.float64], key: str, *, finite: bool = False) -> None:
         self.dtype = np.dtype(dtype)
         self._key = key
         self._factor = float(affine[0, 0])
         # A product of matrices would make NaN of a vertex of which one coordinate is infinite.
         self._affine = None if np.array_equal(affine, np.diag([*[self._factor] * 3, 1])) else affine
         self._changed = 0.0
+        self._finite = finite
+        self._nowhere = 0
 
     def __call__(self, positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
         three = np.zeros((len(positions), 3), positions.dtype)
         shared = min(3, positions.shape[1])
         three[:, :shared] = positions[:, :shared]
+        odd = count_nowhere(three)
+        if odd and self._finite:
+            row = int(np.argmin(np.isfinite(three).all(1)))
+            raise UnfitValueError(
+                "vertices that lie nowhere have no place here", key=self._key, found=three[row].tolist()
+            )
+        self._nowhere += odd
         with np.errstate(over="ignore", invalid="ignore"):
             if self._affine is not None:
                 exact = three @ self._affine[:3, :3].T + self._affine[:3, 3]
@@ -52,7 +72,13 @@ class StoredPositions:
                 self._changed = max(self._changed, float(np.nanmax(np.abs(stored - exact), initial=0)))
         return stored
 
+    def again(self) -> None:
+        """Positions are gone through from the beginning once more."""
+        self._nowhere = 0
+
     def tell(self, report: Report) -> None:
         """What was changed, after all were stored; what the last bit of a change of units does is not told."""
+        if self._nowhere:
+            report.add("positions", nowhere(self._nowhere), fatal=False)
         if self._changed:
             report.lose("positions", f"they are stored as {self.dtype}, and changed by up to {self._changed:.3g}")

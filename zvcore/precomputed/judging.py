@@ -8,6 +8,7 @@ import numpy as np
 
 from zvcore import kernels
 from zvcore.errors import ConflictError, CorruptDataError
+from zvcore.exchange.line_positions import count_nowhere, nowhere
 from zvcore.precomputed.draco import has_draco
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.mesh_checking import check_fragments, check_numbers, oddities
@@ -69,7 +70,11 @@ class SkeletonJudge(Judge):
         self.skeletons = skeletons
 
     def look(self, id: int, value: memoryview, file: ShardFile, start: int) -> None:
-        Skeleton.from_bytes(value, self.skeletons.vertex_attributes)
+        skeleton = Skeleton.from_bytes(value, self.skeletons.vertex_attributes)
+        odd = count_nowhere(skeleton.vertices)
+        if odd:
+            # Not an error: the value can be read, and a repair shall keep it.
+            self.odd.append(Problem(file.data_key, nowhere(odd), id))
 
 
 class ManifestJudge(Judge):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zvcore.errors import NotFoundError, ZvcoreError
+from zvcore.exchange.line_positions import count_nowhere, nowhere
 from zvcore.precomputed.legacy_meshes import MANIFEST_NAME, check_size, fragment_names, parse_fragment
 from zvcore.precomputed.part import FilePart, stored_file
 from zvcore.report import Problem
@@ -30,9 +31,9 @@ class LegacyMeshFiles(FilePart):
         # A fragment that several manifests name is checked once.
         seen: set[str] = set()
 
-        def look(item: tuple[str, str]) -> None:
+        def look(item: tuple[str, str]) -> list[Problem]:
             manifest, name = item
-            self._fragment(manifest, f"{self.prefix}{name}", fast)
+            return self._fragment(manifest, f"{self.prefix}{name}", fast)
 
         for name in self._manifests(only):
             meshes += 1
@@ -75,13 +76,14 @@ class LegacyMeshFiles(FilePart):
             raise NotFoundError("the manifest was removed meanwhile", key=key)
         return fragment_names(data, key)
 
-    def _fragment(self, manifest: str, key: str, fast: bool) -> None:
+    def _fragment(self, manifest: str, key: str, fast: bool) -> list[Problem]:
         """Check the bytes of a fragment: vertices of three floats each, then triangles of three vertex numbers each."""
         size = self.store.size(key) if fast else None
         data = stored_file(self.store, key) if size is None else self.store.get(key, 0, 4)
         if data is None:
             raise NotFoundError("the mesh names a fragment that is not there", key=manifest or key, found=key)
-        if size is None:
-            parse_fragment(bytes(data), key)
-        else:
+        if size is not None:
             check_size(bytes(data), size, key)
+            return []
+        odd = count_nowhere(parse_fragment(bytes(data), key).vertices)
+        return [Problem(key, nowhere(odd))] if odd else []

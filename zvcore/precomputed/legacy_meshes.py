@@ -16,7 +16,7 @@ from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOn
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.part import stored_file
-from zvcore.precomputed.surfaces import Surface, joined, merged
+from zvcore.precomputed.surfaces import Surface, as_surface, joined, merged
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class LegacyMeshes(Mapping[int, Surface]):
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
         for id, mesh in meshes.items() if isinstance(meshes, Mapping) else meshes:
-            put_legacy_mesh(self.store, as_id(id), mesh)
+            put_legacy_mesh(self.store, as_id(id), as_surface(mesh.vertices, mesh.faces))
 
     def delete(self, ids: Ids) -> None:
         """Take meshes out; their fragments, which other meshes may name too, stay unless they are named as ours are."""

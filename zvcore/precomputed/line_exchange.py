@@ -61,7 +61,7 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
         size = per_vertex * (lines.vertices or 0)
         sharding = ShardingSpec.advise(count=lines.count, bytes=size)
 
-    stored = StoredPositions(np.float32, np.diag([*[lines.nanometers] * 3, 1]), store.root)
+    stored = StoredPositions(np.float32, np.diag([*[lines.nanometers] * 3, 1]), store.root, finite=True)
 
     def skeletons() -> Iterator[tuple[int, Skeleton]]:
         for batch in lines.batches():

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zvcore.errors import NotFoundError, ZvcoreError
+from zvcore.exchange.line_positions import count_nowhere, nowhere
 from zvcore.precomputed.draco import has_draco
 from zvcore.precomputed.mesh_checking import check_fragments, check_numbers, oddities
 from zvcore.precomputed.meshes import Mesh
 from zvcore.precomputed.part import FilePart
-from zvcore.precomputed.skeletons import Skeletons
+from zvcore.precomputed.skeletons import Skeleton, Skeletons
 from zvcore.report import Problem, What
 from zvcore.stores.copying import is_backup
 
@@ -42,7 +43,9 @@ class ObjectFiles(FilePart):
             return []
         try:
             found = self.objects[id]
-            return self._look_at_mesh(found) if isinstance(found, Mesh) and not fast else []
+            if fast:
+                return []
+            return self._look_at_mesh(found) if isinstance(found, Mesh) else self._look_at_skeleton(id, found)
         except NotFoundError:
             raise NotFoundError("the file was removed meanwhile", key=self._files(id)[0], chunk=id) from None
         except ZvcoreError as error:
@@ -50,6 +53,11 @@ class ObjectFiles(FilePart):
             if error.key == self.store.root:
                 error.key = next(iter(self._files(id)), str(id))
             raise
+
+    def _look_at_skeleton(self, id: int, skeleton: Skeleton) -> list[Problem]:
+        odd = count_nowhere(skeleton.vertices)
+        # Without `chunk`, by which a repair finds the files that cannot be read: this one can, and stays.
+        return [Problem(self._files(id)[0], nowhere(odd))] if odd else []
 
     def _look_at_mesh(self, mesh: Mesh) -> list[Problem]:
         check_numbers(mesh.manifest)

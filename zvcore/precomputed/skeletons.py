@@ -137,6 +137,8 @@ class Skeleton:
         edges = np.asarray(self.edges)
         if vertices.ndim != 2 or vertices.shape[1] != 3:
             raise ValueError(f"vertices have the shape [n, 3], not {vertices.shape}")
+        if not np.isfinite(vertices).all():
+            raise ValueError("the skeleton has vertices that lie nowhere: NaN or infinity")
         if edges.size == 0:
             edges = edges.reshape(0, 2).astype("<u4")
         if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "ui":

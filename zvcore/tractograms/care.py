@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from zvcore.borrowed.care import ReadingCare
+from zvcore.exchange.line_positions import count_nowhere, nowhere
 from zvcore.report import Problem
 
 if TYPE_CHECKING:
@@ -26,13 +25,13 @@ class TractogramCare(ReadingCare):
         count = odd = 0
         for batch in opened.batches():
             count += len(batch.ids)
-            odd += int((~np.isfinite(batch.positions)).any(1).sum())
+            odd += count_nowhere(batch.positions)
         report.count("lines", count)
         what = opened.disagreement(count)
         if what is not None:
             report.tell(Problem(str(opened.store.file), what))
         if odd:
-            report.tell(Problem(str(opened.store.file), f"{odd} vertices have no place: NaN or infinity"))
+            report.tell(Problem(str(opened.store.file), nowhere(odd)))
         # Reading these checks them.
         report.count("groups", len(opened.groups))
         report.count("attributes", len(opened.of_objects) + len(opened.attributes))

@@ -8,7 +8,7 @@ import numpy as np
 
 from zvcore.borrowed.file import library, reading, stream
 from zvcore.cached import cached_property
-from zvcore.errors import UnfitValueError, UnsupportedError
+from zvcore.errors import UnsupportedError
 from zvcore.exchange.line_positions import StoredPositions
 from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
 from zvcore.report import Report
@@ -130,18 +130,18 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
         with reading(store.root, _TITLE):
             into_file = np.asarray(nibabel.trk.get_affine_rasmm_to_trackvis(header), np.float64)
     into_file = into_file @ np.diag([*[lines.nanometers / MILLIMETER] * 3, 1])
-    stored = StoredPositions(np.float32, into_file, store.root)
+    # In a .tck, what is no number ends a line, and infinity the file: as a vertex, it would cut what it stands in.
+    stored = StoredPositions(np.float32, into_file, store.root, finite=format == "tck")
     numbered = True
     written = 0
 
     def items() -> Iterator[Any]:
         nonlocal written, numbered
         written = 0
+        stored.again()
         for batch in lines.batches():
             bounds = batch.offsets.tolist()
             positions = stored(batch.positions)
-            if format == "tck":
-                _refuse_marks(positions, store.root)
             numbered = numbered and np.array_equal(batch.ids, np.arange(written, written + len(batch.ids)))
             for row in range(len(batch.ids)):
                 span = slice(bounds[row], bounds[row + 1])
@@ -159,15 +159,6 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
         report.lose("", f"lines of a .{format} have no ids: they are numbered in their order")
     report.count("lines", written)
     return report
-
-
-def _refuse_marks(positions: npt.NDArray[Any], key: str) -> None:
-    """In a .tck, what is no number ends a line, and infinity the file: as a vertex, it would cut what it stands in."""
-    odd = ~np.isfinite(positions).all(1)
-    if odd.any():
-        raise UnfitValueError(
-            "a .tck has no place for vertices that lie nowhere", key=key, found=positions[int(np.argmax(odd))].tolist()
-        )
 
 
 def _kept_names(format: str, sizes: Mapping[str, int], report: Report) -> list[str]:
