@@ -129,5 +129,6 @@ def test_strict_refuses_points_of_which_something_is_lost(tmp_path: Path) -> Non
     with pytest.raises(UnsupportedError, match="related segments"):
         zvcore.convert(tmp_path / "a", tmp_path / "b", format="zvf", strict=True)
     assert not (tmp_path / "b").exists()
-    zvcore.convert(tmp_path / "a", tmp_path / "a.csv", format="csv", strict=True)
+    write_annotations(tmp_path / "plain", "point", {"point": np.ones((2, 3))}, dimensions=nm)
+    zvcore.convert(tmp_path / "plain", tmp_path / "a.csv", format="csv", strict=True)
     assert (tmp_path / "a.csv").exists()
