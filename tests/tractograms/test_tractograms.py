@@ -454,3 +454,12 @@ def test_vertices_that_lie_nowhere_are_told(tmp_path: Path, format: str) -> None
     assert any("1 vertices have no place" in problem.what for problem in report.problems)
     with pytest.raises(UnsupportedError, match="lie nowhere"):
         zvcore.convert(path, tmp_path / "b.precomputed", format="precomputed")
+
+
+@pytest.mark.parametrize("of", ["vertex_attributes", "object_attributes"])
+def test_values_that_a_trk_cannot_hold_do_not_become_infinite(tmp_path: Path, of: str) -> None:
+    values: Any = [np.array([1, 1e300])] if of == "vertex_attributes" else np.array([1e300])
+    path = _store(tmp_path / "a.zv", [np.ones((2, 3), "f4")], **{of: {"far": values}})
+    with pytest.raises(UnsupportedError, match="'far' has values that float32 cannot hold"):
+        zvcore.convert(path, tmp_path / "a.trk", format="trk")
+    assert not (tmp_path / "a.trk").exists()

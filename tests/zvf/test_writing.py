@@ -595,3 +595,25 @@ def test_attributes_of_groups_have_a_row_for_each(tmp_path: Path, groups: Any, v
             tmp_path / "a", [np.ones((2, 3), "f4")] * 2, chunk_shape=(4, 4, 4), groups=groups,
             group_attributes={"a": values},
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [np.array([2**53 + 1]), np.array([0.5], "f4")],
+        [np.array([-1]), np.array([2**63], "u8")],
+        [np.array([1]), np.array(["1"])],
+    ],
+)
+def test_values_of_several_types_in_a_batch_stay_or_are_refused(tmp_path: Path, values: list[Any]) -> None:
+    lines = [np.ones((1, 3), "f4")] * 2
+    with pytest.raises(ValueError, match="in different lines"):
+        zvf.write_polylines(tmp_path / "a", lines, chunk_shape=(2, 2, 2), vertex_attributes={"n": values})
+    mixed = [np.array([2**40]), np.array([0.5], "f4")]
+    zvf.write_polylines(tmp_path / "b", lines, chunk_shape=(2, 2, 2), vertex_attributes={"n": mixed})
+    assert zvf.open(tmp_path / "b").level(0).read(["n"]).attributes["n"].tolist() == [2**40, 0.5]
+    empty = [np.array([2**53 + 1]), np.array([])]
+    zvf.write_polylines(
+        tmp_path / "c", [lines[0], np.zeros((0, 3))], chunk_shape=(2, 2, 2), vertex_attributes={"n": empty}
+    )
+    assert zvf.open(tmp_path / "c").level(0).read(["n"]).attributes["n"].tolist() == [2**53 + 1]

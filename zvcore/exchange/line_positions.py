@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from zvcore.report import Report
 
-__all__ = ["StoredPositions", "count_nowhere", "nowhere"]
+__all__ = ["StoredPositions", "count_nowhere", "narrowed", "nowhere"]
 
 
 def count_nowhere(positions: npt.NDArray[Any]) -> int:
@@ -24,6 +24,19 @@ def count_nowhere(positions: npt.NDArray[Any]) -> int:
 def nowhere(count: int) -> str:
     """What is said of so many such vertices, whatever they are stored in."""
     return f"{count} vertices have no place: NaN or infinity"
+
+
+def narrowed(values: npt.NDArray[Any], dtype: np.dtype[Any], name: str, key: str) -> npt.NDArray[Any]:
+    """Values of an attribute in the type that a format stores: rounded where it has fewer bits, but never infinite."""
+    with np.errstate(over="ignore"):
+        stored = values.astype(dtype)
+    if dtype.kind == "f" and values.dtype.kind in "fiu":
+        beyond = np.isinf(stored) & np.isfinite(values)
+        if beyond.any():
+            raise UnfitValueError(
+                f"{name!r} has values that {dtype} cannot hold", key=key, found=values[beyond].reshape(-1)[0].item()
+            )
+    return stored
 
 
 class StoredPositions:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.errors import ConflictError, UnfitValueError
-from zvcore.exchange.line_positions import StoredPositions
+from zvcore.errors import ConflictError
+from zvcore.exchange.line_positions import StoredPositions, narrowed
 from zvcore.exchange.lines import LineBatch, Lines
 from zvcore.exchange.options import refuse_unknown
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -70,7 +70,7 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
             for row, id in enumerate(batch.ids.tolist()):
                 span = slice(bounds[row], bounds[row + 1])
                 first = np.arange(max(bounds[row + 1] - bounds[row] - 1, 0), dtype=np.uint32)
-                values = {name: _as(batch.attributes[name][span], kinds[name]) for name in kinds}
+                values = {name: narrowed(batch.attributes[name][span], kinds[name], name, store.root) for name in kinds}
                 yield id, Skeleton(positions[span], np.stack([first, first + 1], -1), values)
 
     count = write_skeletons(
@@ -85,14 +85,6 @@ def _stored_type(dtype: np.dtype[Any]) -> str:
     if dtype.name in _STORED:
         return dtype.name
     return "uint8" if dtype.kind == "b" else "float32"
-
-
-def _as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    with np.errstate(over="ignore"):
-        stored = values.astype(dtype)
-    if dtype.kind == "f" and bool((np.isinf(stored) & np.isfinite(values)).any()):
-        raise UnfitValueError(f"a vertex attribute has values that {dtype} cannot hold")
-    return stored
 
 
 def read_lines(skeletons: Skeletons) -> Lines:

@@ -9,7 +9,7 @@ import numpy as np
 from zvcore.borrowed.file import library, reading, stream
 from zvcore.cached import cached_property
 from zvcore.errors import UnsupportedError
-from zvcore.exchange.line_positions import StoredPositions
+from zvcore.exchange.line_positions import StoredPositions, narrowed
 from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
 from zvcore.report import Report
 from zvcore.stores.whole_files import file_for
@@ -116,6 +116,9 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
     of_points = _kept_names(format, {name: number for name, (_, number) in lines.attributes.items()}, report)
     tables = {name: as_table(np.asarray(values), lines.count) for name, values in lines.of_objects.items()}
     of_lines = _kept_names(format, {name: one.shape[1] for name, one in tables.items()}, report)
+    single = np.dtype(np.float32)
+    for name in of_lines:
+        narrowed(tables[name], single, name, store.root)
     types = {name: dtype for name, (dtype, _) in lines.attributes.items()} | {n: t.dtype for n, t in tables.items()}
     for name in (*of_points, *of_lines):
         if not np.can_cast(types[name], np.float32, "safe"):
@@ -143,9 +146,10 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
             bounds = batch.offsets.tolist()
             positions = stored(batch.positions)
             numbered = numbered and np.array_equal(batch.ids, np.arange(written, written + len(batch.ids)))
+            of_vertices = {name: narrowed(batch.attributes[name], single, name, store.root) for name in of_points}
             for row in range(len(batch.ids)):
                 span = slice(bounds[row], bounds[row + 1])
-                points = {name: as_table(batch.attributes[name][span], len(positions[span])) for name in of_points}
+                points = {name: as_table(values[span], len(positions[span])) for name, values in of_vertices.items()}
                 own = {name: tables[name][written] for name in of_lines}
                 written += 1
                 yield nibabel.tractogram.TractogramItem(positions[span], own, points)

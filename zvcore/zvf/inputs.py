@@ -126,6 +126,23 @@ def _aligned(name: str, values: Any, rows: int) -> npt.NDArray[Any]:
     return array
 
 
+def _joined(name: str, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The values of several lines, in a type that holds each: numpy's common type may hold less, or be text."""
+    # What has no values has no type either, though numpy makes floats of it.
+    parts = [part for part in parts if len(part)] or parts[:1]
+    types = {part.dtype for part in parts}
+    whole = np.concatenate(parts)
+    if len(types) > 1:
+        text = whole.dtype.kind in "USO"
+        for part in parts:
+            same = (part.dtype.kind in "USO") == text
+            if not same or not (text or whole.dtype.kind not in "fiub" or is_held_by(whole.dtype, part)):
+                raise ValueError(
+                    f"{name!r} is {' and '.join(sorted(map(str, types)))} in different lines, and no type holds both"
+                )
+    return whole
+
+
 def checked_ids(ids: npt.NDArray[Any]) -> Ints:
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise TypeError(f"object ids are integers, got {ids.dtype}")
@@ -150,7 +167,7 @@ def line_batches(
     def batch() -> tuple[dict[str, npt.NDArray[Any]], Ints, Ints | None]:
         columns = {"": np.concatenate(held)}
         for name, parts in values.items():
-            columns[name] = np.concatenate(parts)
+            columns[name] = _joined(name, parts)
         offsets = np.cumsum([0, *map(len, held)]).astype(np.int64)
         return columns, offsets, None if given is None else checked_ids(np.array(ids))
 
