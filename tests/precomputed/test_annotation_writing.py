@@ -26,6 +26,30 @@ TYPES = ("point", "line", "axis_aligned_bounding_box", "ellipsoid", "polyline")
 MURMUR = ShardingSpec(0, "murmurhash3_x86_128", 2, 1, "gzip", "gzip")
 
 
+_ONE = {"x": (1e-9, "m")}
+
+
+@pytest.mark.parametrize("wrong", [{}, None, ["x"], {"x": 1}, {"x": (float("nan"), "m")}, {"x": (0, "m")}])
+def test_wrong_dimensions_are_refused(wrong: Any) -> None:
+    store = MemoryStore()
+    with pytest.raises(ValueError, match="dimensions are"):
+        write_annotations(store, "point", {"point": np.ones((2, 1))}, dimensions=wrong)
+    assert not list(store.list())
+
+
+@pytest.mark.parametrize("options", [{"attrs": {"a": float("nan")}}, {"properties": {"k": {"default": float("inf")}}}])
+def test_what_info_cannot_say_does_not_cost_the_set_that_was_to_be_replaced(options: Any) -> None:
+    store = MemoryStore()
+    columns = {"point": np.ones((2, 1)), "k": np.ones(2, "f4")}
+    write_annotations(store, "point", columns, dimensions=_ONE)
+    if "properties" in options:
+        options = {"properties": {"k": {"type": "float32", **options["properties"]["k"]}}}
+    before = {key: store.get(key) for key in store.list()}
+    with pytest.raises(ValueError, match="JSON"):
+        write_annotations(store, "point", columns, dimensions=_ONE, overwrite=True, **options)
+    assert {key: store.get(key) for key in store.list()} == before
+
+
 def positions(type: str, count: int, rank: int = 3, seed: int = 0, reach: float = 12) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     a = (rng.random((count, rank)) * [100, 120, 30, 50][:rank]).astype("f4")

@@ -113,3 +113,23 @@ def test_they_go_along_with_their_volume(tmp_path: Path) -> None:
     assert Volume(source).segment_properties()["label"].tolist() == ["seven"]
     zvcore.convert(source, tmp_path / "copy", format="precomputed")
     assert zvcore.open(tmp_path / "copy").segment_properties()["label"].tolist() == ["seven"]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"label": ["a", "\ud800"]},
+        {"tags": [["a\udc00"], []]},
+        {"n": ([1, 2], {"description": "\ud800"})},
+        {"n\ud800": [1, 2]},
+    ],
+)
+def test_texts_that_are_no_unicode_are_refused_and_verify_tells_of_them(properties: Any) -> None:
+    store = MemoryStore()
+    with pytest.raises(ValueError, match="surrogate"):
+        write_segment_properties(store, [1, 2], properties)
+    assert not list(store.list())
+    write_segment_properties(store, [1, 2], {"label": ["a", "b"]})
+    store.put("info", bytes(store.get("info") or b"").replace(b'"b"', b'"\\ud800"'))
+    report = zvcore.verify(store)
+    assert report.status == "damaged" and "surrogate" in report.problems[0].what

@@ -30,7 +30,7 @@ from zvcore.precomputed.annotation_schema import Schema
 from zvcore.precomputed.annotation_source import batches_of, sliced
 from zvcore.precomputed.annotation_spool import BLOCK, Spool
 from zvcore.precomputed.kinds import ANNOTATIONS
-from zvcore.precomputed.metadata import INFO, read_info, write_info
+from zvcore.precomputed.metadata import INFO, info_bytes, read_info, write_info
 from zvcore.precomputed.replacing import refuse_another_kind
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits
@@ -107,7 +107,7 @@ def write_annotations(
     whole, batches = batches_of(_with(columns, ids, properties or {}, relationships))
     first = whole if whole is not None else next(batches, {})
     declared = {name: _declaration(value) for name, value in (properties or {}).items()}
-    units = {str(name): (float(scale), str(unit)) for name, (scale, unit) in dimensions.items()}
+    units = _units(dimensions)
     schema = Schema(kind, list(units), first, declared, relationships, report)
     if isinstance(store, LocalStore):
         store.make_folder()
@@ -120,15 +120,32 @@ def write_annotations(
         frame = Frame.of(schema.form, list(units.values()), *bounds, seed)
         levels = plan_levels(frame, _Again(spool), max(1, int(limit)), facts.count)
         info = _describe(schema, units, frame, levels, facts, sharding)
+        document = {**dict(attrs or {}), **info.to_json()}
+        # What the document cannot say is refused while all that is to be replaced is still there.
+        info_bytes(document)
         for name in before:
             store.delete_prefix(name) if name != INFO else store.delete(name)
         manner = {"memory": memory // 2, "scratch": folder, "threads": threads}
         _write_indexes(store, info, frame, levels, spool, manner)
     schema.tell_losses()
-    write_info(store, {**dict(attrs or {}), **info.to_json()})
+    write_info(store, document)
     report.count("annotations", facts.count)
     report.count("levels", len(levels))
     return report
+
+
+def _units(dimensions: Any) -> dict[str, tuple[float, str]]:
+    """{name: (scale, unit)}, of at least one dimension: coordinates have as many."""
+    try:
+        units = {str(name): (float(scale), str(unit)) for name, (scale, unit) in dict(dimensions).items()}
+    except (TypeError, ValueError):
+        units = {}
+    if not units or not all(0 < scale < float("inf") for scale, _ in units.values()):
+        raise ValueError(
+            "dimensions are {name: (scale, unit)}, at least one, with positive numbers as scales: "
+            f"not {repr(dimensions)[:99]}"
+        )
+    return units
 
 
 def what_is_there(store: Store, overwrite: bool) -> list[str]:

@@ -28,6 +28,7 @@ __all__ = [
     "Scale",
     "VolumeInfo",
     "change_info",
+    "info_bytes",
     "read_info",
     "resolve_key",
     "write_info",
@@ -60,9 +61,14 @@ def change_info(store: Store, make: Callable[[dict[str, Any] | None], dict[str, 
     return documents.change(store, INFO, make, encode_info)
 
 
+def info_bytes(document: dict[str, Any]) -> bytes:
+    """The document of a folder that is all ours, as `write_info` stores it; an error where JSON cannot say it."""
+    return encode_info(as_json(document, "the members of info", INFO, nan=False))
+
+
 def write_info(store: Store, document: dict[str, Any]) -> None:
     """Store the document of a folder that is all ours."""
-    store.put(INFO, encode_info(as_json(document, "the members of info", INFO, nan=False)))
+    store.put(INFO, info_bytes(document))
 
 
 class InfoFile(Document):

@@ -9,7 +9,7 @@ from zvcore.documents.values import is_number
 from zvcore.report import What
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from zvcore.report import Report
 
@@ -42,6 +42,12 @@ def check_segment_properties(info: Mapping[str, Any], where: str, report: Report
     for number, document in enumerate(inline["properties"]):
         here = place.member("properties").item(number)
         types.append(_check_property(document, here, len(ids)))
+        odd = next((text for text in _texts_of(document) if not _is_unicode(text)), None)
+        if odd is not None:
+            report.add(
+                where, f"{here.path}: a text is no Unicode: half of a surrogate pair", found=repr(odd)[:99],
+                kind=What.DOCUMENT,
+            )  # fmt: skip
         if types[-1] in _ONE_OF_EACH and types.count(types[-1]) > 1:
             raise here.error(f"there is more than one property of the type {types[-1]!r}")
     return len(ids)
@@ -68,6 +74,22 @@ def _check_property(document: Mapping[str, Any], place: Place, count: int) -> st
             if not isinstance(value, str):
                 raise here.item(number).wrong(Text().one, value)
     return kind
+
+
+def _texts_of(document: Mapping[str, Any]) -> Iterator[str]:
+    """All texts of a property. JSON has room for some that no other encoding has, and many programs refuse."""
+    for value in document.values():
+        for text in value if isinstance(value, list) else (value,):
+            if isinstance(text, str):
+                yield text
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _ascending(value: Any, count: int) -> bool:

@@ -153,7 +153,10 @@ def write_segment_properties(
         **dict(attrs or {}), "@type": SEGMENT_PROPERTIES_TYPE,
         "inline": {"ids": [str(id) for id in numbers.tolist()], "properties": documents},
     }  # fmt: skip
-    check_segment_properties(info, INFO, Report())
+    checked = Report()
+    check_segment_properties(info, INFO, checked)
+    if checked.problems:
+        raise ValueError(str(checked.problems[0]))
     write_info(store, info)
     report.count("segments", len(numbers))
     report.count("properties", len(documents))
