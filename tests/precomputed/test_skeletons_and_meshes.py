@@ -385,3 +385,40 @@ def test_what_float32_cannot_hold_does_not_become_infinite(tmp_path: Path) -> No
     known = Skeleton(np.zeros((2, 3)), edge, {"radius": np.array([np.nan, np.inf])})
     write_skeletons(tmp_path / "a", {1: known}, vertex_attributes=[VertexAttribute("radius")])
     assert np.array_equal(Skeletons(tmp_path / "a")[1].attributes["radius"], [np.nan, np.inf], equal_nan=True)
+
+
+def _failing(values: Any) -> Any:
+    yield from values
+    raise RuntimeError("the source ends here")
+
+
+@pytest.mark.parametrize("sharding", [None, RAW])
+@pytest.mark.parametrize("what", ["skeletons", "meshes", "legacy"])
+@pytest.mark.parametrize("fault", ["source", "twice", "attrs"])
+def test_what_fails_does_not_cost_what_was_to_be_replaced(
+    tmp_path: Path, what: str, sharding: ShardingSpec | None, fault: str
+) -> None:
+    if what == "meshes":
+        pytest.importorskip("DracoPy")
+    if what == "legacy" and sharding is not None:
+        return
+    options: dict[str, Any] = {"kind": "legacy"} if what == "legacy" else {"sharding": sharding}
+
+    def write(scale: float, ids: Any, **more: Any) -> None:
+        points = np.eye(3) * scale
+        if what == "skeletons":
+            values = ((id, Skeleton(points, np.array([[0, 1]]))) for id in ids)
+            write_skeletons(tmp_path / "a", values, **options, **more)
+        else:
+            surfaces = ((id, points, np.array([[0, 1, 2]])) for id in ids)
+            write_meshes(tmp_path / "a", surfaces, **options, **more)
+
+    write(1, [1, 2, 3])
+    before = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
+    ids = {"source": _failing([1, 2, 9]), "twice": [1, 2, 1], "attrs": [1, 2, 9]}[fault]
+    attrs = {"odd": float("nan")} if fault == "attrs" else None
+    with pytest.raises((RuntimeError, ValueError)):
+        write(2, ids, overwrite=True, attrs=attrs)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
+    write(2, [1, 9], overwrite=True)
+    assert sorted(zvcore.open(tmp_path / "a")) == [1, 9] and zvcore.verify(tmp_path / "a").ok

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = [
-    "LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "fragment_names", "legacy_document", "parse_fragment",
-    "put_legacy_mesh",
+    "LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "encode_fragment", "fragment_names", "legacy_document",
+    "parse_fragment", "put_legacy_mesh",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -96,11 +96,11 @@ def legacy_document(attrs: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return {"@type": LEGACY_TYPE, **(attrs or {})}
 
 
-def put_legacy_mesh(store: Store, id: int, mesh: Surface) -> set[str]:
-    """Write a mesh in one fragment; the names of its files."""
+def put_legacy_mesh(store: Store, id: int, data: bytes) -> set[str]:
+    """Write a mesh of one fragment, which is encoded already; the names of its files."""
     manifest, fragment = f"{id}:0", f"{id}:0:0"
     # The manifest last: a reader that finds it also finds its fragment.
-    stored = {fragment: encode_fragment(mesh), manifest: documents.encode({"fragments": [fragment]})}
+    stored = {fragment: data, manifest: documents.encode({"fragments": [fragment]})}
     for name, data in stored.items():
         store.put(name, data)
         if store.of_files:
@@ -189,7 +189,7 @@ class LegacyMeshes(Mapping[int, Surface]):
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
         for id, mesh in meshes.items() if isinstance(meshes, Mapping) else meshes:
-            put_legacy_mesh(self.store, as_id(id), as_surface(mesh.vertices, mesh.faces))
+            put_legacy_mesh(self.store, as_id(id), encode_fragment(as_surface(mesh.vertices, mesh.faces)))
 
     def delete(self, ids: Ids) -> None:
         """Take meshes out; their fragments, which other meshes may name too, stay unless they are named as ours are."""

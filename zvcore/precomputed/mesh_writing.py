@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.choices import AUTO, Auto
 from zvcore.precomputed.ids import as_id
-from zvcore.precomputed.legacy_meshes import legacy_document, put_legacy_mesh
+from zvcore.precomputed.legacy_meshes import encode_fragment, legacy_document, put_legacy_mesh
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.mesh_octree import encode_mesh
 from zvcore.precomputed.meshes import write_mesh_fragments
-from zvcore.precomputed.metadata import write_info
+from zvcore.precomputed.metadata import info_bytes, write_info
 from zvcore.precomputed.objects import IDENTITY
 from zvcore.precomputed.replacing import files_to_replace, names_there, remove_files, take_back
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.simplifying import simplified
-from zvcore.precomputed.spooling import scratch_file, spool, spooled
+from zvcore.precomputed.spooling import scratch_file, spool, spooled, taken_first
 from zvcore.precomputed.surfaces import Surface, as_surface
 from zvcore.stores import open_store
 
@@ -126,18 +126,20 @@ def _write_legacy(
 ) -> int:
     """One fragment for each mesh, of its finest level."""
     old, there = files_to_replace(store, "meshes", overwrite), names_there(store)
-    written: set[int] = set()
+    document = legacy_document(attrs)
+    info_bytes(document)  # what it cannot say is refused before anything is replaced
+    count = 0
     new: set[str] = set()
+    encoded = ((id, (encode_fragment(levels[0]),)) for id, levels in surfaces)
     try:
-        for id, levels in surfaces:
-            if id in written:
-                raise ValueError(f"id {id} is given more than once")
-            new |= put_legacy_mesh(store, id, levels[0])
-            written.add(id)
+        with taken_first(store, encoded, 1, wait=bool(there)) as values:
+            for id, (data,) in values:
+                new |= put_legacy_mesh(store, id, data)
+                count += 1
     except BaseException:
         take_back(store, new, there)
         raise
     # The document last: a reader that finds it finds all of them.
-    write_info(store, legacy_document(attrs))
+    write_info(store, document)
     remove_files(store, old - new)
-    return len(written)
+    return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -11,11 +12,12 @@ from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.draco import decode_fragment
 from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.manifests import Manifest
-from zvcore.precomputed.metadata import write_info
+from zvcore.precomputed.metadata import info_bytes, write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.replacing import files_to_replace, names_of_shards, names_there, remove_files, take_back
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
+from zvcore.precomputed.spooling import taken_first
 from zvcore.precomputed.surfaces import Surface, joined, merged, transformed
 from zvcore.stores import open_store
 
@@ -249,6 +251,7 @@ def write_mesh_fragments(
     spec = None if sharding is None else as_spec(sharding)
     document = mesh_document(vertex_quantization_bits, spec, transform, lod_scale_multiplier, attrs)
     old = files_to_replace(store, "meshes", overwrite)
+    info_bytes(document)  # what it cannot say is refused before anything is replaced
     if spec is not None:
         count = write_sharded(store, spec, _stored(meshes), overwrite=overwrite)
         new = names_of_shards(store, spec)
@@ -265,18 +268,20 @@ def write_mesh_files(
 ) -> set[str]:
     """Write (id, manifest, fragments) into two files each; the names of these.
 
-    there  what was there before, where all of a set is made: each id once, and if that fails, what is new is removed
+    there  what was there before, where all of a set is made: each id once, all are taken before any of what is there is
+           replaced, and if that fails, what is new is removed
     """
     manifests, data = SegmentFiles(store, _MANIFEST_SUFFIX), SegmentFiles(store)
     names: set[str] = set()
     try:
-        for id, manifest, fragments in stored:
-            if there is not None and data.key(id) in names:
-                raise ValueError(f"id {id} is given more than once")
-            # The manifest last: a reader that finds it also finds its fragments.
-            for files, content in ((data, fragments), (manifests, manifest)):
-                files.put(id, content)
-                names.add(files.key(id))
+        pairs: Iterable[tuple[int, Sequence[bytes]]] = ((as_id(id), both) for id, *both in stored)
+        whole = nullcontext(pairs) if there is None else taken_first(store, pairs, 2, wait=bool(there))
+        with whole as values:
+            for id, (manifest, fragments) in values:
+                # The manifest last: a reader that finds it also finds its fragments.
+                for files, content in ((data, fragments), (manifests, manifest)):
+                    files.put(id, content)
+                    names.add(files.key(id))
     except BaseException:
         if there is not None:
             take_back(store, names, there)

@@ -11,13 +11,13 @@ import numpy as np
 from zvcore.documents.members import Items, Made, Place
 from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.ids import Ids, as_id
-from zvcore.precomputed.metadata import write_info
+from zvcore.precomputed.metadata import info_bytes, write_info
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.replacing import files_to_replace, names_of_shards, names_there, remove_files, take_back
 from zvcore.precomputed.shard_writer import write_sharded
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
-from zvcore.precomputed.spooling import scratch_file, spool, spooled
+from zvcore.precomputed.spooling import scratch_file, spool, spooled, taken_first
 from zvcore.precomputed.surfaces import transformed
 from zvcore.stores import open_store
 
@@ -278,17 +278,17 @@ def _write(
     old: set[str],
     overwrite: bool,
 ) -> int:
+    info_bytes(document)  # what it cannot say is refused before anything is replaced
     if spec is not None:
         count = write_sharded(store, spec, encoded, overwrite=overwrite)
         new = names_of_shards(store, spec)
     else:
         files, new, there = SegmentFiles(store), set(), names_there(store)
         try:
-            for id, data in encoded:
-                if files.key(id) in new:
-                    raise ValueError(f"id {id} is given more than once")
-                files.put(id, data)
-                new.add(files.key(id))
+            with taken_first(store, ((id, (data,)) for id, data in encoded), 1, wait=bool(there)) as values:
+                for id, (data,) in values:
+                    files.put(id, data)
+                    new.add(files.key(id))
         except BaseException:
             take_back(store, new, there)
             raise

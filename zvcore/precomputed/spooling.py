@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["scratch_file", "spool", "spooled"]
+__all__ = ["scratch_file", "spool", "spooled", "taken_first"]
 
 
 @contextmanager
@@ -40,6 +40,31 @@ def spool(file: IO[bytes], values: Iterable[tuple[int, Sequence[bytes]]], parts:
         count += 1
         size += sum(lengths)
     return count, size
+
+
+@contextmanager
+def taken_first(
+    store: Store, values: Iterable[tuple[int, Sequence[bytes]]], parts: int, *, wait: bool
+) -> Iterator[Iterable[tuple[int, Sequence[bytes]]]]:
+    """The same values, of which no two have the same id.
+
+    wait  all of them are taken before the first is given: a source that fails costs nothing of what they are to replace
+    """
+    if not wait:
+        yield _once(values)
+        return
+    with scratch_file(store) as file:
+        spool(file, _once(values), parts)
+        yield spooled(file, parts)
+
+
+def _once(values: Iterable[tuple[int, Sequence[bytes]]]) -> Iterator[tuple[int, Sequence[bytes]]]:
+    seen: set[int] = set()
+    for id, value in values:
+        if id in seen:
+            raise ValueError(f"id {id} is given more than once")
+        seen.add(id)
+        yield id, value
 
 
 def spooled(file: IO[bytes], parts: int) -> Iterator[tuple[int, list[bytes]]]:
