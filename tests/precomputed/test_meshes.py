@@ -455,3 +455,13 @@ def test_encoded_fragments_keep_which_side_is_outside() -> None:
     grid = np.rint((vertices - vertices.min(0)) * 100).astype("u4")
     found, corners = decode_fragment(encode_fragment(grid, faces), 16)
     assert solids.volume(found, corners) == solids.volume(grid, faces) > 0
+
+
+@pytest.mark.parametrize(("size", "cell"), [(0, None), (1e-6, 1e6)])
+def test_a_mesh_of_which_no_triangle_is_left_is_refused(tmp_path: Path, size: float, cell: float | None) -> None:
+    pytest.importorskip("DracoPy")
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]]) * (size or 1)
+    faces = [[0, 1, 2]] if size else [[0, 0, 1], [1, 1, 2]]
+    with pytest.raises(ValueError, match="no triangle is left"):
+        write_meshes(tmp_path / "a", {7: (vertices, faces)}, chunk_shape=cell and (cell,) * 3)
+    assert not list((tmp_path / "a").glob("*"))

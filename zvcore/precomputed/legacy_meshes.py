@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = [
-    "LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "encode_fragment", "fragment_names", "legacy_document",
-    "parse_fragment", "put_legacy_mesh",
+    "LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "encode_fragment", "fragment_names",
+    "legacy_document", "parse_fragment", "put_legacy_mesh",
 ]  # fmt: skip
 
 T = TypeVar("T")

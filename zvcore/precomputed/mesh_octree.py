@@ -61,6 +61,11 @@ def encode_mesh(
         stored.append({})
         for code, vertices, faces in found.cells():
             stored[-1][code] = encode_fragment(vertices, faces, compression_level)
+    if not stored[0]:
+        raise ValueError(
+            f"the mesh has no area: no triangle is left where vertices are rounded to {bits} bits within cells of "
+            f"{shape.tolist()}"
+        )
     _complete(stored, np.ceil((high.max(0).astype(np.float64) - origin) / shape))
     manifest = Manifest(shape, origin, [])
     fragments = []
