@@ -324,12 +324,24 @@ class Format(ABC):
         """Write annotations or points to the root of a store; only where `takes_rows`."""
         raise UnsupportedError(f"{self.title} holds no annotations and no points", key=store.root)
 
+    def rows_lost(self, rows: Rows) -> Report:
+        """What `write_rows` will report as lost, as far as that is known before the rows are read."""
+        from zvcore.report import Report
+
+        return Report()
+
     def read_lines(self, node: Any) -> Lines | None:
         """The lines of something open, for conversions; None where it holds none."""
         return None
 
     def refuse_lines(self, store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
         """Raise what `write_lines` would, as far as that is known before anything is read or written."""
+
+    def lines_lost(self, lines: Lines) -> Report:
+        """What `write_lines` will report as lost, as far as that is known before the lines are read."""
+        from zvcore.report import Report
+
+        return Report()
 
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         """Write lines that another format gives. `options` are those of the function that makes such data."""

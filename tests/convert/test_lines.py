@@ -132,3 +132,27 @@ def test_strict_refuses_points_of_which_something_is_lost(tmp_path: Path) -> Non
     write_annotations(tmp_path / "plain", "point", {"point": np.ones((2, 3))}, dimensions=nm)
     zvcore.convert(tmp_path / "plain", tmp_path / "a.csv", format="csv", strict=True)
     assert (tmp_path / "a.csv").exists()
+
+
+@pytest.mark.parametrize("format", ["precomputed", "trk", "tck", "trx"])
+def test_the_plan_tells_what_lines_lose(tmp_path: Path, format: str) -> None:
+    if format in ("trk", "tck"):
+        pytest.importorskip("nibabel")
+    zvcore.zvf.write_polylines(
+        tmp_path / "a.zv", [np.ones((2, 3), "f4")] * 2, chunk_shape=(2, 2, 2),
+        vertex_attributes={"n": [np.array([1, 2])] * 2}, object_attributes={"a?b": np.array([1, 2])}, groups={0: [0]},
+    )  # fmt: skip
+    target = tmp_path / f"b.{format}"
+    planned = zvcore.plan(tmp_path / "a.zv", target, format=format).losses
+    assert planned and not target.exists()
+    assert planned == zvcore.convert(tmp_path / "a.zv", target, format=format).losses
+
+
+def test_the_plan_tells_what_points_lose(tmp_path: Path) -> None:
+    columns = {"point": np.ones((2, 3)), "of": [[1], [2]], "kind": np.array(["a", "b"])}
+    write_annotations(
+        tmp_path / "a", "point", columns, dimensions=dict.fromkeys("xyz", (1e-9, "m")), relationships=["of"]
+    )
+    planned = zvcore.plan(tmp_path / "a", tmp_path / "b.zv", format="zvf").losses
+    assert {loss.where for loss in planned} == {"of", "kind"}
+    assert planned == zvcore.convert(tmp_path / "a", tmp_path / "b.zv", format="zvf").losses

@@ -144,11 +144,15 @@ class OnePiece:
             done.lose(where, loss)
         return done
 
-    def _dropped(self) -> list[tuple[str, str]]:
-        """What of the source has no place in the destination, as far as nothing has to be read to know it."""
-        if self.store is None and isinstance(self.what, Rows):
-            return table_losses(os.fspath(self.dst), self.what)
-        return []
+    def _dropped(self) -> list[Problem]:
+        """What of the source has no place in the destination, as far as nothing has to be written to know it."""
+        if isinstance(self.what, WholeImage):
+            return []
+        if not isinstance(self.what, Rows):
+            return get_format(self.format).lines_lost(self.what).losses
+        if self.store is not None:
+            return get_format(self.format).rows_lost(self.what).losses
+        return [Problem(where, loss) for where, loss in table_losses(os.fspath(self.dst), self.what)]
 
     def plan(self) -> Plan:
         """What `run` would do."""
@@ -162,7 +166,7 @@ class OnePiece:
             marks = get_format(self.format).marks if self.store.file is None else (self.store.file,)
             there = any(self.store.exists(mark) for mark in marks)
         losses = [Problem("", loss) for loss in self.what.losses]
-        losses += [Problem(where, loss) for where, loss in self._dropped()]
+        losses += self._dropped()
         where = os.fspath(self.dst) if self.store is None else self.store.root
         return Plan(where, self.format, there, losses=losses, objects=[PlannedObjects(name, _count(self.what))])
 

@@ -145,6 +145,11 @@ class Precomputed(Format):
 
         refuse_lines(store, options, overwrite)
 
+    def lines_lost(self, lines: Lines) -> Report:
+        from zvcore.precomputed.line_exchange import lines_lost
+
+        return lines_lost(lines)
+
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.precomputed.line_exchange import write_lines
 

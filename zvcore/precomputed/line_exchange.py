@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.skeletons import Skeletons
     from zvcore.stores import Store
 
-__all__ = ["lines_of", "read_lines", "refuse_lines", "write_lines"]
+__all__ = ["lines_lost", "lines_of", "read_lines", "refuse_lines", "write_lines"]
 
 # Skeletons that are read at once, and from how many on they are sharded.
 _BATCH = 1024
@@ -38,22 +38,27 @@ def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> N
         raise ConflictError("there is an info already; overwrite=True replaces it", key=f"{store.root}/info")
 
 
-def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
-    """Each line as a skeleton, whose vertices are in nanometers; `options` are those of `write_skeletons`."""
+def lines_lost(lines: Lines) -> Report:
+    """What of these lines has no place in skeletons."""
     report = Report()
-    declared, kinds = [], {}
-    for name, (dtype, components) in lines.attributes.items():
+    for name, (dtype, _) in lines.attributes.items():
         kind = _stored_type(dtype)
         if np.dtype(kind) != dtype:
             report.lose("", f"the vertex attribute {name!r} of type {dtype} is stored as {kind}")
-        kinds[name] = np.dtype(kind)
-        declared.append(VertexAttribute(name, kind, components))
     for name in lines.of_objects:
         report.lose("", f"the attribute {name!r} of whole lines has no place in skeletons")
     for name in lines.groups:
         report.lose("", f"the group {name!r} of lines has no place in skeletons")
     for name in lines.attrs:
         report.lose("", f"the header of the {name} has no place in skeletons")
+    return report
+
+
+def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
+    """Each line as a skeleton, whose vertices are in nanometers; `options` are those of `write_skeletons`."""
+    report = lines_lost(lines)
+    kinds = {name: np.dtype(_stored_type(dtype)) for name, (dtype, _) in lines.attributes.items()}
+    declared = [VertexAttribute(name, kinds[name].name, number) for name, (_, number) in lines.attributes.items()]
     given = dict(options)
     sharding = given.pop("sharding", "advise" if lines.count > _MANY else None)
     if sharding == "advise":

@@ -72,6 +72,11 @@ class TractogramFormat(Format):
         if store.exists(store.file) and not overwrite:
             raise ConflictError("there is a file already; overwrite=True replaces it", key=store.root)
 
+    def lines_lost(self, lines: Lines) -> Report:
+        from zvcore.tractograms.nibabel_files import lines_lost
+
+        return lines_lost(self.name, lines)
+
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.tractograms.nibabel_files import write_lines
 
@@ -108,6 +113,11 @@ class Trx(TractogramFormat):
         from zvcore.tractograms.trx_reading import TrxStreamlines
 
         return TrxStreamlines(store)
+
+    def lines_lost(self, lines: Lines) -> Report:
+        from zvcore.tractograms.trx_writing import lines_lost
+
+        return lines_lost(lines)
 
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.tractograms.trx_writing import write_trx

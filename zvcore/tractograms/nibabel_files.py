@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zvcore.exchange.lines import LineBatch, Lines
     from zvcore.stores import Store
 
-__all__ = ["NibabelStreamlines", "write_lines"]
+__all__ = ["NibabelStreamlines", "lines_lost", "write_lines"]
 
 _TITLE = "tractogram"
 # What .trk has room for: numbers of each vertex and of each line, and letters of their names.
@@ -104,6 +104,26 @@ def _moved(positions: npt.NDArray[Any], affine: npt.NDArray[np.float64]) -> npt.
     return positions @ affine[:3, :3].T.astype(np.float64) + affine[:3, 3]
 
 
+def lines_lost(format: str, lines: Lines) -> Report:
+    """What of these lines has no place in such a file, but for what is said of headers and shows in positions."""
+    report = Report()
+    for name in lines.groups:
+        report.lose("", f"the group {name!r} has no place in a .{format}")
+    of_points, of_lines, tables = _kept(format, lines, report)
+    types = {name: dtype for name, (dtype, _) in lines.attributes.items()} | {n: t.dtype for n, t in tables.items()}
+    for name in (*of_points, *of_lines):
+        if not np.can_cast(types[name], np.float32, "safe"):
+            report.lose("", f"{name!r} of type {types[name]} is stored as float32")
+    return report
+
+
+def _kept(format: str, lines: Lines, report: Report) -> tuple[list[str], list[str], dict[str, npt.NDArray[Any]]]:
+    """(attributes of vertices that there is room for, those of lines, the values of all of lines)."""
+    of_points = _kept_names(format, {name: number for name, (_, number) in lines.attributes.items()}, report)
+    tables = {name: as_table(np.asarray(values), lines.count) for name, values in lines.of_objects.items()}
+    return of_points, _kept_names(format, {name: one.shape[1] for name, one in tables.items()}, report), tables
+
+
 def write_lines(format: str, store: Store, lines: Lines) -> Report:
     """Write lines of any source into a new file, with the header that such a file had."""
     nibabel = _nibabel()
@@ -111,18 +131,11 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
     kept = for_other_kind(lines.attrs.get(ATTRIBUTE), f".{format}", report)
     empty = _kind(format).create_empty_header()
     header = kept_header(f".{format}", kept, empty, store.root, report)
-    for name in lines.groups:
-        report.lose("", f"the group {name!r} has no place in a .{format}")
-    of_points = _kept_names(format, {name: number for name, (_, number) in lines.attributes.items()}, report)
-    tables = {name: as_table(np.asarray(values), lines.count) for name, values in lines.of_objects.items()}
-    of_lines = _kept_names(format, {name: one.shape[1] for name, one in tables.items()}, report)
+    report.extend(lines_lost(format, lines))
+    of_points, of_lines, tables = _kept(format, lines, Report())
     single = np.dtype(np.float32)
     for name in of_lines:
         narrowed(tables[name], single, name, store.root)
-    types = {name: dtype for name, (dtype, _) in lines.attributes.items()} | {n: t.dtype for n, t in tables.items()}
-    for name in (*of_points, *of_lines):
-        if not np.can_cast(types[name], np.float32, "safe"):
-            report.lose("", f"{name!r} of type {types[name]} is stored as float32")
     if format == "trk" and lines.count and lines.vertices == 0:
         raise UnsupportedError("a .trk does not hold lines that have no vertices at all", key=store.root)
     # nibabel moves coordinates only where it has all of them: they are given as they lie in the file.

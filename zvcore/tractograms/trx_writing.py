@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from zvcore.exchange.lines import Lines
     from zvcore.stores import Store
 
-__all__ = ["write_trx"]
+__all__ = ["lines_lost", "write_trx"]
 
 _EMPTY = {"VOXEL_TO_RASMM": np.eye(4).tolist(), "DIMENSIONS": [1, 1, 1]}
 
@@ -50,6 +50,19 @@ def write_trx(store: Store, lines: Lines) -> Report:
             for name, path in writing.files.items():
                 archive.write(path, name)
     report.count("lines", count)
+    return report
+
+
+def lines_lost(lines: Lines) -> Report:
+    """What of these lines has no place in a TRX by its name or type."""
+    report = Report()
+    named = _Writing("", lines, {}, report, "")
+    for name, (dtype, _) in lines.attributes.items():
+        named.fits("dpv", name, dtype)
+    for name, values in lines.of_objects.items():
+        named.fits("dps", name, np.asarray(values).dtype)
+    for name in lines.groups:
+        named.fits("groups", name, np.dtype("<u4"))
     return report
 
 
@@ -83,7 +96,7 @@ class _Writing:
             of_points = {
                 name: opened.enter_context(self._file(f"dpv/{name}", dtype, number))
                 for name, (dtype, number) in lines.attributes.items()
-                if self._fits("dpv", name, dtype)
+                if self.fits("dpv", name, dtype)
             }
             self._put(offsets, np.zeros(1), self._offset_type(types))
             for batch in lines.batches():
@@ -113,7 +126,7 @@ class _Writing:
     def _write_of_lines(self, count: int) -> None:
         for name, values in self.lines.of_objects.items():
             table = as_table(np.asarray(values)[:count], count)
-            if self._fits("dps", name, table.dtype):
+            if self.fits("dps", name, table.dtype):
                 with self._file(f"dps/{name}", table.dtype, table.shape[1]) as file:
                     self._put(file, table, table.dtype)
 
@@ -124,7 +137,7 @@ class _Writing:
             self.report.lose("", "lines of a TRX have no ids: they are numbered in their order")
         order = np.argsort(ids, kind="stable")
         for name, members in self.lines.groups.items():
-            if self._fits("groups", name, np.dtype("<u4")):
+            if self.fits("groups", name, np.dtype("<u4")):
                 at = np.searchsorted(ids, members, sorter=order)
                 rows = order[np.minimum(at, max(len(ids) - 1, 0))] if len(ids) else np.zeros(0, np.int64)
                 there = ids[rows] == members if len(ids) else np.zeros(len(members), bool)
@@ -142,7 +155,7 @@ class _Writing:
         for name, one in named.items():
             said = one if isinstance(one, dict) else {}
             dtype, values = TYPES.get(str(said.get("type"))), said.get("values")
-            if dtype is None or not isinstance(values, list) or not self._fits(f"dpg/{group}", name, dtype):
+            if dtype is None or not isinstance(values, list) or not self.fits(f"dpg/{group}", name, dtype):
                 self.report.lose("", f"{name!r} of the group {group!r} cannot be read")
                 continue
             try:
@@ -153,7 +166,7 @@ class _Writing:
             with self._file(f"dpg/{group}/{name}", dtype, max(1, len(found))) as file:
                 self._put(file, found, dtype)
 
-    def _fits(self, folder: str, name: str, dtype: np.dtype[Any]) -> bool:
+    def fits(self, folder: str, name: str, dtype: np.dtype[Any]) -> bool:
         """Whether an array may be called so and have such items; else it is told as lost."""
         place = f"{folder}/{name}"
         plain = bool(name) and not set(name) & set('./\\:*?"<>|\0') and place not in self._taken

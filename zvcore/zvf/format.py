@@ -60,6 +60,11 @@ class ZarrVectors(Format):
 
         return write_rows(store, rows, options, overwrite)
 
+    def rows_lost(self, rows: Rows) -> Report:
+        from zvcore.zvf.rows import rows_lost
+
+        return rows_lost(rows)
+
     def read_lines(self, node: Any) -> Lines | None:
         from zvcore.zvf.lines import read_lines
         from zvcore.zvf.vector_store import VectorStore
@@ -70,6 +75,11 @@ class ZarrVectors(Format):
         from zvcore.zvf.lines import refuse_lines
 
         refuse_lines(store, options, overwrite)
+
+    def lines_lost(self, lines: Lines) -> Report:
+        from zvcore.zvf.lines import lines_lost
+
+        return lines_lost(lines)
 
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.zvf.lines import write_lines

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zvf.vector_store import Level, VectorStore
 
-__all__ = ["ValuesOfObjects", "read_lines", "refuse_lines", "write_lines"]
+__all__ = ["ValuesOfObjects", "lines_lost", "read_lines", "refuse_lines", "write_lines"]
 
 # Objects that are read at once; chunks along the longest axis, unless their shape is given.
 _BATCH = 2048
@@ -115,13 +115,22 @@ def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> N
         raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
 
 
+def lines_lost(lines: Lines) -> Report:
+    """What of these lines has no place in a store."""
+    report = Report()
+    for names in (lines.attributes, lines.of_objects):
+        for _ in possible_names(names, report):
+            continue
+    return report
+
+
 def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
     """`options`: keyword arguments of `write_polylines`."""
     if not lines.count or lines.vertices == 0:
         raise UnsupportedError("Zarr Vectors hold at least one line with a vertex", key=store.root)
-    report = Report()
-    of_vertices = [*possible_names(lines.attributes, report)]
-    of_objects = {name: lines.of_objects[name] for name in possible_names(lines.of_objects, report)}
+    report = lines_lost(lines)
+    of_vertices = [*possible_names(lines.attributes, Report())]
+    of_objects = {name: lines.of_objects[name] for name in possible_names(lines.of_objects, Report())}
     given = dict(options)
     low, high = (np.asarray(corner, np.float64) for corner in (lines.bounds or (np.zeros(3), np.ones(3))))
     least = 1.0 if lines.nanometers == 1 else 1e-6

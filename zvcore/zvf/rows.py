@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.zvf.vector_store import Level, VectorStore
 
-__all__ = ["read_rows", "refuse_rows", "write_rows"]
+__all__ = ["read_rows", "refuse_rows", "rows_lost", "write_rows"]
 
 _CHUNKS = 64
 _POINTS_IN_A_CHUNK = 5000
@@ -68,11 +68,20 @@ def refuse_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite:
         raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
 
 
-def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
-    """`options`: keyword arguments of `write_points`. Ids become an attribute."""
+def rows_lost(rows: Rows) -> Report:
+    """What of these rows has no place in a store, but for names of columns, which are known once they are read."""
     report = Report()
     for name in rows.relationships:
         report.lose(name, "ids of related segments have no place beside points")
+    for name, declared in rows.properties.items():
+        if "enum_labels" in declared:
+            report.lose(name, "the names of values have no place in attributes")
+    return report
+
+
+def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
+    """`options`: keyword arguments of `write_points`. Ids become an attribute."""
+    report = rows_lost(rows)
     scale = {name: nanometers(unit) * size for name, (size, unit) in rows.dimensions.items()}
     factors = np.array([*scale.values()], np.float64)
     batches = (_understood(batch, rows) for batch in rows.batches())
@@ -81,9 +90,6 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
         raise UnsupportedError("Zarr Vectors hold at least one point", key=store.root)
     columns = [name for name in first if name != "point" and name not in rows.relationships]
     names = [*possible_names(columns, report)]
-    for name, declared in rows.properties.items():
-        if "enum_labels" in declared:
-            report.lose(name, "the names of values have no place in attributes")
     several = itertools.tee(itertools.chain([first], batches), 1 + len(names))
     positions = (np.asarray(batch["point"], np.float64) * factors for batch in several[0])
     attributes = {name: _column(one, name) for name, one in zip(names, several[1:], strict=True)}
